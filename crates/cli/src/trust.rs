@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::verify_server_name;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, OtherError, RootCertStore, SignatureScheme};
-use sutura::{ClientConfig, certificate_fingerprint};
+use rustls::{CertificateError, OtherError, RootCertStore};
+use sutura::{ClientConfig, ServerTrust, certificate_fingerprint};
 
 use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
@@ -72,16 +72,8 @@ impl Trust {
                 return ClientConfig::without_verification(&[protocol]).map_err(|e| failed(&e));
             }
         };
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let judge = Judge::new(self.clone(), certificates, provider.clone())?;
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_protocol_versions(&[&rustls::version::TLS13])
-            .map_err(|e| failed(&e))?
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(judge))
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![protocol.to_vec()];
-        ClientConfig::with_tls(tls).map_err(|e| failed(&e))
+        let judge = Judge::new(self.clone(), certificates)?;
+        ClientConfig::with_trust(Arc::new(judge), &[protocol]).map_err(|e| failed(&e))
     }
 }
 
@@ -118,17 +110,12 @@ struct Judge {
     named: Vec<CertificateDer<'static>>,
     /// `None` if only a fingerprint counts.
     authorities: Option<Arc<WebPkiServerVerifier>>,
-    provider: Arc<rustls::crypto::CryptoProvider>,
 }
 
 impl Judge {
-    fn new(
-        trust: Trust,
-        certificates: Vec<CertificateDer<'static>>,
-        provider: Arc<rustls::crypto::CryptoProvider>,
-    ) -> Result<Self, Failure> {
+    fn new(trust: Trust, certificates: Vec<CertificateDer<'static>>) -> Result<Self, Failure> {
         if matches!(trust, Trust::Fingerprint(_)) {
-            return Ok(Self { trust, named: certificates, authorities: None, provider });
+            return Ok(Self { trust, named: certificates, authorities: None });
         }
         let mut roots = RootCertStore::empty();
         let named = if let Trust::File(path) = &trust {
@@ -142,11 +129,11 @@ impl Judge {
             roots.add_parsable_certificates(certificates);
             Vec::new()
         };
-        let authorities =
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone())
-                .build()
-                .map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
-        Ok(Self { trust, named, authorities: Some(authorities), provider })
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
+        Ok(Self { trust, named, authorities: Some(authorities) })
     }
 
     /// Whether the user named this certificate itself. It is one for a server and an authority at once,
@@ -232,23 +219,23 @@ impl fmt::Display for Untrusted {
 
 impl Error for Untrusted {}
 
-impl ServerCertVerifier for Judge {
-    fn verify_server_cert(
+impl ServerTrust for Judge {
+    fn check(
         &self,
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
+    ) -> Result<(), rustls::Error> {
         let judged = match (&self.trust, &self.authorities) {
-            (_, Some(authorities)) => {
-                authorities.verify_server_cert(certificate, intermediates, name, ocsp, now)
-            }
+            (_, Some(authorities)) => authorities
+                .verify_server_cert(certificate, intermediates, name, ocsp, now)
+                .map(drop),
             (Trust::Fingerprint(expected), None)
                 if certificate_fingerprint(certificate) == *expected =>
             {
-                Ok(ServerCertVerified::assertion())
+                Ok(())
             }
             (_, None) => Err(CertificateError::ApplicationVerificationFailure.into()),
         };
@@ -256,35 +243,10 @@ impl ServerCertVerifier for Judge {
             Err(error) if self.is_named(certificate, &error) => {
                 ParsedCertificate::try_from(certificate)
                     .and_then(|parsed| verify_server_name(&parsed, name))
-                    .map(|()| ServerCertVerified::assertion())
             }
             judged => judged,
         };
         judged.map_err(|error| self.explain(certificate, &error))
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
     }
 }
 
@@ -313,11 +275,10 @@ mod tests {
         shown: &CertificateDer<'static>,
     ) -> Option<String> {
         let known = known.iter().map(|&certificate| certificate.clone()).collect();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let judge = Judge::new(trust, known, provider).unwrap();
+        let judge = Judge::new(trust, known).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_750_000_000));
-        let judged = judge.verify_server_cert(shown, &[], &name, &[], now);
+        let judged = judge.check(shown, &[], &name, &[], now);
         judged.err().map(|error| error.to_string())
     }
 

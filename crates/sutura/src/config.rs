@@ -1,6 +1,7 @@
 //! Configuration: certificates, keys and transport parameters.
 
 use crate::tickets::TicketKey;
+use crate::trust::{Everybody, Fingerprint, ServerTrust, Verifier};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use std::io;
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl ClientConfig {
         fingerprint: [u8; 32],
         protocols: &[&[u8]],
     ) -> Result<Self, ConfigError> {
-        Self::with_verifier(Trust::Fingerprint(fingerprint), protocols)
+        Self::with_trust(Arc::new(Fingerprint(fingerprint)), protocols)
     }
 
     /// A client that accepts any certificate, and so is open to attackers on the path. For tests.
@@ -140,10 +141,17 @@ impl ClientConfig {
     /// # Errors
     /// TLS cannot be set up.
     pub fn without_verification(protocols: &[&[u8]]) -> Result<Self, ConfigError> {
-        Self::with_verifier(Trust::Everybody, protocols)
+        Self::with_trust(Arc::new(Everybody), protocols)
     }
 
-    fn with_verifier(trust: Trust, protocols: &[&[u8]]) -> Result<Self, ConfigError> {
+    /// A client that trusts the certificates that `trust` does.
+    ///
+    /// # Errors
+    /// TLS cannot be set up.
+    pub fn with_trust(
+        trust: Arc<dyn ServerTrust>,
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfigError> {
         let provider = provider();
         let verifier = Arc::new(Verifier { trust, provider: provider.clone() });
         let mut tls = rustls::ClientConfig::builder_with_provider(provider)
@@ -194,77 +202,10 @@ impl ClientConfig {
     }
 }
 
-/// The SHA-256 fingerprint of a certificate in DER.
-#[must_use]
-pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
-    let mut fingerprint = [0; 32];
-    let digest = ring::digest::digest(&ring::digest::SHA256, der);
-    fingerprint.copy_from_slice(digest.as_ref());
-    fingerprint
-}
-
 /// Random bytes from the operating system.
 pub(crate) fn random_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
     ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
         .map_err(|_| io::Error::other("no randomness from the system"))?;
     Ok(seed)
-}
-
-#[derive(Debug)]
-enum Trust {
-    Fingerprint([u8; 32]),
-    Everybody,
-}
-
-/// Trusts one fingerprint, or any certificate; signatures are checked in either case.
-#[derive(Debug)]
-struct Verifier {
-    trust: Trust,
-    provider: Arc<rustls::crypto::CryptoProvider>,
-}
-
-impl rustls::client::danger::ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &rustls::pki_types::ServerName<'_>,
-        _ocsp: &[u8],
-        _now: rustls::pki_types::UnixTime,
-    ) -> Result<rustls::client::danger::ServerCertVerified, rustls::Error> {
-        match &self.trust {
-            Trust::Fingerprint(trusted) if certificate_fingerprint(certificate) != *trusted => {
-                let reason = rustls::CertificateError::ApplicationVerificationFailure;
-                Err(rustls::Error::InvalidCertificate(reason))
-            }
-            Trust::Fingerprint(_) | Trust::Everybody => {
-                Ok(rustls::client::danger::ServerCertVerified::assertion())
-            }
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &rustls::DigitallySignedStruct,
-    ) -> Result<rustls::client::danger::HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
-    }
 }

@@ -38,12 +38,13 @@ mod send_stream;
 mod socket;
 mod tenure;
 mod tickets;
+mod trust;
 mod udp;
 
 pub use budget::{MemoryAccount, MemoryBudget};
 pub use config::{
     AckFrequencyConfig, ClientConfig, ConfigError, EndpointConfig, Extensions, ServerConfig,
-    TokenKey, TransportConfig, certificate_fingerprint,
+    TokenKey, TransportConfig,
 };
 pub use connection::Connection;
 pub use endpoint::{Connecting, Endpoint, ZeroRttAccepted};
@@ -62,6 +63,7 @@ pub use sutura_proto::{
     Urgency, Version, conformance, policy, registry, wire_format,
 };
 pub use tickets::TicketKey;
+pub use trust::{ServerTrust, certificate_fingerprint};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

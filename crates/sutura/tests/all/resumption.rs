@@ -1,13 +1,15 @@
 //! Sessions that outlast the server.
 
 use crate::common::{certificate, localhost};
+use rustls::Error;
 use rustls::client::WebPkiServerVerifier;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use sutura::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, TicketKey, Version};
+use sutura::{
+    ClientConfig, Endpoint, EndpointConfig, ServerConfig, ServerTrust, TicketKey, Version,
+};
 
 const PROTOCOL: &[u8] = b"resume";
 
@@ -18,39 +20,17 @@ struct Counting {
     certificates: AtomicUsize,
 }
 
-impl ServerCertVerifier for Counting {
-    fn verify_server_cert(
+impl ServerTrust for Counting {
+    fn check(
         &self,
         certificate: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
         name: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
+    ) -> Result<(), Error> {
         self.certificates.fetch_add(1, Ordering::Relaxed);
-        self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.verifier.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.verifier.supported_verify_schemes()
+        self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now).map(drop)
     }
 }
 
@@ -64,17 +44,10 @@ async fn verified(
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone());
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
     let verifier = Counting { verifier: verifier.build().unwrap(), certificates: 0.into() };
     let verifier = Arc::new(verifier);
-    let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(verifier.clone())
-        .with_no_client_auth();
-    tls.alpn_protocols = vec![PROTOCOL.to_vec()];
-    let config = ClientConfig::with_tls(tls).unwrap();
+    let config = ClientConfig::with_trust(verifier.clone(), &[PROTOCOL]).unwrap();
     for version in versions {
         let limits = EndpointConfig { versions: vec![version], ..EndpointConfig::default() };
         let mut client = Endpoint::bind(limits, None, localhost()).unwrap();

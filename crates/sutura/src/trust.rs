@@ -1,0 +1,118 @@
+//! Whom a client trusts.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
+
+/// Decides whether a client trusts the certificate that a server shows. That the server has the key
+/// of the certificate is checked in any case.
+pub trait ServerTrust: fmt::Debug + Send + Sync {
+    /// Whether a server that is called `name` and shows `certificate` is trusted at the time `now`. With it
+    /// come the certificates that lead to it and an OCSP response, which may be empty.
+    ///
+    /// # Errors
+    /// It is not, with the reason.
+    fn check(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<(), rustls::Error>;
+}
+
+/// The SHA-256 fingerprint of a certificate in DER.
+#[must_use]
+pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
+    let mut fingerprint = [0; 32];
+    let digest = ring::digest::digest(&ring::digest::SHA256, der);
+    fingerprint.copy_from_slice(digest.as_ref());
+    fingerprint
+}
+
+/// Trusts the certificate with this fingerprint, whatever its name and dates.
+#[derive(Debug)]
+pub(crate) struct Fingerprint(pub [u8; 32]);
+
+impl ServerTrust for Fingerprint {
+    fn check(
+        &self,
+        certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        if certificate_fingerprint(certificate) == self.0 {
+            return Ok(());
+        }
+        Err(CertificateError::ApplicationVerificationFailure.into())
+    }
+}
+
+/// Trusts any certificate.
+#[derive(Debug)]
+pub(crate) struct Everybody;
+
+impl ServerTrust for Everybody {
+    fn check(
+        &self,
+        _certificate: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _name: &ServerName<'_>,
+        _ocsp: &[u8],
+        _now: UnixTime,
+    ) -> Result<(), rustls::Error> {
+        Ok(())
+    }
+}
+
+/// Asks a [`ServerTrust`] about certificates, and checks signatures itself.
+#[derive(Debug)]
+pub(crate) struct Verifier {
+    pub trust: Arc<dyn ServerTrust>,
+    pub provider: Arc<CryptoProvider>,
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        self.trust.check(certificate, intermediates, name, ocsp, now)?;
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.provider.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}

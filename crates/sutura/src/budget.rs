@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 
 use sutura_proto::CONNECTION_COST;
 
-use crate::connection::lock;
+use crate::sync::lock;
 
 /// A connection may hold this share of what is free.
 const CONNECTION_SHARE: usize = 4;

@@ -4,9 +4,10 @@
 //! dirty connections, those that received a datagram and those whose timer is due, collects what
 //! each wants to send, and sends it.
 
-use crate::connection::{Shared, lock};
+use crate::connection::Shared;
 use crate::endpoint::{Inner, Opened, Sockets};
 use crate::socket::{self, AsyncUdpSocket, Received};
+use crate::sync::lock;
 use crate::tenure::{TEND_INTERVAL, Tenure};
 use std::collections::BTreeSet;
 use std::future::Future;

@@ -1,6 +1,7 @@
 //! Ordered groups: messages that are delivered in a partial order. See [`sutura_proto::groups`].
 
-use crate::connection::{Connection, State, enlist};
+use crate::connection::{Connection, State};
+use crate::sync::{enlist, wake};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
@@ -62,7 +63,7 @@ impl GroupState {
                 outcomes.known.pop_front();
             }
             outcomes.known.push_back((number, outcome));
-            outcomes.waiters.drain(..).for_each(Waker::wake);
+            wake(&mut outcomes.waiters);
         }
         true
     }
@@ -77,7 +78,7 @@ impl GroupState {
             quic.close(now, INVALID, error.to_string().as_bytes());
         }
         if receive.is_ready() || self.error.is_some() {
-            self.receivers.drain(..).for_each(Waker::wake);
+            wake(&mut self.receivers);
         }
     }
 
@@ -91,8 +92,8 @@ impl GroupState {
 
     /// Wakes all, because the connection is over.
     pub(crate) fn wake_all(&mut self) {
-        self.receivers.drain(..).for_each(Waker::wake);
-        self.outcomes.values_mut().for_each(|o| o.waiters.drain(..).for_each(Waker::wake));
+        wake(&mut self.receivers);
+        self.outcomes.values_mut().for_each(|o| wake(&mut o.waiters));
     }
 }
 

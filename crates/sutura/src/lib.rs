@@ -36,6 +36,7 @@ pub mod qlog;
 mod recv_stream;
 mod send_stream;
 mod socket;
+mod sync;
 mod tenure;
 mod tickets;
 mod trust;

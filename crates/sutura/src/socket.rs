@@ -1,6 +1,6 @@
 //! The socket of an endpoint as it sees it: the operating system's, or one of the application's own.
 
-use crate::connection::lock;
+use crate::sync::lock;
 use crate::udp::{self, ReceiveBuffers, UdpSocket};
 use std::fmt::Debug;
 use std::io;

@@ -3,7 +3,7 @@
 use super::Error;
 use super::refused::{Listener, Refused, RefusedAnswer};
 use super::timeouts::{Awaited, Timeouts, Watch};
-use crate::connection::enlist;
+use crate::sync::{enlist, wake};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::task::{Context, Waker};
 use std::time::Instant;
@@ -160,7 +160,7 @@ impl HttpState {
         let is_waiting = self.h3.side().is_server() && self.h3.exchanges() > 0;
         if is_waiting && self.look_at.is_none() && self.timeouts.interval().is_some() {
             // Whoever waits for requests looks whether they come to an end.
-            self.accepting.drain(..).for_each(Waker::wake);
+            wake(&mut self.accepting);
         }
     }
 
@@ -228,7 +228,7 @@ impl HttpState {
                 let exchange = self.exchanges.entry(stream).or_default();
                 exchange.tunnel = fields.get(":method") == Some(b"CONNECT");
                 self.incoming.push_back((stream, fields));
-                self.accepting.drain(..).for_each(Waker::wake);
+                wake(&mut self.accepting);
             }
             Event::Headers { stream, fields } => self.change(stream, |x| x.head = Some(fields)),
             Event::Trailers { stream, fields } => {
@@ -266,9 +266,9 @@ impl HttpState {
             // Whoever waits for a stream need not wait any more.
             Event::GoAway { .. } => {
                 self.going_away = true;
-                self.accepting.drain(..).for_each(Waker::wake);
+                wake(&mut self.accepting);
             }
-            Event::Settings(_) => self.accepting.drain(..).for_each(Waker::wake),
+            Event::Settings(_) => wake(&mut self.accepting),
             Event::PriorityUpdate { .. } => {}
         }
     }
@@ -294,7 +294,7 @@ impl HttpState {
     }
 
     pub(crate) fn wake_all(&mut self) {
-        self.accepting.drain(..).for_each(Waker::wake);
+        wake(&mut self.accepting);
         self.exchanges.values_mut().for_each(Exchange::wake);
     }
 
@@ -343,7 +343,7 @@ impl HttpState {
     /// Lets whoever accepts requests look again whether there is one.
     pub(crate) fn wake_for_requests(&mut self) {
         if !self.incoming.is_empty() {
-            self.accepting.drain(..).for_each(Waker::wake);
+            wake(&mut self.accepting);
         }
     }
 

@@ -1,0 +1,48 @@
+//! The tasks that wait for something to happen on a connection.
+
+use crate::sync::wake;
+use std::collections::HashMap;
+use std::task::Waker;
+use sutura_proto::StreamId;
+
+/// Tasks that wait for an event of a connection.
+#[derive(Debug, Default)]
+pub(super) struct Waiters {
+    pub(super) connected: Vec<Waker>,
+    pub(super) closed: Vec<Waker>,
+    pub(super) open: [Vec<Waker>; 2],
+    pub(super) accept: [Vec<Waker>; 2],
+    pub(super) datagram: Vec<Waker>,
+    /// Those that have a message to send.
+    pub(super) messages: Vec<Waker>,
+    /// Those that want to know what became of a message.
+    pub(super) outcomes: Vec<Waker>,
+    pub(super) readable: HashMap<StreamId, Waker>,
+    pub(super) writable: HashMap<StreamId, Waker>,
+    pub(super) finished: HashMap<StreamId, Waker>,
+}
+
+impl Waiters {
+    /// Wakes the tasks that wait for streams.
+    pub(super) fn wake_streams(&mut self) {
+        for map in [&mut self.readable, &mut self.writable, &mut self.finished] {
+            map.drain().for_each(|(_, waker)| waker.wake());
+        }
+        self.open.iter_mut().for_each(wake);
+    }
+
+    pub(super) fn wake_all(&mut self) {
+        self.wake_streams();
+        let mut all = std::mem::take(self);
+        let lists = [&mut all.connected, &mut all.closed, &mut all.datagram];
+        lists.into_iter().chain([&mut all.messages, &mut all.outcomes]).for_each(wake);
+        all.accept.iter_mut().for_each(wake);
+    }
+}
+
+/// Wakes the task that waits for a stream, if there is one.
+pub(super) fn wake_stream(map: &mut HashMap<StreamId, Waker>, id: StreamId) {
+    if let Some(waker) = map.remove(&id) {
+        waker.wake();
+    }
+}

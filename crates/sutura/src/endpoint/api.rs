@@ -1,0 +1,328 @@
+//! The endpoint handle.
+
+use super::{Connecting, Inner, Observers, Opened, Sockets, State};
+use crate::budget::MemoryBudget;
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
+use crate::connection::{Connection, Shared};
+use crate::driver::Driver;
+use crate::incoming::Incoming;
+use crate::socket::{AsyncUdpSocket, SystemSocket};
+use crate::sync::{enlist, lock, wake};
+use crate::udp::UdpSocket;
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
+use std::time::Instant;
+use sutura_proto as proto;
+use sutura_proto::crypto::StartError;
+use sutura_proto::{ConnectError, ConnectionError, Observer, Side};
+
+/// A QUIC endpoint. Cheap to clone. Its driver runs as long as a clone or a connection exists.
+#[derive(Debug)]
+pub struct Endpoint {
+    inner: Arc<Inner>,
+    client: Option<ClientConfig>,
+}
+
+impl Clone for Endpoint {
+    fn clone(&self) -> Self {
+        lock(&self.inner.state).handles += 1;
+        Self { inner: self.inner.clone(), client: self.client.clone() }
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        let mut state = lock(&self.inner.state);
+        state.handles -= 1;
+        if state.handles == 0 {
+            // No handle is left that could accept these.
+            let backlog = std::mem::take(&mut state.backlog);
+            drop(state);
+            for client in backlog {
+                drop(Incoming::new(self.inner.clone(), client));
+            }
+            self.inner.dirty.wake();
+        }
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that only opens connections.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn client(address: SocketAddr) -> io::Result<Self> {
+        Self::bind(EndpointConfig::default(), None, address)
+    }
+
+    /// An endpoint that accepts connections and can open them too.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn server(config: ServerConfig, address: SocketAddr) -> io::Result<Self> {
+        Self::bind(EndpointConfig::default(), Some(config), address)
+    }
+
+    /// An endpoint with custom limits.
+    ///
+    /// # Errors
+    /// The address cannot be bound. Must be called within a tokio runtime.
+    pub fn bind(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        address: SocketAddr,
+    ) -> io::Result<Self> {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let socket = SystemSocket::new(UdpSocket::bind(address)?);
+        Self::with_abstract_socket(config, server, Arc::new(socket))
+    }
+
+    /// An endpoint on a UDP socket that is bound already.
+    ///
+    /// # Errors
+    /// The socket cannot be used. Must be called within a tokio runtime.
+    pub fn with_socket(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: std::net::UdpSocket,
+    ) -> io::Result<Self> {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let socket = SystemSocket::new(UdpSocket::from_std(socket)?);
+        Self::with_abstract_socket(config, server, Arc::new(socket))
+    }
+
+    /// An endpoint on a socket of the application's own making.
+    ///
+    /// # Errors
+    /// There is no randomness. Must be called within a tokio runtime.
+    pub fn with_abstract_socket(
+        config: EndpointConfig,
+        server: Option<ServerConfig>,
+        socket: Arc<dyn AsyncUdpSocket>,
+    ) -> io::Result<Self> {
+        let runtime = tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        let seed = crate::config::random_seed()?;
+        let early_data = server.as_ref().is_some_and(ServerConfig::accepts_early_data);
+        let server = server.map(|s| Arc::new(s.into_proto()));
+        let config = EndpointConfig { socket: socket.features(), ..config };
+        let proto = proto::Endpoint::new(Arc::new(config), server, seed);
+        let inner = Arc::new(Inner {
+            sockets: Mutex::new(Sockets { present: socket, previous: None }),
+            state: Mutex::new(State {
+                proto,
+                observers: Observers::default(),
+                opened: Vec::new(),
+                replies: Vec::new(),
+                backlog: VecDeque::new(),
+                accepting: Vec::new(),
+                idle: Vec::new(),
+                held: HashMap::new(),
+                undecided: 0,
+                driven: 0,
+                handles: 1,
+                closed: false,
+                ending: None,
+                shut_down: false,
+                rebound: false,
+                budget: MemoryBudget::default(),
+                early_data,
+            }),
+            dirty: Arc::default(),
+        });
+        runtime.spawn(Driver::new(inner.clone()));
+        Ok(Self { inner, client: None })
+    }
+
+    /// Makes the peers of connections that are opened or accepted from now on share the memory of
+    /// `budget`, with those of all other endpoints that have the same one. Without this, the endpoint has
+    /// one of its own, with [`MemoryBudget::DEFAULT_LIMIT`].
+    ///
+    /// What one connection or one address may hold shrinks as the whole fills. Whoever holds that much
+    /// already cannot write until its peer has taken some of it ([`SendStream`](crate::SendStream) waits),
+    /// and gets no more data and streams from its peer than it was promised. When more than half is held,
+    /// connections are closed whose peers have taken hardly anything of it for half a minute, those that hold
+    /// most first: with H3_EXCESSIVE_LOAD over HTTP/3, with INTERNAL_ERROR otherwise.
+    pub fn set_memory_budget(&self, budget: MemoryBudget) {
+        lock(&self.inner.state).budget = budget;
+    }
+
+    /// Sets the configuration that [`connect`](Self::connect) uses.
+    pub fn set_default_client_config(&mut self, config: ClientConfig) {
+        self.client = Some(config);
+    }
+
+    /// Replaces the configuration of connections accepted from now on. With `None`, new clients are
+    /// told that they are refused.
+    pub fn set_server_config(&self, config: Option<ServerConfig>) {
+        lock(&self.inner.state).early_data =
+            config.as_ref().is_some_and(ServerConfig::accepts_early_data);
+        let config = config.map(|c| Arc::new(c.into_proto()));
+        lock(&self.inner.state).proto.set_server_config(config);
+    }
+
+    /// Seals address validation tokens with `key` from now on, as
+    /// [`EndpointConfig::token_key`](crate::EndpointConfig::token_key) does from the start. Those that
+    /// were sealed before stay good for as long as they were meant to.
+    pub fn set_token_key(&self, key: TokenKey) {
+        lock(&self.inner.state).proto.set_token_key(Instant::now(), key);
+    }
+
+    /// Observes every connection from now on, starting with its first packet, with the observer
+    /// that `make` returns for its side; see [`QlogWriter`](crate::qlog::QlogWriter). `make` is
+    /// called by the task that does the endpoint's I/O, so it should return quickly.
+    pub fn observe_with(
+        &self,
+        make: impl Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync + 'static,
+    ) {
+        lock(&self.inner.state).observers = Observers(Some(Arc::new(make)));
+    }
+
+    /// The address that the endpoint is bound to.
+    ///
+    /// # Errors
+    /// The socket does not report its address.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.inner.socket().local_addr()
+    }
+
+    /// Moves the endpoint and its connections to another socket, such as one on another network (RFC
+    /// 9000 section 9). The clients among them go on from there with fresh connection identifiers and
+    /// what they know about the path forgotten; those whose handshake is not confirmed yet, or whose
+    /// server forbids migration, may end. Clients of a server endpoint do not learn of its new
+    /// address.
+    ///
+    /// # Errors
+    /// The socket cannot be used, or is of another address family. Must be called within a tokio
+    /// runtime. Nothing changes then.
+    pub fn rebind(&self, socket: std::net::UdpSocket) -> io::Result<()> {
+        tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
+        self.rebind_abstract(Arc::new(SystemSocket::new(UdpSocket::from_std(socket)?)))
+    }
+
+    /// Does the same as [`rebind`](Self::rebind) with a socket of the application's own making, which
+    /// must have the features of the one before.
+    ///
+    /// # Errors
+    /// The socket is of another address family. Nothing changes then.
+    pub fn rebind_abstract(&self, present: Arc<dyn AsyncUdpSocket>) -> io::Result<()> {
+        if present.local_addr()?.is_ipv4() != self.local_addr()?.is_ipv4() {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "another address family"));
+        }
+        let mut sockets = lock(&self.inner.sockets);
+        sockets.previous = Some(std::mem::replace(&mut sockets.present, present));
+        drop(sockets);
+        lock(&self.inner.state).rebound = true;
+        self.inner.dirty.wake();
+        Ok(())
+    }
+
+    /// Opens a connection to `server_name` at `address`, with the default configuration.
+    ///
+    /// # Errors
+    /// There is no default configuration, or the name or the address cannot be used.
+    pub fn connect(
+        &self,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let config = self.client.clone().ok_or_else(|| {
+            ConnectError::Start(StartError::Tls("no client configuration was set".into()))
+        })?;
+        self.connect_with(config, address, server_name)
+    }
+
+    /// Opens a connection with its own configuration.
+    ///
+    /// # Errors
+    /// The name, the address or the configuration cannot be used.
+    pub fn connect_with(
+        &self,
+        config: ClientConfig,
+        address: SocketAddr,
+        server_name: &str,
+    ) -> Result<Connecting, ConnectError> {
+        let now = Instant::now();
+        let address = self.inner.reachable(address);
+        let mut state = lock(&self.inner.state);
+        let (handle, mut connection) =
+            state.proto.connect(now, config.into_proto(), address, server_name)?;
+        drop(state);
+        self.inner.observe(now, &mut connection);
+        let mut state = lock(&self.inner.state);
+        let shared = Shared::new(handle, connection, self.inner.dirty.clone());
+        let connecting = Connecting::new(Ok(Connection::new(shared.clone())));
+        if state.shut_down {
+            shared.lock().abandon(ConnectionError::LocallyClosed);
+        } else {
+            state.opened.push(Opened { shared, local: None });
+        }
+        drop(state);
+        self.inner.dirty.wake();
+        Ok(connecting)
+    }
+
+    /// Waits for the next client that asks for a connection. `None` if the endpoint was closed.
+    pub async fn accept(&self) -> Option<Incoming> {
+        poll_fn(|cx| {
+            let mut state = lock(&self.inner.state);
+            if let Some(client) = state.backlog.pop_front() {
+                drop(state);
+                return Poll::Ready(Some(Incoming::new(self.inner.clone(), client)));
+            }
+            if state.closed {
+                return Poll::Ready(None);
+            }
+            enlist(&mut state.accepting, cx);
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Accepts no more connections. Existing ones continue; new clients are told that they are
+    /// refused.
+    pub fn stop_accepting(&self) {
+        let mut state = lock(&self.inner.state);
+        state.closed = true;
+        state.proto.set_server_config(None);
+        wake(&mut state.accepting);
+    }
+
+    /// Closes all connections at once, with this code and reason of the application, and accepts no more.
+    /// Data that peers have not received may be lost. Connections that are opened afterwards fail with
+    /// [`ConnectionError::LocallyClosed`]. [`wait_idle`](Self::wait_idle) waits until the peers have been
+    /// told.
+    pub fn close(&self, code: u64, reason: &[u8]) {
+        self.stop_accepting();
+        let mut state = lock(&self.inner.state);
+        state.ending.get_or_insert_with(|| (code, reason.to_vec()));
+        let backlog = std::mem::take(&mut state.backlog);
+        drop(state);
+        for client in backlog {
+            drop(Incoming::new(self.inner.clone(), client));
+        }
+        self.inner.dirty.wake();
+    }
+
+    /// The number of connections that are not fully closed yet.
+    #[must_use]
+    pub fn open_connections(&self) -> usize {
+        lock(&self.inner.state).connections()
+    }
+
+    /// Waits until every connection has ended and the peers have had time to learn of it.
+    pub async fn wait_idle(&self) {
+        poll_fn(|cx| {
+            let mut state = lock(&self.inner.state);
+            if state.is_idle() {
+                return Poll::Ready(());
+            }
+            enlist(&mut state.idle, cx);
+            Poll::Pending
+        })
+        .await;
+    }
+}

@@ -4,10 +4,8 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use crate::{App, AppError, Clock, Pattern, Quic};
-
-/// The number and the time at the beginning of a datagram, 8 bytes each.
-const HEADER: usize = 16;
+use super::stamp::Stamp;
+use crate::{App, AppError, Clock, Quic};
 
 /// The datagrams to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,12 +16,6 @@ pub struct DatagramPlan {
     pub interval: Duration,
     /// The number of datagrams.
     pub count: u64,
-}
-
-impl DatagramPlan {
-    fn size(&self) -> usize {
-        self.size.max(HEADER)
-    }
 }
 
 /// Sends datagrams. Runs on the client.
@@ -61,11 +53,7 @@ impl<Q: Quic> App<Q> for DatagramSource {
         }
         let mut at = *self.next_at.get_or_insert(now);
         while at <= now && !self.is_done() {
-            let mut datagram = vec![0; self.plan.size()];
-            datagram[..8].copy_from_slice(&self.sent.to_be_bytes());
-            let time = self.clock.since_start(at).as_nanos() as u64;
-            datagram[8..HEADER].copy_from_slice(&time.to_be_bytes());
-            Pattern::new(self.sent).fill(0, &mut datagram[HEADER..]);
+            let datagram = Stamp::new(self.sent, at, &self.clock).message(self.plan.size);
             quic.send_datagram(Bytes::from(datagram))?;
             self.sent += 1;
             at += self.plan.interval;
@@ -98,21 +86,10 @@ impl DatagramSink {
 impl<Q: Quic> App<Q> for DatagramSink {
     fn poll(&mut self, now: Instant, quic: &mut Q) -> Result<Option<Instant>, AppError> {
         while let Some(datagram) = quic.recv_datagram() {
-            let Some((header, body)) = datagram.split_first_chunk::<HEADER>() else {
-                return Err(AppError(format!("a datagram of {} bytes", datagram.len())));
-            };
-            let (number, time) = header.split_at(8);
-            let number = read_u64(number);
-            if Pattern::new(number).mismatch(0, body).is_some() {
-                return Err(AppError(format!("datagram {number} is damaged")));
-            }
-            let made = self.clock.at(Duration::from_nanos(read_u64(time)));
-            self.delays.push((number, now.saturating_duration_since(made)));
+            let Stamp { number, made } = Stamp::of(&datagram)?;
+            let delay = self.clock.since_start(now).saturating_sub(made);
+            self.delays.push((number, delay));
         }
         Ok(None)
     }
-}
-
-fn read_u64(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
 }

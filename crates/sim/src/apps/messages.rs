@@ -1,7 +1,6 @@
 //! Messages with deadlines, such as the frames of a video conference, and the delay of each.
 //!
-//! The server sends, the client receives. A message begins with its number and its creation time in
-//! nanoseconds since the start of the simulation, 8 bytes each.
+//! The server sends, the client receives. A message tells its number and when it was made.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +13,8 @@ use sutura_proto::{
 };
 
 use super::CHUNK;
-use crate::{App, AppError, Clock, Pattern};
-
-/// The number and the time at the beginning of a message.
-const HEADER: usize = 16;
+use super::stamp::Stamp;
+use crate::{App, AppError, Clock};
 
 /// A message of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,18 +100,10 @@ impl MessageSource {
         Some(self.started? + next.at)
     }
 
-    fn message(&self, size: usize, made: Instant) -> Bytes {
-        let mut data = vec![0; size.max(HEADER)];
-        data[..8].copy_from_slice(&(self.sent as u64).to_be_bytes());
-        let time = self.clock.since_start(made).as_nanos() as u64;
-        data[8..HEADER].copy_from_slice(&time.to_be_bytes());
-        Pattern::new(self.sent as u64).fill(0, &mut data[HEADER..]);
-        data.into()
-    }
-
     /// Sends one message. Returns false if the transport takes no more for now.
     fn send(&mut self, quic: &mut Connection, made: Instant) -> Result<bool, AppError> {
-        let data = self.message(self.plan.messages[self.sent].size, made);
+        let stamp = Stamp::new(self.sent as u64, made, &self.clock);
+        let data = Bytes::from(stamp.message(self.plan.messages[self.sent].size));
         let options = MessageOptions {
             deadline: self.plan.deadline.map(|deadline| made + deadline),
             cancel_late: self.plan.cancel_late,
@@ -194,18 +183,10 @@ impl MessageSink {
 
     /// Takes a complete message.
     fn take(&mut self, now: Instant, message: &[u8]) -> Result<(), AppError> {
-        let Some((header, body)) = message.split_first_chunk::<HEADER>() else {
-            return Err(AppError(format!("a message of {} bytes", message.len())));
-        };
-        let read = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let (number, made) = (read(&header[..8]), read(&header[8..]));
-        if Pattern::new(number).mismatch(0, body).is_some() {
-            return Err(AppError(format!("message {number} is damaged")));
-        }
-        let made = self.clock.at(Duration::from_nanos(made));
+        let Stamp { number, made } = Stamp::of(message)?;
         let delay = usize::try_from(number).ok().and_then(|number| self.delays.get_mut(number));
         let delay = delay.ok_or_else(|| AppError(format!("message {number} was never sent")))?;
-        if delay.replace(now.saturating_duration_since(made)).is_some() {
+        if delay.replace(self.clock.since_start(now).saturating_sub(made)).is_some() {
             return Err(AppError(format!("message {number} came twice")));
         }
         Ok(())

@@ -5,6 +5,7 @@ pub mod datagram;
 pub mod echo;
 pub mod messages;
 pub mod observed;
+mod stamp;
 pub mod stream;
 pub mod updates;
 

@@ -12,11 +12,9 @@ use std::time::{Duration, Instant};
 use sutura_proto::groups::{GroupId, GroupMessage, ReceiveGroups, SendGroupError, SendGroups};
 use sutura_proto::{Connection, Dir, Event, Priority, SendMessageError, Side, StreamId};
 
+use super::stamp::Stamp;
 use super::{Number, read_all};
-use crate::{App, AppError, Clock, Pattern, Quic, Received};
-
-/// The number and the time at the beginning of a message.
-const HEADER: usize = 16;
+use crate::{App, AppError, Clock, Quic, Received};
 
 /// In which order messages are delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,15 +181,6 @@ impl UpdateSource {
         }
     }
 
-    fn body(&self, size: usize, made: Instant) -> Vec<u8> {
-        let mut data = vec![0; size.max(HEADER)];
-        data[..8].copy_from_slice(&self.sent.to_be_bytes());
-        let time = self.clock.since_start(made).as_nanos() as u64;
-        data[8..HEADER].copy_from_slice(&time.to_be_bytes());
-        Pattern::new(self.sent).fill(0, &mut data[HEADER..]);
-        data
-    }
-
     /// Sends the rest of the update that is due. Returns false if the transport takes no more for now.
     fn send(&mut self, made: Instant, quic: &mut Connection) -> Result<bool, AppError> {
         let group = match self.group {
@@ -203,7 +192,7 @@ impl UpdateSource {
             ),
         };
         while let Some(size) = self.plan.updates[self.update].messages.get(self.message) {
-            let data = self.body(*size, made);
+            let data = Stamp::new(self.sent, made, &self.clock).message(*size);
             let deadline = self.plan.deadline.map(|deadline| made + deadline);
             let before = match self.plan.order {
                 UpdateOrder::Total | UpdateOrder::Partial => None,
@@ -379,14 +368,7 @@ impl UpdateSink {
 
     /// Checks a message and notes it.
     fn take(&mut self, now: Instant, completed: Instant, data: &[u8]) -> Result<(), AppError> {
-        let Some((header, body)) = data.split_first_chunk::<HEADER>() else {
-            return Err(AppError(format!("a message of {} bytes", data.len())));
-        };
-        let read = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-        let (number, made) = (read(&header[..8]), read(&header[8..]));
-        if Pattern::new(number).mismatch(0, body).is_some() {
-            return Err(AppError(format!("message {number} is damaged")));
-        }
+        let Stamp { number, made } = Stamp::of(data)?;
         if !self.seen.insert(number) {
             return Err(AppError(format!("message {number} came twice")));
         }
@@ -403,7 +385,7 @@ impl UpdateSink {
         let since = |at| self.clock.since_start(at);
         self.delivered.push(DeliveredMessage {
             number,
-            made: Duration::from_nanos(made),
+            made,
             completed: since(completed),
             delivered: since(now),
         });

@@ -1,7 +1,7 @@
 //! The socket of an endpoint as it sees it: the operating system's, or one of the application's own.
 
 use crate::sync::lock;
-use crate::udp::{self, ReceiveBuffers, UdpSocket};
+use crate::udp::{ReceiveBuffers, UdpSocket};
 use std::fmt::Debug;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -90,16 +90,7 @@ impl SystemSocket {
 
 impl AsyncUdpSocket for SystemSocket {
     fn poll_send(&self, cx: &mut Context<'_>, transmit: &mut Transmit<'_>) -> Poll<io::Result<()>> {
-        let mut outgoing = udp::Transmit {
-            destination: transmit.destination,
-            source: transmit.source,
-            ecn: transmit.ecn.and_then(|mark| udp::EcnCodepoint::from_bits(mark as u8)),
-            contents: transmit.contents,
-            segment_size: transmit.segment_size,
-        };
-        let result = self.socket.poll_send(cx, &mut outgoing);
-        transmit.contents = outgoing.contents;
-        result
+        self.socket.poll_send(cx, transmit)
     }
 
     fn poll_recv(
@@ -108,11 +99,7 @@ impl AsyncUdpSocket for SystemSocket {
         each: &mut dyn FnMut(Received, &mut [u8]),
     ) -> Poll<io::Result<usize>> {
         let mut buffers = lock(&self.buffers);
-        self.socket.poll_recv(cx, &mut buffers, |received, datagram| {
-            let ecn = received.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
-            let udp::Received { remote, local, .. } = received;
-            each(Received { remote, local, ecn }, datagram);
-        })
+        self.socket.poll_recv(cx, &mut buffers, each)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {

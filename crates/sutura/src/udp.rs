@@ -5,14 +5,14 @@
 //! calls move one datagram at a time.
 
 use std::io::{self, IoSliceMut};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 use std::{array, fmt};
 
-pub use quinn_udp::EcnCodepoint;
+use crate::socket::{Received, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
-use sutura_proto::SocketFeatures;
+use sutura_proto::{EcnCodepoint, SocketFeatures};
 use tokio::io::Interest;
 
 /// Bytes of one receive buffer: no UDP payload or coalesced batch is longer.
@@ -27,33 +27,6 @@ const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
 /// Requested size of the kernel's send buffer, in bytes. Pacing decides when to send, so it needs
 /// to hold only a few batches.
 const SOCKET_SEND_BUFFER: usize = 1 << 20;
-
-/// Datagrams to send to one destination: one, or several of equal size.
-#[derive(Debug, Clone)]
-pub struct Transmit<'a> {
-    /// The destination address.
-    pub destination: SocketAddr,
-    /// The local address to send from; `None` leaves the choice to the system.
-    pub source: Option<IpAddr>,
-    /// The ECN mark of each datagram (RFC 3168).
-    pub ecn: Option<EcnCodepoint>,
-    /// The payloads, concatenated.
-    pub contents: &'a [u8],
-    /// The length of each datagram except the last, which may be shorter. `None` means that
-    /// `contents` is one datagram.
-    pub segment_size: Option<usize>,
-}
-
-/// The addresses and the ECN mark of a received datagram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
-    /// Its sender.
-    pub remote: SocketAddr,
-    /// The local address that it was sent to, if the system reports it.
-    pub local: Option<IpAddr>,
-    /// Its ECN mark.
-    pub ecn: Option<EcnCodepoint>,
-}
 
 /// Reusable memory for receiving: 2 MiB on systems that receive in batches.
 pub struct ReceiveBuffers {
@@ -76,7 +49,8 @@ impl ReceiveBuffers {
         let mut datagrams = 0;
         let buffers = self.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
         for (buffer, meta) in buffers.zip(&self.metas).take(count) {
-            let received = Received { remote: meta.addr, local: meta.dst_ip, ecn: meta.ecn };
+            let ecn = meta.ecn.and_then(|mark| EcnCodepoint::from_bits(mark as u8));
+            let received = Received { remote: meta.addr, local: meta.dst_ip, ecn };
             let filled = buffer.get_mut(..meta.len).unwrap_or_default();
             if filled.is_empty() {
                 datagrams += 1;
@@ -294,7 +268,7 @@ fn send_all(
         let (part, rest) = transmit.contents.split_at(len);
         let sent = send(&quinn_udp::Transmit {
             destination: transmit.destination,
-            ecn: transmit.ecn,
+            ecn: transmit.ecn.and_then(|mark| quinn_udp::EcnCodepoint::from_bits(mark as u8)),
             contents: part,
             segment_size: (part.len() > segment).then_some(segment),
             src_ip: transmit.source,

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use super::*;
@@ -106,7 +106,7 @@ async fn a_coalesced_buffer_has_a_mark() {
         assert_eq!(receiver.try_recv(&mut buffers).expect("received"), 1);
         let meta = buffers.metas[0];
         assert_eq!((meta.len, meta.stride), (12_000, 1200), "coalesced");
-        assert_eq!(meta.ecn, Some(EcnCodepoint::Ect0));
+        assert_eq!(meta.ecn, Some(quinn_udp::EcnCodepoint::Ect0));
     }
 }
 

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::verify_server_name;
+use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, OtherError, RootCertStore};
-use sutura::{ClientConfig, ServerTrust, certificate_fingerprint};
+use sutura::{ClientConfig, ServerTrust, ShownIdentity, certificate_fingerprint};
 
 use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
@@ -220,14 +220,8 @@ impl fmt::Display for Untrusted {
 impl Error for Untrusted {}
 
 impl ServerTrust for Judge {
-    fn check(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<(), rustls::Error> {
+    fn check(&self, shown: &ShownIdentity<'_>) -> Result<(), rustls::Error> {
+        let ShownIdentity { certificate, intermediates, name, ocsp, now } = *shown;
         let judged = match (&self.trust, &self.authorities) {
             (_, Some(authorities)) => authorities
                 .verify_server_cert(certificate, intermediates, name, ocsp, now)
@@ -255,6 +249,7 @@ mod tests {
     use std::time::Duration;
 
     use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+    use rustls::pki_types::{ServerName, UnixTime};
 
     use super::*;
 
@@ -278,8 +273,9 @@ mod tests {
         let judge = Judge::new(trust, known).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_750_000_000));
-        let judged = judge.check(shown, &[], &name, &[], now);
-        judged.err().map(|error| error.to_string())
+        let shown =
+            ShownIdentity { certificate: shown, intermediates: &[], name: &name, ocsp: &[], now };
+        judge.check(&shown).err().map(|error| error.to_string())
     }
 
     #[test]

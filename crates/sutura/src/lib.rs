@@ -64,7 +64,7 @@ pub use sutura_proto::{
     Urgency, Version, conformance, policy, registry, wire_format,
 };
 pub use tickets::TicketKey;
-pub use trust::{ServerTrust, certificate_fingerprint};
+pub use trust::{ServerTrust, ShownIdentity, certificate_fingerprint};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

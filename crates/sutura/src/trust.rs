@@ -8,22 +8,29 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 
+/// What a server shows of itself, and when.
+#[derive(Debug, Clone, Copy)]
+pub struct ShownIdentity<'a> {
+    /// Its certificate.
+    pub certificate: &'a CertificateDer<'a>,
+    /// Certificates that lead to it.
+    pub intermediates: &'a [CertificateDer<'a>],
+    /// The name that the client asked for.
+    pub name: &'a ServerName<'a>,
+    /// A response of the status protocol (RFC 6960), or nothing.
+    pub ocsp: &'a [u8],
+    /// The time.
+    pub now: UnixTime,
+}
+
 /// Decides whether a client trusts the certificate that a server shows. That the server has the key
 /// of the certificate is checked in any case.
 pub trait ServerTrust: fmt::Debug + Send + Sync {
-    /// Whether a server that is called `name` and shows `certificate` is trusted at the time `now`. With it
-    /// come the certificates that lead to it and an OCSP response, which may be empty.
+    /// Whether a server that shows this is trusted.
     ///
     /// # Errors
     /// It is not, with the reason.
-    fn check(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<(), rustls::Error>;
+    fn check(&self, shown: &ShownIdentity<'_>) -> Result<(), rustls::Error>;
 }
 
 /// The SHA-256 fingerprint of a certificate in DER.
@@ -40,15 +47,8 @@ pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
 pub(crate) struct Fingerprint(pub [u8; 32]);
 
 impl ServerTrust for Fingerprint {
-    fn check(
-        &self,
-        certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<(), rustls::Error> {
-        if certificate_fingerprint(certificate) == self.0 {
+    fn check(&self, shown: &ShownIdentity<'_>) -> Result<(), rustls::Error> {
+        if certificate_fingerprint(shown.certificate) == self.0 {
             return Ok(());
         }
         Err(CertificateError::ApplicationVerificationFailure.into())
@@ -60,14 +60,7 @@ impl ServerTrust for Fingerprint {
 pub(crate) struct Everybody;
 
 impl ServerTrust for Everybody {
-    fn check(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<(), rustls::Error> {
+    fn check(&self, _shown: &ShownIdentity<'_>) -> Result<(), rustls::Error> {
         Ok(())
     }
 }
@@ -88,7 +81,7 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        self.trust.check(certificate, intermediates, name, ocsp, now)?;
+        self.trust.check(&ShownIdentity { certificate, intermediates, name, ocsp, now })?;
         Ok(ServerCertVerified::assertion())
     }
 

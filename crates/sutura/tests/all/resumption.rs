@@ -4,11 +4,11 @@ use crate::common::{certificate, localhost};
 use rustls::Error;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use sutura::{
-    ClientConfig, Endpoint, EndpointConfig, ServerConfig, ServerTrust, TicketKey, Version,
+    ClientConfig, Endpoint, EndpointConfig, ServerConfig, ServerTrust, ShownIdentity, TicketKey,
+    Version,
 };
 
 const PROTOCOL: &[u8] = b"resume";
@@ -21,14 +21,8 @@ struct Counting {
 }
 
 impl ServerTrust for Counting {
-    fn check(
-        &self,
-        certificate: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        name: &ServerName<'_>,
-        ocsp: &[u8],
-        now: UnixTime,
-    ) -> Result<(), Error> {
+    fn check(&self, shown: &ShownIdentity<'_>) -> Result<(), Error> {
+        let ShownIdentity { certificate, intermediates, name, ocsp, now } = *shown;
         self.certificates.fetch_add(1, Ordering::Relaxed);
         self.verifier.verify_server_cert(certificate, intermediates, name, ocsp, now).map(drop)
     }

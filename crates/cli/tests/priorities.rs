@@ -7,8 +7,27 @@
 mod support;
 
 use std::fs;
+use std::path::Path;
 
 use support::*;
+
+/// A file, the priority that the client wants for it, with more options, and what results from it.
+type Case<'a> = (&'a str, &'a [&'a str], &'a str);
+
+/// Fetches each file alone, and checks whether it is protected, and what the server's log says.
+fn check_priorities(server: Listening, out: &Path, cases: &[Case<'_>]) {
+    for (name, wish, priority) in cases {
+        let url = [server.url(&format!("/{name}"))];
+        let report = get_report(&server, &url, out, &[&["--priority"], *wish].concat());
+        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish:?}");
+    }
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(log.lines().count(), cases.len(), "{log}");
+    for (line, (name, _, priority)) in log.lines().zip(cases) {
+        assert!(line.contains(name) && line.ends_with(&format!(" ms, {priority}")), "{line}");
+    }
+}
 
 /// A rule decides about protection, which is visible from outside, over the wishes of the request
 /// and before the server's default.
@@ -25,25 +44,15 @@ fn rules_override_requests() {
     let options =
         ["--priorities", rules.to_str().unwrap(), "--fec", "1", "--scheduler", "eps", "-v"];
     let server = Listening::serve(&site, &scratch, &options);
-    let cases = [
-        ("hero.bin", "exp_b=0", "u=1, exp_b=2"),
-        ("plain.bin", "exp_b=3", "u=3"),
-        ("page.html", "u=3", "i, exp_b=3"),
+    let cases: [Case<'_>; 5] = [
+        ("hero.bin", &["exp_b=0"], "u=1, exp_b=2"),
+        ("plain.bin", &["exp_b=3"], "u=3"),
+        ("page.html", &["u=3"], "i, exp_b=3"),
         // The server's default protection, and the parameters of the request.
-        ("other.txt", "exp_w=2, exp_p=(a;u=1)", r#"exp_w=2.0, exp_b=1, exp_p=("a";u=1)"#),
-        ("other.txt", "exp_b=2", "exp_b=2"),
+        ("other.txt", &["exp_w=2, exp_p=(a;u=1)"], r#"exp_w=2.0, exp_b=1, exp_p=("a";u=1)"#),
+        ("other.txt", &["exp_b=2"], "exp_b=2"),
     ];
-    for (name, wish, priority) in cases {
-        let url = [server.url(&format!("/{name}"))];
-        let report = get_report(&server, &url, &out, &["--priority", wish]);
-        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish}");
-    }
-    let (output, _) = server.interrupt();
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(log.lines().count(), cases.len(), "{log}");
-    for (line, (name, _, priority)) in log.lines().zip(cases) {
-        assert!(line.contains(name) && line.ends_with(&format!(" ms, {priority}")), "{line}");
-    }
+    check_priorities(server, &out, &cases);
 }
 
 /// Only urgent responses are protected (Eghbal and Lu 2022), by the urgency that rules leave, unless a
@@ -58,7 +67,7 @@ fn urgent_responses_are_protected() {
     fs::write(&rules, "u=5 => protect 2\nlate.*  u=6\n*.css  exp_b=0\n").unwrap();
     let options = ["--priorities", rules.to_str().unwrap(), "--protect", "u<3 => protect", "-v"];
     let server = Listening::serve(&site, &scratch, &options);
-    let cases: [(&str, &[&str], &str); 7] = [
+    let cases: [Case<'_>; 7] = [
         ("page.html", &["u=2"], "u=2, exp_b=3"),
         ("page.html", &["u=3"], "u=3"),
         ("page.html", &["u=5, i"], "u=5, i, exp_b=2"),
@@ -67,17 +76,7 @@ fn urgent_responses_are_protected() {
         ("late.html", &["u=0"], "u=6"),
         ("bare.css", &["u=0"], "u=0"),
     ];
-    for (name, wish, priority) in cases {
-        let url = [server.url(&format!("/{name}"))];
-        let report = get_report(&server, &url, &out, &[&["--priority"], wish].concat());
-        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish:?}");
-    }
-    let (output, _) = server.interrupt();
-    let log = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(log.lines().count(), cases.len(), "{log}");
-    for (line, (name, _, priority)) in log.lines().zip(cases) {
-        assert!(line.contains(name) && line.ends_with(&format!(" ms, {priority}")), "{line}");
-    }
+    check_priorities(server, &out, &cases);
 }
 
 /// The log shows the priority that results from rules, requests and defaults.

@@ -154,11 +154,7 @@ impl Connection {
         stream: StreamId,
         data: &[u8],
     ) -> Result<usize, SendError> {
-        self.check()?;
-        self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
-            Ok(send.data(quic, stream, data)?)
-        })
+        self.send_in_body(quic, stream, |quic, send| Ok(send.data(quic, stream, data)?))
     }
 
     /// How many bytes of body the transport has room for, so that a server need not fetch body that
@@ -171,11 +167,7 @@ impl Connection {
         quic: &mut T,
         stream: StreamId,
     ) -> Result<usize, SendError> {
-        self.check()?;
-        self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
-            send.room(quic, stream)
-        })
+        self.send_in_body(quic, stream, |quic, send| send.room(quic, stream))
     }
 
     /// Sends all of `chunk` as body, without copying it.
@@ -188,11 +180,7 @@ impl Connection {
         stream: StreamId,
         chunk: Bytes,
     ) -> Result<(), SendError> {
-        self.check()?;
-        self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
-            Ok(send.chunk(quic, stream, chunk)?)
-        })
+        self.send_in_body(quic, stream, |quic, send| Ok(send.chunk(quic, stream, chunk)?))
     }
 
     /// Ends a message with a trailer section.
@@ -263,6 +251,20 @@ impl Connection {
                 })
             }
         }
+    }
+
+    /// Does the same once nothing is left to be sent of what comes before more body.
+    fn send_in_body<T: Transport, R>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        act: impl FnOnce(&mut T, &mut Send) -> Result<R, Failure>,
+    ) -> Result<R, SendError> {
+        self.check()?;
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            act(quic, send)
+        })
     }
 
     /// Reads body into `buffer`, which must not be empty, and returns the number of bytes. `Ok(0)`

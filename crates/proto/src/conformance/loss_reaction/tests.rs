@@ -1,7 +1,7 @@
 //! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
-use crate::conformance::testing::verdict;
+use crate::conformance::testing::{name_of_factory, verdict};
 use crate::loss_reaction::LostData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -43,14 +43,8 @@ struct Faulty {
 
 impl LossReactionFactory for FaultyFactory {
     fn name(&self) -> &str {
-        let used = self.built.load(Ordering::Relaxed) > 0;
-        if self.fault == Fault::Nameless {
-            ""
-        } else if self.fault == Fault::Renamed && used {
-            "used"
-        } else {
-            "faulty"
-        }
+        let (nameless, renamed) = (self.fault == Fault::Nameless, self.fault == Fault::Renamed);
+        name_of_factory(nameless, renamed, &self.built)
     }
 
     fn build(&self) -> Box<dyn LossReaction> {

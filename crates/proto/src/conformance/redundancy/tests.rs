@@ -1,7 +1,7 @@
 //! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
-use crate::conformance::testing::verdict;
+use crate::conformance::testing::{name_of_factory, verdict};
 use crate::fec::redundancy::{
     Arrival, Block, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, Tail, View,
 };
@@ -61,14 +61,8 @@ struct FaultyFactory {
 
 impl RedundancyFactory for FaultyFactory {
     fn name(&self) -> &str {
-        let used = self.built.load(Ordering::Relaxed) > 0;
-        if self.fault == Fault::Nameless {
-            ""
-        } else if self.fault == Fault::Renamed && used {
-            "used"
-        } else {
-            "faulty"
-        }
+        let (nameless, renamed) = (self.fault == Fault::Nameless, self.fault == Fault::Renamed);
+        name_of_factory(nameless, renamed, &self.built)
     }
 
     fn parameters(&self) -> String {

@@ -1,7 +1,7 @@
 //! The kit accepts what keeps the contract, and reports what does not.
 
 use super::*;
-use crate::conformance::testing::verdict;
+use crate::conformance::testing::{name_of_factory, verdict};
 use crate::streams::resend_order::{ByLoss, First, FirstBy, InTurn, Precedence, ResendOrder};
 use std::cell::Cell;
 use std::sync::Arc;
@@ -62,14 +62,8 @@ struct Faulty {
 
 impl ResendOrderFactory for FaultyFactory {
     fn name(&self) -> &str {
-        let used = self.built.load(Ordering::Relaxed) > 0;
-        if self.fault == Fault::Nameless {
-            ""
-        } else if self.fault == Fault::Renamed && used {
-            "used"
-        } else {
-            "faulty"
-        }
+        let (nameless, renamed) = (self.fault == Fault::Nameless, self.fault == Fault::Renamed);
+        name_of_factory(nameless, renamed, &self.built)
     }
 
     fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {

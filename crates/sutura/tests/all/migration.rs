@@ -1,6 +1,6 @@
 //! Clients that move to another socket, and those behind a NAT that forgets them.
 
-use crate::common::{PATIENCE, echo, exchange, localhost, pair, pattern};
+use crate::common::{PATIENCE, connected, echo, exchange, localhost, pair, pattern};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,10 +27,7 @@ async fn a_client_moves_to_another_socket_in_the_middle_of_an_exchange() {
 
 #[tokio::test]
 async fn a_server_sees_where_its_client_went() {
-    let (server, client, address) = pair(b"echo", &TransportConfig::default());
-    let accepted = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
-    let peer = accepted.await.unwrap();
+    let (connection, peer, client) = connected(b"echo", &TransportConfig::default()).await;
     // Until a message has been answered, the handshake may not be confirmed.
     let mut hello = connection.open_uni().await.unwrap();
     hello.write_all(b"hello").await.unwrap();

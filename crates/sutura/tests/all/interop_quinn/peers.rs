@@ -65,6 +65,13 @@ impl Peers {
         self.ours.connect(self.address, "localhost").unwrap().await.unwrap()
     }
 
+    /// Connects our client to quinn's server, which accepts: both ends of the connection.
+    pub async fn meet(&self) -> (sutura::Connection, quinn::Connection) {
+        let server = self.theirs.clone();
+        let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
+        (self.we_connect().await, accept.await.unwrap())
+    }
+
     /// Connects quinn's client to our server.
     pub async fn they_connect(&self) -> quinn::Connection {
         self.theirs.connect(self.address, "localhost").unwrap().await.unwrap()

@@ -146,10 +146,7 @@ async fn datagrams_of_our_client() {
 async fn resets_stops_and_closes_are_understood_by_both() {
     let peers = Peers::they_serve(PROTOCOL, None);
     within(async {
-        let server = peers.theirs.clone();
-        let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-        let ours = peers.we_connect().await;
-        let theirs = accept.await.unwrap();
+        let (ours, theirs) = peers.meet().await;
 
         let mut send = ours.open_uni().await.unwrap();
         send.write_all(b"x").await.unwrap();

@@ -52,10 +52,7 @@ async fn their_client_updates_its_keys() {
 async fn their_server_updates_its_keys() {
     let peers = Peers::they_serve(PROTOCOL, None);
     within(async {
-        let server = peers.theirs.clone();
-        let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-        let ours = peers.we_connect().await;
-        let theirs = accept.await.unwrap();
+        let (ours, theirs) = peers.meet().await;
         let answering = ours.clone();
         tokio::spawn(async move {
             while let Ok((mut send, mut recv)) = answering.accept_bi().await {

@@ -115,7 +115,8 @@ impl<C: Case> Outcome<C> {
 fn attempt<C: Case>(case: &C) -> Verdict<C::Tally> {
     match catch_unwind(AssertUnwindSafe(|| case.run())) {
         Ok(Ok(tally)) => Verdict::Passed(tally),
-        Ok(Err(failure)) => Verdict::Failed(failure.to_string()),
+        // The seed is told with the case.
+        Ok(Err(failure)) => Verdict::Failed(Failure { seed: None, ..failure }.to_string()),
         Err(panic) => match message(&*panic) {
             text if C::PEER_ASSERTIONS.contains(&text) => Verdict::PeerFailed,
             text => Verdict::Failed(format!("panicked: {text}")),
@@ -270,6 +271,9 @@ mod tests {
         assert!(text.contains("| large | 2 | 1 | 0 | 6 | 0 | 0 |"), "{text}");
         let [panicked, failed] = &report.failures[..] else { panic!("{:?}", report.failures) };
         assert_eq!(panicked, "seed 3: panicked: ours\nthe case of 3");
-        assert!(failed.starts_with("seed 5: ") && failed.ends_with("\nthe case of 5"), "{failed}");
+        assert!(
+            failed.starts_with("seed 5: at ") && failed.ends_with("\nthe case of 5"),
+            "{failed}"
+        );
     }
 }

@@ -77,8 +77,7 @@ impl seeded::Case for Case {
     /// A byte is wrong, a connection breaks or contradicts itself, or anything is left when
     /// everything is over.
     fn run(&self) -> Result<Tally, Failure> {
-        let run = Run::new(self).and_then(|run| run.complete(self));
-        run.map_err(|failure| Failure { seed: Some(self.seed), ..failure })
+        Run::new(self)?.complete(self)
     }
 }
 

@@ -386,6 +386,7 @@ impl SendSessions {
         if s.done(symbol.id).is_some() {
             s.slide();
             s.arrived(now, symbol.id, how, around);
+            s.release_repairs();
         }
     }
 
@@ -452,6 +453,7 @@ impl SendSessions {
         let Some(s) = self.session(symbol.session) else { return Vec::new() };
         let contents = s.done(symbol.id);
         s.slide();
+        s.release_repairs();
         contents.map(|contents| contents.datagrams).unwrap_or_default()
     }
 
@@ -511,6 +513,7 @@ impl SendSessions {
                 came.useful_bytes += size as u64;
             }
         }
+        s.release_repairs();
         self.count(ack.session, |counts| counts.add(&came));
         Ok(u32::try_from(news.len()).unwrap_or(u32::MAX))
     }
@@ -673,7 +676,7 @@ impl SendSessions {
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();
-        let held = self.sessions.iter().flat_map(Session::held_symbols).map(|(_, until)| until);
+        let held = self.sessions.iter().filter_map(Session::held_until);
         held.chain(policy).min()
     }
 }

@@ -350,6 +350,12 @@ impl Egress {
         self.held.hold(until, frame);
     }
 
+    /// How many symbols are held back.
+    #[cfg(test)]
+    pub fn held_symbols(&self) -> usize {
+        self.sessions.held_symbols()
+    }
+
     /// How many frames of a symbol are queued to be sent again.
     #[cfg(test)]
     pub fn queued_frames(&self, symbol: crate::ids::SymbolRef) -> usize {

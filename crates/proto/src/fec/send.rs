@@ -132,6 +132,12 @@ impl SendSessions {
         self.sessions.iter().all(Session::is_quiet)
     }
 
+    /// How many symbols are held.
+    #[cfg(test)]
+    pub fn held_symbols(&self) -> usize {
+        self.sessions.iter().map(|s| s.held_symbols().count()).sum()
+    }
+
     /// The symbols that wait to be sent again: session, identifier and frames.
     pub fn queued(&self) -> impl Iterator<Item = (u16, u64, &[StreamToken])> {
         let sessions = (0u16..).zip(&self.sessions);

@@ -30,6 +30,9 @@ impl Connection {
         let path = self.path.view();
         let next = self.look(now, packet, end, out, &path);
         let control = self.wants_control(now, space);
+        if next == Next::Nothing && space == SpaceId::Data {
+            self.egress.rest(now, &path);
+        }
         let wants = next != Next::Nothing || control;
         let ack_due = self.spaces[space as usize].acks.is_due(now);
         if !wants && !ack_due {

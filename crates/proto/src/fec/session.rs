@@ -309,6 +309,15 @@ impl Session {
         !self.held.is_empty()
     }
 
+    /// Whether something may be to be done at `now` or whenever time has passed, without any event: the
+    /// policy or [`take_overdue`](Self::take_overdue) was to be asked, or the policy sees a deadline.
+    pub(super) fn is_restless(&self, now: Instant) -> bool {
+        let is_over = |at: Instant| at <= now;
+        let asks = !self.is_quiet() && self.policy.timeout().is_some_and(is_over);
+        let releases = self.overheld || self.held_until().is_some_and(is_over);
+        asks || releases || self.uncovered.earliest().is_some()
+    }
+
     /// When the first of the symbols that are held waits no longer.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.held.first().map(|(until, _)| *until)
@@ -442,8 +451,11 @@ impl Session {
     }
 
     /// What must be at the receiver before `time` comes too late from now on.
-    pub(super) fn expire(&mut self, time: Instant) {
+    /// Returns whether there is any.
+    pub(super) fn expire(&mut self, time: Instant) -> bool {
+        let before = self.uncovered.count();
         self.uncovered.expire(time);
+        self.uncovered.count() != before
     }
 
     /// A repair symbol over `span` was acknowledged, or else lost.

@@ -34,7 +34,7 @@ const MAX_STEPS_PER_BYTE: u64 = 12;
 const SLACK: u64 = 20;
 /// How many more where there are as many sessions as there can be. A packet that is answered looks at
 /// each of them.
-const SESSIONS_SLACK: u64 = 2000;
+const SESSIONS_SLACK: u64 = 400;
 /// How many more where as many equations are pending as a decoder keeps.
 const EQUATIONS_SLACK: u64 = 5000;
 /// Datagrams that are not known to be lost.

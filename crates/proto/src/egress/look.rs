@@ -115,7 +115,7 @@ impl Egress {
             debug_assert_eq!(bids().next(), None, "a policy changes its mind without an event");
             return None;
         }
-        work::steps(self.sessions.len());
+        work::steps(self.sessions.used());
         let ranked = bids().map(|bid| (self.rank(&bid), bid));
         let (rank, bid) = ranked.min_by_key(|(rank, _)| *rank)?;
         let new = new.map(|new| self.streams.rank(new.id).unwrap_or(Rank::LAST));

@@ -101,6 +101,8 @@ pub struct SendSessions {
     held: u64,
     /// `None` after any change.
     rest: Option<Rest>,
+    /// What must be at the receiver before this time comes too late, if sessions were not told.
+    expired: Option<Instant>,
 }
 
 impl SendSessions {
@@ -155,7 +157,7 @@ impl SendSessions {
     }
 
     /// Number of sessions.
-    pub fn len(&self) -> usize {
+    pub fn used(&self) -> usize {
         self.sessions.len()
     }
 
@@ -356,6 +358,9 @@ impl SendSessions {
     ) -> Option<SymbolRef> {
         self.rest = None;
         let s = self.sessions.get_mut(usize::from(session))?;
+        if let Some(time) = self.expired {
+            s.expire(time);
+        }
         let (message, size) = (symbol.message, symbol.bytes.len() as u64);
         let id = s.push(now, symbol, evicted)?;
         let view = s.view(&Surroundings { message, ..*around });
@@ -500,6 +505,11 @@ impl SendSessions {
 
     /// What must be at the receiver before `time` comes too late from now on.
     pub fn expire(&mut self, time: Instant) {
+        if self.rest.is_some() {
+            // No symbol has a deadline, and sessions are told before they get one that has.
+            self.expired = Some(time);
+            return;
+        }
         let mut changed = false;
         self.sessions.iter_mut().for_each(|s| changed |= s.expire(time));
         if changed {

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use sutura_benches::Error;
 use sutura_erasure::{Encoder, WindowLimits};
 use sutura_proto::fuzz::Target;
+use sutura_proto::fuzz::coding::put_varint;
 use sutura_proto::policy::{Code, ReedSolomon, SlidingWindow};
 use sutura_proto::wire_format::{
     Frame, FrameKind, NewConnectionId, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
@@ -62,9 +63,17 @@ fn single(mut frame: impl FnMut(&mut Vec<u8>) + 'static) -> Result<Payloads, Err
     }))
 }
 
-fn send(target: &mut Target, payload: &[u8]) -> Result<(), Error> {
+pub fn send(target: &mut Target, payload: &[u8]) -> Result<(), Error> {
     let mut packet = target.seal(payload);
     if target.receive(&mut packet) { Ok(()) } else { Err("the connection is over".into()) }
+}
+
+/// Appends a message of an ordered group, of which `free` messages directly before need not come first. It
+/// has no data.
+pub fn message(group: u64, number: u64, free: u64, out: &mut Vec<u8>) {
+    for value in [group * 2, number, free, 0] {
+        put_varint(out, value);
+    }
 }
 
 const fn uni(index: u64) -> StreamId {
@@ -272,6 +281,24 @@ fn streams() -> Vec<Attack> {
                         index += 1;
                     }
                     (payload, 90)
+                }))
+            })
+        },
+        Attack {
+            batch: 1,
+            ..server(FrameKind::Stream, "each a message of a group", |_| {
+                let mut index = 0;
+                Ok(Box::new(move || {
+                    let mut payload = Vec::new();
+                    for _ in 0..80 {
+                        let (id, number) = (uni(index), 10_000 + index);
+                        let mut data = Vec::new();
+                        message(0, number, number, &mut data);
+                        Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: &data })
+                            .encode(&mut payload);
+                        index += 1;
+                    }
+                    (payload, 80)
                 }))
             })
         },

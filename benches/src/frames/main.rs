@@ -4,19 +4,19 @@
 //! and without a socket. What counts is CPU time, including what the connection answers.
 
 mod attack;
+mod surroundings;
 
 use attack::{Attack, Payloads};
 use clap::Parser;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use surroundings::{Held, OTHERS, Scene};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Spread, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
 use sutura_benches::output::Output;
 use sutura_benches::{Error, cpu, exit_code};
-use sutura_proto::fuzz::Target;
-use sutura_proto::{Connection, Dir, StreamId};
 
 /// Bytes of an IPv4 and a UDP header, which every packet costs its sender as well.
 const HEADERS: usize = 20 + 8;
@@ -40,6 +40,13 @@ struct Options {
     output: Output,
 }
 
+/// Nanoseconds for each byte, a value for each round.
+type Rounds = Vec<f64>;
+
+fn median(rounds: &Rounds) -> f64 {
+    quantile(&sorted(rounds.iter().copied()), 0.5)
+}
+
 /// All rounds of one attack.
 #[derive(Debug, Serialize)]
 struct Measurement {
@@ -47,21 +54,31 @@ struct Measurement {
     how: &'static str,
     /// Average size of a frame, with its share of the packet.
     bytes_per_frame: f64,
-    /// A value for each round, by how many streams are open: 1, 100 and 1,000.
-    nanoseconds_per_byte: [Vec<f64>; OPEN.len()],
+    /// By how many streams are open: 1, 100 and 1,000.
+    streams: [Rounds; OPEN.len()],
+    /// By what else the connection holds: few and many of it.
+    others: [[Rounds; 2]; OTHERS.len()],
 }
 
 impl Measurement {
     /// The median where it costs most.
     fn worst(&self) -> f64 {
-        let medians = self.nanoseconds_per_byte.iter();
-        medians.map(|rounds| quantile(&sorted(rounds.iter().copied()), 0.5)).fold(0.0, f64::max)
+        self.streams.iter().chain(self.others.iter().flatten()).map(median).fold(0.0, f64::max)
+    }
+
+    /// By how much the median grows at most from few to many of anything, and of what.
+    fn growth(&self) -> (f64, &'static str) {
+        let [one, .., thousand] = &self.streams;
+        let streams = (median(thousand) / median(one), "streams");
+        let others = OTHERS.iter().zip(&self.others);
+        let others = others.map(|((_, name, ..), [few, many])| (median(many) / median(few), *name));
+        others.fold(streams, |most, next| if next.0 > most.0 { next } else { most })
     }
 }
 
 /// Receives packets; returns bytes, frames and nanoseconds.
 fn receive(
-    target: &mut Target,
+    scene: &mut Scene,
     payloads: &mut Payloads,
     count: usize,
 ) -> Result<(usize, usize, f64), Error> {
@@ -70,55 +87,30 @@ fn receive(
     for _ in 0..count {
         let (payload, n) = payloads();
         frames += n;
-        packets.push(target.seal(&payload));
+        packets.push(scene.target.seal(&payload));
     }
     let bytes = packets.iter().map(|packet| packet.len() + HEADERS).sum();
     let start = cpu::now();
     for packet in &mut packets {
-        if !target.receive(packet) {
+        if !scene.target.receive(packet) {
             return Err("the connection is over".into());
         }
+        scene.read_groups();
     }
     let time = cpu::now() - start;
     Ok((bytes, frames, time.as_secs_f64() * 1e9))
 }
 
-/// What the application does: takes and reads everything, and ends its half of each stream.
-fn consume(connection: &mut Connection, open: &mut Vec<StreamId>) {
-    for dir in [Dir::Uni, Dir::Bi] {
-        while let Some(id) = connection.accept(dir) {
-            open.push(id);
-            if dir == Dir::Bi {
-                // It is over already if the peer has stopped it.
-                let _ = connection.send_stream(id).finish();
-            }
-        }
-    }
-    open.retain(|&id| {
-        loop {
-            match connection.recv_stream(id).read_chunk(usize::MAX, true) {
-                Ok(Some(_)) => {}
-                Err(sutura_proto::ReadError::Blocked) => return true,
-                Ok(None) | Err(_) => return false,
-            }
-        }
-    });
-    while connection.datagrams().recv().is_some() {}
-}
-
-/// Measures an attack once, on a connection with so many open streams.
-fn measure(attack: &Attack, streams: u64, packets: usize) -> Result<(f64, f64), Error> {
-    let mut target = Target::new(attack.side).ok_or("no connection")?;
-    attack::open(&mut target, streams)?;
-    let mut payloads = (attack.start)(&mut target)?;
-    let mut open = Vec::new();
+/// Measures an attack once, on a connection that holds so many of something.
+fn measure(attack: &Attack, held: Held, count: u64, packets: usize) -> Result<(f64, f64), Error> {
+    let mut scene = Scene::new(attack.side, held, count)?;
+    let mut payloads = (attack.start)(&mut scene.target)?;
     let (mut bytes, mut frames, mut time) = (0, 0, 0.0);
     let mut received = 0;
     while received < packets {
         let (more_bytes, more_frames, more_time) =
-            receive(&mut target, &mut payloads, attack.batch)?;
-        consume(target.connection(), &mut open);
-        target.settle();
+            receive(&mut scene, &mut payloads, attack.batch)?;
+        scene.consume();
         received += attack.batch;
         // What the first packets set up is not counted.
         if received > packets / 10 {
@@ -130,15 +122,10 @@ fn measure(attack: &Attack, streams: u64, packets: usize) -> Result<(f64, f64), 
     Ok((time / bytes as f64, bytes as f64 / frames as f64))
 }
 
-fn report(measurements: &[Measurement], rounds: usize) -> Report {
-    let mut types: BTreeMap<&str, f64> = BTreeMap::new();
-    for entry in measurements {
-        let worst = types.entry(entry.frame).or_default();
-        *worst = worst.max(entry.worst());
-    }
-    let median = quantile(&sorted(types.values().copied()), 0.5);
+/// What all types cost among streams.
+fn streams_table(measurements: &[Measurement], median: f64) -> Table {
     let mut table = Table::new(
-        "Frames of each type",
+        "Among streams that share a coding session",
         [
             "frame",
             "how",
@@ -150,8 +137,8 @@ fn report(measurements: &[Measurement], rounds: usize) -> Report {
         ],
     );
     for entry in measurements {
-        let [one, hundred, thousand] = &entry.nanoseconds_per_byte;
-        let spread = |rounds: &[f64]| Cell::spread(Spread::of_deciles(rounds.iter().copied()), 1);
+        let [one, hundred, thousand] = &entry.streams;
+        let spread = |rounds: &Rounds| Cell::spread(Spread::of_deciles(rounds.iter().copied()), 1);
         table.row([
             entry.frame.into(),
             entry.how.into(),
@@ -162,28 +149,98 @@ fn report(measurements: &[Measurement], rounds: usize) -> Report {
             format!("{:.2}", entry.worst() / median).into(),
         ]);
     }
+    table
+}
+
+/// What they cost where the connection holds much of something else, and how much more than where it holds
+/// little.
+fn others_table(measurements: &[Measurement]) -> Table {
+    let names = OTHERS.iter().map(|(_, name, few, many)| format!("{many} {name}, of {few}"));
+    let columns = ["frame".to_owned(), "how".to_owned()].into_iter().chain(names);
+    let columns = columns.chain(["grows by at most".to_owned()]);
+    let mut table = Table::new("Among other things", columns);
+    for entry in measurements {
+        let (growth, what) = entry.growth();
+        let cells = entry.others.iter().map(|[few, many]| {
+            let (few, many) = (median(few), median(many));
+            Cell::from(format!("{many:.1} ({:.2})", many / few))
+        });
+        let ends = Cell::from(format!("{growth:.2} ({what})"));
+        table.row([entry.frame.into(), entry.how.into()].into_iter().chain(cells).chain([ends]));
+    }
+    table
+}
+
+fn report(measurements: &[Measurement], rounds: usize) -> Report {
+    let mut types: BTreeMap<&str, f64> = BTreeMap::new();
+    for entry in measurements {
+        let worst = types.entry(entry.frame).or_default();
+        *worst = worst.max(entry.worst());
+    }
+    let middle = quantile(&sorted(types.values().copied()), 0.5);
     let worst = types.values().copied().fold(0.0, f64::max);
+    let most = measurements.iter().map(|entry| (entry.growth(), entry));
+    let most = most.max_by(|(a, _), (b, _)| a.0.total_cmp(&b.0));
+    let most = most.map_or_else(String::new, |((growth, what), entry)| {
+        format!(
+            " What grows most is {} {} among {what}: {growth:.2} times, to at most {:.1} ns.",
+            entry.frame,
+            entry.how,
+            entry.worst()
+        )
+    });
     let text = vec![
         format!(
             "Nanoseconds of CPU time for each byte that a hostile peer sends, median [lower and upper \
              decile] of {rounds} interleaved rounds, without packet protection. Headers of IP and UDP \
              count. Packets are full of frames of one type, except where a frame must be the last of \
-             its packet. The connection has 1, 100 or 1,000 streams of its own open, which share a \
-             coding session."
+             its packet. What the connection answers is included."
         ),
         format!(
-            "The median over the {} types, each at its costliest, is {median:.1} ns per byte; the \
-             costliest is {:.1} times that.",
+            "The median over the {} types, each at its costliest, is {middle:.1} ns per byte; the \
+             costliest is {worst:.1} ns, {:.1} times that.{most}",
             types.len(),
-            worst / median
+            worst / middle
         ),
+        "The first table is for a connection with streams of its own; all was acknowledged. The second \
+         has the medians where a connection holds much of something, and in parentheses how many times \
+         those where it holds one. *Sessions*: coding sessions, each with a source symbol in flight; no more \
+         than 64 are ever used. *Equations*: repair symbols that do not suffice for anything, 64 in each \
+         session, which is all that a session keeps. *Messages* are in flight and have deadlines. *Lost \
+         datagrams* are protected and wait for repair symbols. *Messages of groups* came from the peer, in 64 \
+         groups, which is all that there may be, and wait for others; reading groups is included."
+            .to_owned(),
     ];
     Report {
         name: "frames".to_owned(),
         title: "What it costs to receive frames".to_owned(),
         text,
-        tables: vec![table],
+        tables: vec![streams_table(measurements, middle), others_table(measurements)],
         ..Report::default()
+    }
+}
+
+/// Measures an attack once in each of the surroundings.
+fn measure_all(
+    attack: &Attack,
+    entry: &mut Measurement,
+    packets: usize,
+    failures: &mut Vec<String>,
+) {
+    let streams = OPEN.map(|count| (Held::Streams, count));
+    let others = OTHERS.iter().flat_map(|(held, _, few, many)| [(*held, *few), (*held, *many)]);
+    let rounds = entry.streams.iter_mut().chain(entry.others.iter_mut().flatten());
+    for ((held, count), rounds) in streams.into_iter().chain(others).zip(rounds) {
+        match measure(attack, held, count, packets) {
+            Ok((nanoseconds, bytes)) => {
+                rounds.push(nanoseconds);
+                entry.bytes_per_frame = bytes;
+            }
+            Err(error) => {
+                let (frame, how) = (entry.frame, entry.how);
+                failures.push(format!("{frame} {how} among {count} of {held:?}: {error}"));
+            }
+        }
     }
 }
 
@@ -197,28 +254,21 @@ fn run(options: &Options) -> Result<(), Error> {
             frame: attack.kind.info().name,
             how: attack.how,
             bytes_per_frame: 0.0,
-            nanoseconds_per_byte: Default::default(),
+            streams: Default::default(),
+            others: Default::default(),
         })
         .collect();
     let mut failures = Vec::new();
     for round in 0..options.rounds.max(1) {
         for at in 0..attacks.len() {
             let at = (at + round) % attacks.len();
-            let (Some(attack), Some(entry)) = (attacks.get(at), measurements.get_mut(at)) else {
-                continue;
-            };
-            for (streams, rounds) in OPEN.into_iter().zip(&mut entry.nanoseconds_per_byte) {
-                match measure(attack, streams, options.packets) {
-                    Ok(measured) => {
-                        rounds.push(measured.0);
-                        entry.bytes_per_frame = measured.1;
-                    }
-                    Err(error) => failures.push(format!("{} {}: {error}", entry.frame, entry.how)),
-                }
+            if let (Some(attack), Some(entry)) = (attacks.get(at), measurements.get_mut(at)) {
+                measure_all(attack, entry, options.packets, &mut failures);
             }
         }
     }
     options.output.write("frames", &report(&measurements, options.rounds), &measurements)?;
+    failures.sort_unstable();
     failures.dedup();
     if failures.is_empty() { Ok(()) } else { Err(failures.join("; ").into()) }
 }

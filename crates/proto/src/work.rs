@@ -1,7 +1,8 @@
 //! Counts the steps of loops whose length a peer influences, so that tests can bound them: unlike
-//! time, steps are the same on every machine. Outside tests nothing is counted.
+//! time, steps are the same on every machine. Nothing is counted outside tests of this crate, and of others
+//! that depend on it with the feature `work`.
 
-#[cfg(test)]
+#[cfg(any(test, feature = "work"))]
 thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
@@ -9,14 +10,14 @@ thread_local! {
 /// Counts so many steps: elements that are visited or moved.
 #[inline]
 pub fn steps(n: usize) {
-    #[cfg(test)]
+    #[cfg(any(test, feature = "work"))]
     STEPS.with(|steps| steps.set(steps.get() + n as u64));
-    #[cfg(not(test))]
+    #[cfg(not(any(test, feature = "work")))]
     let _ = n;
 }
 
 /// The steps that this thread has taken since the last call.
-#[cfg(test)]
+#[cfg(any(test, feature = "work"))]
 pub fn take_steps() -> u64 {
     STEPS.with(|steps| steps.replace(0))
 }

@@ -1,8 +1,8 @@
 //! Reads the frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
 
+use sutura_proto::fuzz::work;
 use sutura_proto::{Side, StreamId};
 
-use super::receive::prefix;
 use crate::codec::take_varint;
 use crate::error::{Code, Error};
 use crate::frame::{FrameHeader, FrameType, HeaderReader};
@@ -13,8 +13,8 @@ use crate::transport::{Read, ReadError, Transport};
 /// Largest accepted payload of a SETTINGS or PRIORITY_UPDATE frame, in bytes.
 pub const MAX_CONTROL_PAYLOAD: usize = 4096;
 
-/// Bytes read at a time.
-const SCRATCH: usize = 512;
+/// Bytes read at a time: many small frames cost one read of the stream.
+const BUFFER: usize = 512;
 
 /// A frame on the control stream that has an effect.
 #[derive(Debug)]
@@ -35,13 +35,48 @@ pub(super) struct ControlReader {
     frame: Option<(FrameType, u64)>,
     /// The payload so far; stays empty for a skipped frame.
     payload: Vec<u8>,
+    unread: Unread,
+}
+
+/// Bytes of the stream that were read from the transport and are not part of any frame yet.
+#[derive(Debug, Default)]
+struct Unread {
+    /// Takes memory only while there are any.
+    bytes: Vec<u8>,
+    /// Where they begin.
+    start: usize,
+}
+
+impl Unread {
+    /// The next bytes, at most `most` of them; empty until more arrive.
+    fn take<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        most: u64,
+    ) -> Result<&[u8], Error> {
+        if self.start == self.bytes.len() {
+            self.start = 0;
+            let mut bytes = std::mem::take(&mut self.bytes);
+            bytes.resize(BUFFER, 0);
+            if let Some(n) = read_critical(quic, id, &mut bytes)? {
+                bytes.truncate(n);
+                self.bytes = bytes;
+            }
+        }
+        let start = self.start;
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        self.start += most.min(self.bytes.len() - start);
+        Ok(self.bytes.get(start..self.start).unwrap_or_default())
+    }
 }
 
 impl ControlReader {
     /// A reader of the control stream, after its type, at `side`.
     pub(super) fn new(side: Side) -> Self {
         let header = HeaderReader::default();
-        Self { side, began: false, header, frame: None, payload: Vec::new() }
+        let unread = Unread::default();
+        Self { side, began: false, header, frame: None, payload: Vec::new(), unread }
     }
 
     /// The next frame with an effect; `None` until more arrives.
@@ -52,25 +87,26 @@ impl ControlReader {
     ) -> Result<Option<ControlFrame>, Error> {
         loop {
             let Some((kind, left)) = &mut self.frame else {
-                match read_critical(quic, id, self.header.spare())? {
-                    None => return Ok(None),
-                    Some(n) => {
-                        if let Some(header) = self.header.advance(n) {
-                            self.begin_frame(header)?;
-                        }
-                    }
+                let spare = self.header.spare();
+                let bytes = self.unread.take(quic, id, spare.len() as u64)?;
+                if bytes.is_empty() {
+                    return Ok(None);
+                }
+                spare.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+                let n = bytes.len();
+                if let Some(header) = self.header.advance(n) {
+                    self.begin_frame(header)?;
                 }
                 continue;
             };
             if *left > 0 {
-                let mut scratch = [0; SCRATCH];
-                let buffer = prefix(&mut scratch, *left);
-                let Some(n) = read_critical(quic, id, buffer)? else {
+                let bytes = self.unread.take(quic, id, *left)?;
+                if bytes.is_empty() {
                     return Ok(None);
-                };
-                *left -= n as u64;
+                }
+                *left -= bytes.len() as u64;
                 if is_known(*kind) {
-                    self.payload.extend_from_slice(buffer.get(..n).unwrap_or_default());
+                    self.payload.extend_from_slice(bytes);
                 }
                 continue;
             }
@@ -171,6 +207,7 @@ pub(super) fn read_critical<T: Transport>(
     id: StreamId,
     buffer: &mut [u8],
 ) -> Result<Option<usize>, Error> {
+    work::steps(1);
     const CLOSED: Error = Error::new(Code::CLOSED_CRITICAL_STREAM, "critical stream closed");
     match quic.read(id, buffer) {
         Ok(Read { finished: true, .. }) | Err(ReadError::Reset(_)) => Err(CLOSED),

@@ -1,8 +1,9 @@
 //! HTTP datagrams in QUIC datagrams (RFC 9297 section 2).
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, Bytes, BytesMut};
+use sutura_proto::fuzz::work;
 use sutura_proto::{Dir, StreamId};
 
 use super::Connection;
@@ -23,25 +24,38 @@ const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 /// Received datagrams, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
-    queue: VecDeque<(StreamId, Bytes)>,
+    /// By number, in the order in which they came.
+    queue: BTreeMap<u64, (StreamId, Bytes)>,
+    /// The numbers of those of each stream.
+    numbers: BTreeSet<(StreamId, u64)>,
+    /// The number of the next one.
+    next: u64,
     bytes: usize,
 }
 
 impl Datagrams {
     fn push(&mut self, stream: StreamId, payload: Bytes) {
         self.bytes += payload.len();
-        self.queue.push_back((stream, payload));
+        self.queue.insert(self.next, (stream, payload));
+        self.numbers.insert((stream, self.next));
+        self.next += 1;
         while self.queue.len() > MAX_QUEUED_DATAGRAMS || self.bytes > MAX_QUEUED_DATAGRAM_BYTES {
-            let Some((_, dropped)) = self.queue.pop_front() else { return };
-            self.bytes -= dropped.len();
+            let Some((&oldest, _)) = self.queue.first_key_value() else { return };
+            self.remove(oldest);
         }
     }
 
-    fn take(&mut self, stream: StreamId) -> Option<Bytes> {
-        let at = self.queue.iter().position(|(id, _)| *id == stream)?;
-        let (_, payload) = self.queue.remove(at)?;
+    fn remove(&mut self, number: u64) -> Option<Bytes> {
+        work::steps(1);
+        let (stream, payload) = self.queue.remove(&number)?;
+        self.numbers.remove(&(stream, number));
         self.bytes -= payload.len();
         Some(payload)
+    }
+
+    fn take(&mut self, stream: StreamId) -> Option<Bytes> {
+        let (_, number) = *self.numbers.range((stream, 0)..=(stream, u64::MAX)).next()?;
+        self.remove(number)
     }
 
     /// Drops the datagrams of an exchange that is over.

@@ -1,5 +1,6 @@
 //! The peer's unidirectional streams (RFC 9114 section 6.2, RFC 9204 section 4.2).
 
+use sutura_proto::fuzz::work;
 use sutura_proto::{Dir, Side, StreamId};
 
 use super::control::{ControlFrame, ControlReader, read_critical};
@@ -81,6 +82,7 @@ impl IncomingStreams {
         let mut at = 0;
         while let Some(stream) = self.streams.get_mut(at) {
             at += 1;
+            work::steps(1);
             let Kind::Untyped(reader) = &mut stream.kind else {
                 continue;
             };

@@ -14,6 +14,7 @@ mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use sutura_proto::fuzz::work;
 use sutura_proto::{Dir, Side, StreamId};
 
 use self::cancellation::Cancellations;
@@ -204,6 +205,7 @@ impl Connection {
         self.receive_datagrams(quic)?;
         let mut queue = std::mem::take(&mut self.queue);
         for &id in &queue {
+            work::steps(1);
             let Some(exchange) = self.exchanges.get_mut(&id) else {
                 continue;
             };

@@ -1,6 +1,7 @@
 //! Reads the frames of a message from a request stream (RFC 9114 section 4.1).
 
 use bytes::Bytes;
+use sutura_proto::fuzz::work;
 use sutura_proto::{Side, StreamId};
 
 use crate::error::{Code, Error};
@@ -365,6 +366,7 @@ fn read<T: Transport>(
     fin: &mut bool,
     buffer: &mut [u8],
 ) -> Result<Option<usize>, Fault> {
+    work::steps(1);
     if *fin {
         return Ok(Some(0));
     }

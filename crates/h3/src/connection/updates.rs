@@ -38,7 +38,9 @@ impl PriorityUpdates {
 /// sends them.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
-    parameters: VecDeque<(StreamId, PriorityParameters)>,
+    parameters: BTreeMap<StreamId, PriorityParameters>,
+    /// Their streams, oldest first.
+    order: VecDeque<StreamId>,
 }
 
 impl Overrides {
@@ -47,16 +49,18 @@ impl Overrides {
         if parameters == PriorityParameters::default() {
             return;
         }
-        if self.parameters.len() >= MAX_PRIORITY_OVERRIDES {
-            self.parameters.pop_front();
+        if self.order.len() >= MAX_PRIORITY_OVERRIDES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.parameters.remove(&oldest);
         }
-        self.parameters.push_back((id, parameters));
+        self.parameters.insert(id, parameters);
+        self.order.push_back(id);
     }
 
     /// The client's wish for the response on `id`, overridden by the response's own field.
     pub(super) fn apply(&self, id: StreamId, client: &PriorityParameters) -> PriorityParameters {
-        let own = self.parameters.iter().find(|(stream, _)| *stream == id);
-        own.map_or_else(|| client.clone(), |(_, own)| client.overridden_by(own))
+        self.parameters.get(&id).map_or_else(|| client.clone(), |own| client.overridden_by(own))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The decoder of a connection: the table that the peer's encoder fills, the sections that wait for
 //! it, and this end's decoder stream (RFC 9204 sections 2.2 and 4.4).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use sutura_proto::StreamId;
@@ -20,6 +20,39 @@ const STREAM_CANCELLATION: u8 = 0b0100_0000;
 /// Insert Count Increment (section 4.4.3).
 const INSERT_COUNT_INCREMENT: u8 = 0b0000_0000;
 
+/// The streams whose section waits for the table.
+#[derive(Debug, Default)]
+struct Blocked {
+    /// The insert count that each needs.
+    streams: BTreeMap<StreamId, u64>,
+    /// The same, by insert count.
+    required: BTreeSet<(u64, StreamId)>,
+}
+
+impl Blocked {
+    fn insert(&mut self, stream: StreamId, required: u64) {
+        self.remove(stream);
+        self.streams.insert(stream, required);
+        self.required.insert((required, stream));
+    }
+
+    fn remove(&mut self, stream: StreamId) {
+        if let Some(required) = self.streams.remove(&stream) {
+            self.required.remove(&(required, stream));
+        }
+    }
+
+    /// A stream for which so many entries suffice.
+    fn first(&self, inserted: u64) -> Option<StreamId> {
+        let first = self.required.first().filter(|(required, _)| *required <= inserted);
+        first.map(|(_, stream)| *stream)
+    }
+
+    fn len(&self) -> u64 {
+        self.streams.len() as u64
+    }
+}
+
 /// Decodes the field sections of a connection.
 #[derive(Debug)]
 pub(crate) struct Decoder {
@@ -28,8 +61,7 @@ pub(crate) struct Decoder {
     max_capacity: u64,
     /// How many streams may wait for the table.
     max_blocked: u64,
-    /// The streams whose section waits for the table, and the insert count that each needs.
-    blocked: BTreeMap<StreamId, u64>,
+    blocked: Blocked,
     encoder_stream: InstructionReader,
     /// The insert count of which the peer's encoder has been told.
     known: u64,
@@ -45,7 +77,7 @@ impl Decoder {
             table: DynamicTable::default(),
             max_capacity,
             max_blocked,
-            blocked: BTreeMap::new(),
+            blocked: Blocked::default(),
             encoder_stream: InstructionReader::new(max_capacity),
             known: 0,
             pending: Vec::new(),
@@ -103,12 +135,12 @@ impl Decoder {
         let required = reader.required();
         if required > self.table.inserted() {
             self.blocked.insert(stream, required);
-            if self.blocked.len() as u64 > self.max_blocked {
+            if self.blocked.len() > self.max_blocked {
                 return Err(SectionError::Malformed("too many blocked streams"));
             }
             return Err(SectionError::Blocked);
         }
-        self.blocked.remove(&stream);
+        self.blocked.remove(stream);
         let fields = reader.lines(limits)?;
         if required > 0 {
             integer::encode(&mut self.pending, SECTION_ACKNOWLEDGMENT, 7, stream.0);
@@ -120,14 +152,14 @@ impl Decoder {
     /// A stream whose section need not wait any more. Each is named once.
     pub(crate) fn unblocked(&mut self) -> Option<StreamId> {
         let inserted = self.table.inserted();
-        let (&stream, _) = self.blocked.iter().find(|(_, required)| **required <= inserted)?;
-        self.blocked.remove(&stream);
+        let stream = self.blocked.first(inserted)?;
+        self.blocked.remove(stream);
         Some(stream)
     }
 
     /// The rest of the message on `stream` will not be read (section 2.2.2.2).
     pub(crate) fn cancel(&mut self, stream: StreamId) {
-        self.blocked.remove(&stream);
+        self.blocked.remove(stream);
         // Without a table there are no references to release.
         if self.max_capacity > 0 {
             integer::encode(&mut self.pending, STREAM_CANCELLATION, 6, stream.0);
@@ -136,7 +168,7 @@ impl Decoder {
 
     /// Whether it holds no more than it announced.
     pub(crate) fn is_within_bounds(&self) -> bool {
-        self.table.size() <= self.max_capacity && self.blocked.len() as u64 <= self.max_blocked
+        self.table.size() <= self.max_capacity && self.blocked.len() <= self.max_blocked
     }
 
     /// Bytes that [`Self::take_instructions`] has at least.

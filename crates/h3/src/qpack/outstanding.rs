@@ -1,9 +1,10 @@
 //! Sections that refer to the dynamic table and that the peer's decoder has not acknowledged (RFC
 //! 9204 section 2.1).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sutura_proto::StreamId;
+use sutura_proto::fuzz::work;
 
 /// Most sections that are remembered until the peer acknowledges them. Others do not refer to the
 /// dynamic table.
@@ -37,6 +38,8 @@ impl Section {
 pub(super) struct Outstanding {
     /// In the order in which they were sent on each stream.
     sections: BTreeMap<StreamId, VecDeque<Section>>,
+    /// The largest Required Insert Count of each of these streams.
+    required: BTreeSet<(u64, StreamId)>,
     /// How many sections have each index as their smallest one.
     oldest: BTreeMap<u64, usize>,
     count: usize,
@@ -56,22 +59,37 @@ impl Outstanding {
     /// Whether a section on `stream` may refer to entries beyond the first `known` ones, when the
     /// peer lets `limit` streams wait (section 2.1.2).
     pub(super) fn may_block(&self, stream: StreamId, known: u64, limit: u64) -> bool {
-        let mut blocked = 0;
-        for (id, sections) in &self.sections {
-            if sections.iter().any(|section| section.required > known) {
-                if *id == stream {
-                    return true;
-                }
-                blocked += 1;
-            }
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let blocked = self.required.range((known + 1, StreamId(0))..).take(limit);
+        let blocked = blocked.inspect(|_| work::steps(1));
+        blocked.count() < limit || self.required_by(stream) > known
+    }
+
+    /// The largest Required Insert Count of a stream's sections.
+    fn required_by(&self, stream: StreamId) -> u64 {
+        let sections = self.sections.get(&stream).into_iter().flatten();
+        sections.map(|section| section.required).max().unwrap_or(0)
+    }
+
+    /// Changes the sections of a stream.
+    fn change<R>(
+        &mut self,
+        stream: StreamId,
+        change: impl FnOnce(&mut BTreeMap<StreamId, VecDeque<Section>>) -> R,
+    ) -> R {
+        self.required.remove(&(self.required_by(stream), stream));
+        let result = change(&mut self.sections);
+        let required = self.required_by(stream);
+        if required > 0 {
+            self.required.insert((required, stream));
         }
-        blocked < limit
+        result
     }
 
     /// Remembers a section, if it refers to the table.
     pub(super) fn insert(&mut self, stream: StreamId, section: Section) {
         if section.required > 0 {
-            self.sections.entry(stream).or_default().push_back(section);
+            self.change(stream, |all| all.entry(stream).or_default().push_back(section));
             *self.oldest.entry(section.oldest).or_default() += 1;
             self.count += 1;
         }
@@ -79,17 +97,20 @@ impl Outstanding {
 
     /// Takes the oldest section of a stream.
     pub(super) fn acknowledge(&mut self, stream: StreamId) -> Option<Section> {
-        let sections = self.sections.get_mut(&stream)?;
-        let section = sections.pop_front();
-        if sections.is_empty() {
-            self.sections.remove(&stream);
-        }
+        let section = self.change(stream, |all| {
+            let sections = all.get_mut(&stream)?;
+            let section = sections.pop_front();
+            if sections.is_empty() {
+                all.remove(&stream);
+            }
+            section
+        });
         section.inspect(|section| self.release(*section))
     }
 
     /// Forgets the sections of a stream.
     pub(super) fn cancel(&mut self, stream: StreamId) {
-        for section in self.sections.remove(&stream).into_iter().flatten() {
+        for section in self.change(stream, |all| all.remove(&stream)).into_iter().flatten() {
             self.release(section);
         }
     }

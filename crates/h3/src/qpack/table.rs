@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use sutura_proto::fuzz::work;
 
 use crate::fields::FIELD_OVERHEAD;
 
@@ -93,7 +94,12 @@ impl DynamicTable {
     /// The entries with their absolute indices, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = (u64, &Entry)> {
         let newest = self.inserted();
-        self.entries.iter().rev().enumerate().map(move |(age, e)| (newest - age as u64 - 1, e))
+        self.entries
+            .iter()
+            .rev()
+            .inspect(|_| work::steps(1))
+            .enumerate()
+            .map(move |(age, e)| (newest - age as u64 - 1, e))
     }
 
     /// The bytes that the entries take.

@@ -10,3 +10,4 @@ mod h3spec;
 mod limits;
 mod priority;
 mod qpack;
+mod work;

@@ -30,7 +30,11 @@ impl Connection {
         let path = self.path.view();
         let next = self.look(now, packet, end, out, &path);
         let control = self.wants_control(now, space);
-        let wants = next != Next::Nothing || control;
+        let is_idle = next == Next::Nothing;
+        if is_idle && space == SpaceId::Data {
+            self.egress.rest(now, &path);
+        }
+        let wants = !is_idle || control;
         let ack_due = self.spaces[space as usize].acks.is_due(now);
         if !wants && !ack_due {
             if space == SpaceId::Data && first {

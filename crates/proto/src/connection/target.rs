@@ -1,11 +1,12 @@
 //! A connection and a peer that sends it whatever payload it likes, for measurements of what frames
 //! cost. Cryptography is the null one, so that its cost is not in the figures.
 
-use super::Connection;
+use super::{Connection, Event};
 use crate::config::{ClientConfig, EndpointConfig, FecConfig, ServerConfig, TransportConfig};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint};
 use crate::ids::{Side, SpaceId};
+use crate::streams::StreamEvent;
 use crate::wire::code_id::CodeSet;
 use crate::wire::frame::encode_ack;
 use crate::wire::packet::{ShortHeader, TruncatedNumber};
@@ -29,6 +30,7 @@ pub struct Target {
     peer: Box<Connection>,
     now: Instant,
     out: Vec<u8>,
+    events: Vec<StreamEvent>,
 }
 
 const ADDRESSES: [([u8; 4], u16); 2] = [([192, 0, 2, 1], 1), ([192, 0, 2, 2], 2)];
@@ -42,11 +44,17 @@ impl Target {
     /// `None` if the configuration does not allow for a connection.
     #[must_use]
     pub fn new(side: Side) -> Option<Self> {
-        let alpn = vec![b"target".to_vec()];
         // Streams share their only session, so that whatever visits its streams shows.
         let fec =
             Some(FecConfig { codes: CodeSet::all(), max_sessions: 1, ..FecConfig::default() });
-        let transport = Arc::new(TransportConfig { fec, ..TransportConfig::default() });
+        Self::with(side, TransportConfig { fec, ..TransportConfig::default() })
+    }
+
+    /// The same, where both ends have this configuration.
+    #[must_use]
+    pub fn with(side: Side, transport: TransportConfig) -> Option<Self> {
+        let alpn = vec![b"target".to_vec()];
+        let transport = Arc::new(transport);
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
         let server = Arc::new(ServerConfig { crypto, transport: transport.clone() });
         let config = ClientConfig { crypto: Arc::new(NullClientConfig::new(alpn)), transport };
@@ -64,7 +72,7 @@ impl Target {
         let [(_, client), (_, server)] = ends;
         let ((_, client), (_, server)) = (client?, server?);
         let (connection, peer) = if side.is_client() { (client, server) } else { (server, client) };
-        Some(Self { connection, peer, now, out: Vec::new() })
+        Some(Self { connection, peer, now, out: Vec::new(), events: Vec::new() })
     }
 
     /// The connection that receives.
@@ -116,8 +124,44 @@ impl Target {
             self.out.clear();
         }
         while connection.poll_endpoint_event().is_some() {}
-        while connection.poll_event().is_some() {}
+        while let Some(event) = connection.poll_event() {
+            if let Event::Stream(event) = event {
+                self.events.push(event);
+            }
+        }
         !connection.is_closed()
+    }
+
+    /// What has happened to streams since the last call.
+    pub fn take_events(&mut self) -> Vec<StreamEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The time of the connection.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Lets time pass, in which the peer says nothing.
+    pub fn wait(&mut self, duration: Duration) {
+        let until = self.now + duration;
+        while self.now < until {
+            self.respond();
+            self.now += STEP;
+        }
+    }
+
+    /// Acknowledges the newest packet alone, so that those long before it count as lost.
+    pub fn acknowledge_newest(&mut self) {
+        let newest =
+            self.connection.path.recovery.sent(SpaceId::Data).map(|packet| packet.pn).max();
+        let mut payload = Vec::new();
+        let ranges = newest.into_iter().map(|pn| pn..pn + 1);
+        if encode_ack(ranges, 0, None, ROOM, &mut payload).is_some() {
+            let mut packet = self.seal(&payload);
+            self.receive(&mut packet);
+        }
     }
 
     /// Acknowledges everything that the connection has sent, so that it may send on.

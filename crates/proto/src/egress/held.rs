@@ -1,45 +1,84 @@
 //! Bare data held back by the loss reaction.
 
 use crate::recovery::token::StreamToken;
+use crate::work;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 /// The most frames of bare data that are held back at once; any more are sent again immediately.
 pub const MAX_HELD_FRAMES: usize = 1024;
+/// How many held frames are looked at after each packet, in turn, to see whether they have arrived.
+const SWEEP: usize = 4;
 
-/// Lost frames that wait for their release time or a late acknowledgement.
+/// Lost frames that wait for their release time or a late acknowledgement. What is done for each packet
+/// does not depend on how many they are.
 #[derive(Debug, Default)]
-pub struct HeldFrames(Vec<(Instant, StreamToken)>);
+pub struct HeldFrames {
+    /// By number, in the order in which they were lost.
+    frames: BTreeMap<u64, (Instant, StreamToken)>,
+    /// When each is released.
+    due: BTreeSet<(Instant, u64)>,
+    /// The number of the next frame.
+    next: u64,
+    /// The first frame of the next sweep.
+    swept: u64,
+}
 
 impl HeldFrames {
     /// Holds a frame; returns false if there is no room for it.
     pub fn hold(&mut self, until: Instant, frame: StreamToken) -> bool {
-        let fits = self.0.len() < MAX_HELD_FRAMES;
+        let fits = self.frames.len() < MAX_HELD_FRAMES;
         if fits {
-            self.0.push((until, frame));
+            self.frames.insert(self.next, (until, frame));
+            self.due.insert((until, self.next));
+            self.next += 1;
         }
         fits
     }
 
-    /// Forgets the frames that are not `wanted` any more.
-    pub fn retain(&mut self, wanted: impl Fn(&StreamToken) -> bool) {
-        self.0.retain(|(_, frame)| wanted(frame));
+    /// Forgets those of the next few frames that are not `wanted` any more. The others have their turn in
+    /// later calls.
+    pub fn sweep(&mut self, wanted: impl Fn(&StreamToken) -> bool) {
+        let mut few = [None; SWEEP];
+        let all = self.frames.range(self.swept..).chain(self.frames.range(..self.swept));
+        for (slot, (number, (until, frame))) in few.iter_mut().zip(all) {
+            work::steps(1);
+            *slot = Some((*until, *number, wanted(frame)));
+        }
+        for (until, number, wanted) in few.into_iter().flatten() {
+            self.swept = number + 1;
+            if !wanted {
+                self.frames.remove(&number);
+                self.due.remove(&(until, number));
+            }
+        }
     }
 
     /// When the next frame is released.
     pub fn next(&self) -> Option<Instant> {
-        self.0.iter().map(|(until, _)| *until).min()
+        self.due.first().map(|(until, _)| *until)
     }
 
     /// Takes the frames that are due, in the order in which they were lost.
     pub fn take_due(&mut self, now: Instant) -> impl Iterator<Item = StreamToken> + use<> {
-        let (due, wait): (Vec<_>, Vec<_>) = self.0.drain(..).partition(|(until, _)| *until <= now);
-        self.0 = wait;
-        due.into_iter().map(|(_, frame)| frame)
+        let mut due = BTreeMap::new();
+        while let Some((_, number)) = self.due.first().copied().filter(|(until, _)| *until <= now) {
+            work::steps(1);
+            self.due.pop_first();
+            due.extend(self.frames.remove(&number).map(|(_, frame)| (number, frame)));
+        }
+        due.into_values()
     }
 
     /// Whether nothing is held.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.frames.is_empty()
+    }
+
+    /// How many frames are held.
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.frames.len()
     }
 }
 
@@ -67,6 +106,23 @@ mod tests {
         assert_eq!((held.next(), held.is_empty()), (Some(at(30)), false));
         assert_eq!(held.take_due(at(30)).count(), 1);
         assert!(held.is_empty());
+    }
+
+    #[test]
+    fn what_arrived_is_forgotten_after_some_packets_and_each_looks_at_few() {
+        let now = Instant::now();
+        let mut held = HeldFrames::default();
+        (0..1000).for_each(|offset| assert!(held.hold(now, frame(offset))));
+        work::take_steps();
+        held.sweep(|_| true);
+        assert_eq!((work::take_steps(), held.len()), (SWEEP as u64, 1000));
+        for _ in 0..1000 / SWEEP {
+            held.sweep(|frame| frame.offset % 3 == 0);
+        }
+        assert_eq!(held.len(), 334);
+        assert!(held.take_due(now).map(|frame| frame.offset).eq((0..1000).step_by(3)));
+        assert!(held.is_empty() && held.next().is_none());
+        held.sweep(|_| false);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::fec::RepairBid;
 use crate::fec::redundancy::{PathView, Turn};
 use crate::ids::StreamId;
 use crate::streams::Pending;
+use crate::work;
 use std::time::Instant;
 use sutura_schedule::Rank;
 
@@ -109,8 +110,13 @@ impl Egress {
             return None;
         }
         let around = |session| self.surroundings_if(idle, session, slot.path);
-        let bids = self.sessions.bids(slot.now, self.capacity, around);
-        let ranked = bids.map(|bid| (self.rank(&bid), bid));
+        let bids = || self.sessions.bids(slot.now, self.capacity, around);
+        if idle && self.is_resting(slot.now, slot.path) {
+            debug_assert_eq!(bids().next(), None, "a policy changes its mind without an event");
+            return None;
+        }
+        work::steps(self.sessions.used());
+        let ranked = bids().map(|bid| (self.rank(&bid), bid));
         let (rank, bid) = ranked.min_by_key(|(rank, _)| *rank)?;
         let new = new.map(|new| self.streams.rank(new.id).unwrap_or(Rank::LAST));
         new.is_none_or(|new| rank <= Some(new)).then_some(bid)

@@ -60,6 +60,25 @@ pub struct Egress {
     /// Whether a packet may carry data of several streams.
     mix_streams: bool,
     resent_bytes: u64,
+    /// What the policies were last asked about, when none wanted to send anything.
+    asked: Option<Asked>,
+}
+
+/// From so many sessions on, it is remembered that none wants to send anything: fewer are asked sooner than
+/// it is seen whether anything has changed. Debug builds always remember, so that every test checks that
+/// policies name their times.
+const MANY_SESSIONS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
+
+/// What policies see of a connection that has nothing to send, apart from their session.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Asked {
+    path: PathView,
+    /// What streams have to send, by its version.
+    unsent: u64,
+    credit: u64,
+    is_blocked: bool,
+    fresh: Option<u64>,
+    sent_buffer: u64,
 }
 
 impl Egress {
@@ -83,6 +102,7 @@ impl Egress {
             capacity: 0,
             mix_streams,
             resent_bytes: 0,
+            asked: None,
         }
     }
 
@@ -266,6 +286,41 @@ impl Egress {
         }
     }
 
+    /// What policies are asked about while there is nothing to send.
+    fn asked(&self, path: &PathView) -> Asked {
+        Asked {
+            path: *path,
+            unsent: self.streams.unsent_version(),
+            credit: self.streams.credit(),
+            is_blocked: self.streams.is_connection_blocked(),
+            fresh: self.messages.fresh_bytes(),
+            sent_buffer: self.messages.sent_buffer(),
+        }
+    }
+
+    /// Nothing is to be sent: a [look](Self::look) at `now` has found that. Until something changes or the
+    /// time comes that a policy has named, no policy is asked again.
+    #[inline]
+    pub fn rest(&mut self, now: Instant, path: &PathView) {
+        if self.sessions.used() < MANY_SESSIONS {
+            return;
+        }
+        // Policies compare the time of the next message with the present.
+        let timeless = self.messages.next_at.is_none();
+        if timeless && !self.is_resting(now, path) {
+            self.sessions.rest(now);
+            self.asked = Some(self.asked(path));
+        }
+    }
+
+    /// Whether every policy has been asked and would give the same answer again: not to send anything. The
+    /// connection has nothing else to send.
+    fn is_resting(&self, now: Instant, path: &PathView) -> bool {
+        self.sessions.is_resting(now)
+            && self.messages.next_at.is_none()
+            && self.asked == Some(self.asked(path))
+    }
+
     /// When a policy wants to be asked again, held data is released, or the time of a message is
     /// over.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
@@ -348,6 +403,12 @@ impl Egress {
     #[cfg(test)]
     pub fn hold(&mut self, until: Instant, frame: crate::recovery::token::StreamToken) {
         self.held.hold(until, frame);
+    }
+
+    /// How many symbols are held back.
+    #[cfg(test)]
+    pub fn held_symbols(&self) -> usize {
+        self.sessions.held_symbols()
     }
 
     /// How many frames of a symbol are queued to be sent again.

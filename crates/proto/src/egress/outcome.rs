@@ -219,9 +219,11 @@ impl Egress {
             self.resend_symbol(symbol);
         }
         if !self.held.is_empty() {
-            self.held.retain(|frame| self.streams.is_missing(frame));
+            self.held.sweep(|frame| self.streams.is_missing(frame));
             for frame in self.held.take_due(now) {
-                self.resend(&frame);
+                if self.streams.is_missing(&frame) {
+                    self.resend(&frame);
+                }
             }
         }
         // What arrived left its buffers to be used again, and the lists of these may have grown.

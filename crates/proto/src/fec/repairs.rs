@@ -1,8 +1,10 @@
 //! The repair symbols of a session that can still mend something, and how much they can mend.
 
+use crate::work;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::iter::Peekable;
 use std::ops::Range;
 use std::time::Instant;
 
@@ -10,113 +12,98 @@ use std::time::Instant;
 /// that a peer that acknowledges nothing else cannot make the list grow.
 const MAX_ARRIVED: usize = 64;
 
-/// What is known about a repair symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
-    /// Nothing yet.
-    InFlight,
-    /// Its packet is in flight as far as we know, but the peer reports a symbol that only it can
-    /// have mended.
-    Spent,
-    /// It arrived, and has mended nothing so far. Together with a later one it may: two symbols that
-    /// are missing take two repair symbols.
-    Arrived,
-}
-
 #[derive(Debug, Clone)]
 struct Repair {
+    /// Counts all repair symbols of the session.
+    number: u64,
     sent: Instant,
     span: Range<u64>,
     /// The size of its frame in bytes.
     size: usize,
-    fate: Fate,
 }
 
-impl Repair {
-    fn can_mend(&self) -> bool {
-        match self.fate {
-            Fate::InFlight | Fate::Arrived => true,
-            Fate::Spent => false,
-        }
-    }
+/// A repair symbol whose packet is in flight as far as we know.
+#[derive(Debug, Clone)]
+struct InFlight {
+    repair: Repair,
+    /// Whether the peer reports a symbol that only this one can have mended.
+    spent: bool,
+}
 
-    fn is_in_flight(&self) -> bool {
-        match self.fate {
-            Fate::InFlight | Fate::Spent => true,
-            Fate::Arrived => false,
-        }
-    }
-
+impl InFlight {
     /// Whether its arrival may mend `id`.
     fn may_bring(&self, id: u64) -> bool {
-        self.fate == Fate::InFlight && self.span.contains(&id)
+        !self.spent && self.repair.span.contains(&id)
     }
 }
 
-/// Repair symbols, oldest first. Each can mend one symbol of its span.
+/// Repair symbols. Each can mend one symbol of its span.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    list: VecDeque<Repair>,
-    /// How many of the list have arrived.
-    arrived: usize,
-    /// How many of the list are in flight and have mended nothing so far.
+    /// Those in flight, oldest first.
+    list: VecDeque<InFlight>,
+    /// Those that arrived and have mended nothing so far, oldest first. Together with a later one they
+    /// may: two symbols that are missing take two repair symbols.
+    arrived: VecDeque<Repair>,
+    /// How many of those in flight have mended nothing so far.
     unspent: u32,
-    /// None of the list covers only symbols below this.
+    /// None covers only symbols below this.
     least_end: u64,
+    /// The number of the next one.
+    next: u64,
 }
 
 impl Repairs {
     /// A repair symbol over `span` was sent in a frame of `size` bytes.
     pub(super) fn on_sent(&mut self, now: Instant, span: Range<u64>, size: usize) {
-        let least = if self.list.is_empty() { u64::MAX } else { self.least_end };
+        let none = self.list.is_empty() && self.arrived.is_empty();
+        let least = if none { u64::MAX } else { self.least_end };
         self.least_end = least.min(span.end);
-        self.list.push_back(Repair { sent: now, span, size, fate: Fate::InFlight });
+        let repair = Repair { number: self.next, sent: now, span, size };
+        self.list.push_back(InFlight { repair, spent: false });
+        self.next += 1;
         self.unspent += 1;
     }
 
     /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
     pub(super) fn on_arrived(&mut self, span: &Range<u64>, first: u64) {
         // One that has mended something accounts for this acknowledgement, if there is one.
-        let spent = self.position(span, Fate::Spent);
-        if let Some(index) = spent {
-            self.list.remove(index);
-        } else if let Some(repair) =
-            self.position(span, Fate::InFlight).and_then(|index| self.list.get_mut(index))
+        if self.take(span, true).is_none()
+            && let Some(repair) = self.take(span, false)
         {
-            repair.fate = Fate::Arrived;
-            self.arrived += 1;
-            self.unspent -= 1;
+            let place = self.arrived.partition_point(|other| other.number < repair.number);
+            self.arrived.insert(place, repair);
         }
         self.forget_arrived(first);
     }
 
     /// A repair symbol over `span` was lost.
     pub(super) fn on_lost(&mut self, span: &Range<u64>) {
-        if let Some(index) = self.position(span, Fate::InFlight) {
-            self.list.remove(index);
-            self.unspent -= 1;
-        } else if let Some(index) = self.position(span, Fate::Spent) {
-            self.list.remove(index);
+        if self.take(span, false).is_none() {
+            self.take(span, true);
         }
+    }
+
+    /// Removes one of those in flight.
+    fn take(&mut self, span: &Range<u64>, spent: bool) -> Option<Repair> {
+        let alike = |other: &InFlight| other.spent == spent && other.repair.span == *span;
+        let index = self.list.iter().position(alike)?;
+        work::steps(index.min(self.list.len() - index));
+        let taken = self.list.remove(index)?;
+        self.unspent -= u32::from(!spent);
+        Some(taken.repair)
     }
 
     /// The peer has recovered symbol `id`, which took one of the repair symbols. Returns the size of
     /// that one's frame, unless none is known.
     pub(super) fn on_recovered(&mut self, id: u64) -> Option<usize> {
-        let arrived =
-            self.list.iter().position(|r| r.fate == Fate::Arrived && r.span.contains(&id));
-        if let Some(index) = arrived {
-            self.arrived -= 1;
-            return self.list.remove(index).map(|repair| repair.size);
+        if let Some(index) = self.arrived.iter().position(|repair| repair.span.contains(&id)) {
+            return self.arrived.remove(index).map(|repair| repair.size);
         }
-        let repair = self.list.iter_mut().find(|repair| repair.may_bring(id))?;
-        repair.fate = Fate::Spent;
+        let entry = self.list.iter_mut().find(|entry| entry.may_bring(id))?;
+        entry.spent = true;
         self.unspent -= 1;
-        Some(repair.size)
-    }
-
-    fn position(&self, span: &Range<u64>, fate: Fate) -> Option<usize> {
-        self.list.iter().position(|r| r.fate == fate && r.span == *span)
+        Some(entry.repair.size)
     }
 
     /// Forgets those that cover nothing from `first` on: whatever becomes of them, they mend nothing
@@ -125,30 +112,29 @@ impl Repairs {
         if first < self.least_end {
             return;
         }
-        self.list.retain(|repair| repair.span.end > first);
-        let fates = || self.list.iter().map(|repair| repair.fate);
-        self.arrived = fates().filter(|fate| *fate == Fate::Arrived).count();
-        let unspent = fates().filter(|fate| *fate == Fate::InFlight).count();
+        work::steps(self.list.len() + self.arrived.len());
+        self.list.retain(|entry| entry.repair.span.end > first);
+        self.arrived.retain(|repair| repair.span.end > first);
+        let unspent = self.list.iter().filter(|entry| !entry.spent).count();
         self.unspent = u32::try_from(unspent).unwrap_or(u32::MAX);
-        self.least_end = self.list.iter().map(|repair| repair.span.end).min().unwrap_or(u64::MAX);
+        let all = self.list.iter().map(|entry| &entry.repair).chain(&self.arrived);
+        self.least_end = all.map(|repair| repair.span.end).min().unwrap_or(u64::MAX);
     }
 
     /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
     /// [`MAX_ARRIVED`].
     fn forget_arrived(&mut self, first: u64) {
-        let mut surplus = self.arrived.saturating_sub(MAX_ARRIVED);
-        self.list.retain(|repair| {
-            let stays = repair.is_in_flight() || repair.span.end > first && surplus == 0;
+        let mut surplus = self.arrived.len().saturating_sub(MAX_ARRIVED);
+        self.arrived.retain(|repair| {
+            let stays = repair.span.end > first && surplus == 0;
             surplus -= usize::from(!stays && surplus > 0);
             stays
         });
-        self.arrived = self.list.iter().filter(|repair| !repair.is_in_flight()).count();
     }
 
     /// Forgets all that arrived: they mended what they could.
     pub(super) fn forget_all_arrived(&mut self) {
-        self.list.retain(Repair::is_in_flight);
-        self.arrived = 0;
+        self.arrived.clear();
     }
 
     /// Number of repair symbols in flight that cover a symbol from `first` on and have mended
@@ -157,63 +143,86 @@ impl Repairs {
         if first < self.least_end {
             return self.unspent;
         }
-        let covering = self.list.iter().filter(|r| r.fate == Fate::InFlight && r.span.end > first);
-        u32::try_from(covering.count()).unwrap_or(u32::MAX)
+        let covers = |entry: &&InFlight| !entry.spent && entry.repair.span.end > first;
+        u32::try_from(self.list.iter().filter(covers).count()).unwrap_or(u32::MAX)
     }
 
     /// How many of the symbols `missing` remain if each repair symbol that has arrived stands for one
-    /// of its span.
+    /// of its span. Visits no more of the symbols than there are such repair symbols.
     pub(super) fn not_arrived_for(&self, missing: &BTreeSet<u64>) -> u32 {
-        let remain = if missing.is_empty() || self.arrived == 0 {
-            missing.len()
-        } else {
-            self.unmatched(missing.iter().copied(), |repair| repair.fate == Fate::Arrived).len()
-        };
+        let mut remain = missing.len();
+        if remain > 0 && !self.arrived.is_empty() {
+            let mut spans = Spans::new(self.arrived.iter().map(|repair| &repair.span));
+            let mut from = 0;
+            while let Some(start) = spans.next_start(from)
+                && let Some(id) = missing.range(start..).next()
+            {
+                work::steps(1);
+                remain -= usize::from(spans.mend(*id));
+                from = id + 1;
+            }
+        }
         u32::try_from(remain).unwrap_or(u32::MAX)
     }
 
     /// When the newest repair symbol in flight was sent that may mend `id`.
     pub(super) fn newest(&self, id: u64) -> Option<Instant> {
-        self.list.iter().rev().find(|repair| repair.may_bring(id)).map(|repair| repair.sent)
+        let mut newest_first = self.list.iter().rev().inspect(|_| work::steps(1));
+        newest_first.find(|entry| entry.may_bring(id)).map(|entry| entry.repair.sent)
+    }
+
+    /// The spans of those that may still mend something.
+    fn useful(&self) -> impl Iterator<Item = &Range<u64>> {
+        let in_flight = self.list.iter().filter(|entry| !entry.spent).map(|entry| &entry.repair);
+        in_flight.chain(&self.arrived).map(|repair| &repair.span).inspect(|_| work::steps(1))
     }
 
     /// Number of repair symbols that cover `id`, arrived or in flight.
     pub(super) fn covering(&self, id: u64) -> usize {
-        self.list.iter().filter(|repair| repair.can_mend() && repair.span.contains(&id)).count()
+        self.useful().filter(|span| span.contains(&id)).count()
     }
 
     /// Which of the symbols `ids`, in ascending order, remain if each repair symbol mends one of its
     /// span. An identifier may occur more than once.
     pub(super) fn beyond(&self, ids: impl Iterator<Item = u64>) -> SmallVec<[u64; 4]> {
-        self.unmatched(ids, Repair::can_mend)
+        let mut spans = Spans::new(self.useful());
+        ids.filter(|id| !spans.mend(*id)).collect()
+    }
+}
+
+/// The spans of repair symbols, each of which mends one symbol. As few symbols remain as possible: each
+/// takes the repair symbol whose span ends first, and leaves those that reach further to later ones.
+struct Spans {
+    /// Those that begin after the last symbol.
+    waiting: Peekable<std::vec::IntoIter<(u64, u64)>>,
+    /// The ends of the others that have mended nothing.
+    ends: BinaryHeap<Reverse<u64>>,
+}
+
+impl Spans {
+    fn new<'a>(spans: impl Iterator<Item = &'a Range<u64>>) -> Self {
+        let mut spans: Vec<_> = spans.map(|span| (span.start, span.end)).collect();
+        spans.sort_unstable();
+        Self { waiting: spans.into_iter().peekable(), ends: BinaryHeap::new() }
     }
 
-    /// Which of `ids` remain if each repair symbol that is `able` to mends one of its span. As few
-    /// remain as possible: each symbol takes the repair symbol whose span ends first, and leaves
-    /// those that reach further to later ones.
-    fn unmatched(
-        &self,
-        ids: impl Iterator<Item = u64>,
-        able: impl Fn(&Repair) -> bool,
-    ) -> SmallVec<[u64; 4]> {
-        let able = self.list.iter().filter(|repair| able(repair));
-        let mut spans: Vec<_> = able.map(|r| (r.span.start, r.span.end)).collect();
-        spans.sort_unstable();
-        let mut waiting = spans.into_iter().peekable();
-        let mut ends = BinaryHeap::new();
-        let mut beyond = SmallVec::new();
-        for id in ids {
-            while let Some((_, end)) = waiting.next_if(|(start, _)| *start <= id) {
-                ends.push(Reverse(end));
-            }
-            while ends.peek().is_some_and(|Reverse(end)| *end <= id) {
-                ends.pop();
-            }
-            if ends.pop().is_none() {
-                beyond.push(id);
-            }
+    /// The first symbol from `from` on that any of them may cover. `None` if none is left.
+    fn next_start(&mut self, from: u64) -> Option<u64> {
+        if self.ends.is_empty() {
+            return self.waiting.peek().map(|(start, _)| from.max(*start));
         }
-        beyond
+        Some(from)
+    }
+
+    /// Lets one of them mend `id`, which is not below the one before; returns whether any can.
+    fn mend(&mut self, id: u64) -> bool {
+        while let Some((_, end)) = self.waiting.next_if(|(start, _)| *start <= id) {
+            self.ends.push(Reverse(end));
+        }
+        while self.ends.peek().is_some_and(|Reverse(end)| *end <= id) {
+            self.ends.pop();
+        }
+        self.ends.pop().is_some()
     }
 }
 
@@ -258,9 +267,9 @@ mod tests {
         repairs.on_arrived(&(10..20), 0);
         assert!(repairs.on_recovered(10).is_some());
         repairs.release_below(9);
-        assert_eq!((repairs.list.len(), repairs.arrived), (2, 1));
+        assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 1));
         repairs.release_below(20);
-        assert_eq!((repairs.list.len(), repairs.arrived), (1, 0));
+        assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 0));
         // What becomes of the first ones does not matter any more.
         repairs.on_lost(&(0..10));
         repairs.on_arrived(&(10..20), 20);
@@ -286,7 +295,7 @@ mod tests {
         repairs.on_recovered(2);
         assert_eq!((beyond(&repairs, &[3]), repairs.newest(3)), (vec![3], None));
         repairs.on_arrived(&(0..10), 0);
-        assert!(repairs.list.is_empty());
+        assert!(repairs.list.is_empty() && repairs.arrived.is_empty());
     }
 
     #[test]
@@ -323,11 +332,21 @@ mod tests {
         for _ in 0..1_000 {
             repairs.on_sent(now, 0..10, 100);
             repairs.on_arrived(&(0..10), 0);
-            assert!(repairs.list.len() <= MAX_ARRIVED && repairs.arrived == repairs.list.len());
+            assert!(repairs.arrived.len() <= MAX_ARRIVED && repairs.list.is_empty());
         }
         repairs.on_sent(now, 10..20, 100);
         repairs.on_arrived(&(10..20), 10);
-        assert_eq!(repairs.list.len(), 1);
+        assert_eq!(repairs.arrived.len(), 1);
+    }
+
+    #[test]
+    fn what_is_missing_is_counted_without_visiting_it() {
+        let missing: BTreeSet<u64> = (0..1000).collect();
+        let mut repairs = repairs(&[0..1000, 400..500, 700..701]);
+        [0..1000, 400..500, 700..701].iter().for_each(|span| repairs.on_arrived(span, 0));
+        work::take_steps();
+        assert_eq!(repairs.not_arrived_for(&missing), 997);
+        assert!(work::take_steps() <= 6);
     }
 
     /// The smallest number of symbols that remain, by trying everything.
@@ -350,8 +369,12 @@ mod tests {
         ) {
             let spans: Vec<_> = spans.into_iter().map(|(start, len)| start..start + len).collect();
             ids.sort_unstable();
-            let left = beyond(&repairs(&spans), &ids);
-            prop_assert_eq!(left.len(), remaining(&spans, &ids));
+            let mut repairs = repairs(&spans);
+            prop_assert_eq!(beyond(&repairs, &ids).len(), remaining(&spans, &ids));
+            ids.dedup();
+            let missing = ids.iter().copied().collect();
+            spans.iter().for_each(|span| repairs.on_arrived(span, 0));
+            prop_assert_eq!(repairs.not_arrived_for(&missing) as usize, remaining(&spans, &ids));
         }
     }
 }

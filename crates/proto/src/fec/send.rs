@@ -74,6 +74,16 @@ pub struct RepairBid {
     pub size: usize,
 }
 
+/// What holds for all sessions until one of them changes, so that a packet which says nothing about them
+/// visits none.
+#[derive(Debug, Clone, Copy)]
+struct Rest {
+    /// When a policy wants to be asked again or a held symbol is released.
+    wake: Option<Instant>,
+    /// When an idle session releases its memory.
+    idle: Option<Instant>,
+}
+
 /// All sessions in which this end protects data.
 #[derive(Debug, Default)]
 pub struct SendSessions {
@@ -89,12 +99,42 @@ pub struct SendSessions {
     counts: CodingCounts,
     /// See [`FecStats::held`].
     held: u64,
+    /// `None` after any change.
+    rest: Option<Rest>,
+    /// What must be at the receiver before this time comes too late, if sessions were not told.
+    expired: Option<Instant>,
 }
 
 impl SendSessions {
+    /// Notes when something is to be done next, unless something is to be done already. `now` is when every
+    /// policy was asked for the last time.
+    pub fn rest(&mut self, now: Instant) {
+        if self.is_resting(now) {
+            return;
+        }
+        let restless = |s: &Session| s.is_restless(now);
+        work::steps(self.sessions.len());
+        let busy = self.sessions.iter().any(restless) || self.is_over_budget();
+        let rest = Rest { wake: self.timeout(now), idle: self.idle_timeout() };
+        self.rest = Some(rest).filter(|_| !busy);
+    }
+
+    /// Whether no session has changed since [`rest`](Self::rest), and nothing is due.
+    pub fn is_resting(&self, now: Instant) -> bool {
+        self.rest.is_some_and(|rest| rest.wake.is_none_or(|at| at > now))
+    }
+
+    fn is_over_budget(&self) -> bool {
+        self.allocated() > MAX_ENCODER_BYTES.saturating_sub(self.withheld)
+    }
+
     /// Sets the space for frames in a full packet.
     pub fn set_packet_room(&mut self, bytes: usize) {
+        if self.packet_room == bytes {
+            return;
+        }
         self.packet_room = bytes;
+        self.rest = None;
         self.sessions.iter_mut().for_each(|s| s.set_packet_room(bytes));
     }
 
@@ -116,6 +156,11 @@ impl SendSessions {
         self.codes = peer.codes;
     }
 
+    /// Number of sessions.
+    pub fn used(&self) -> usize {
+        self.sessions.len()
+    }
+
     /// The codes that the peer accepts.
     pub fn codes(&self) -> CodeSet {
         self.codes
@@ -130,6 +175,12 @@ impl SendSessions {
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         self.sessions.iter().all(Session::is_quiet)
+    }
+
+    /// How many symbols are held.
+    #[cfg(test)]
+    pub fn held_symbols(&self) -> usize {
+        self.sessions.iter().map(|s| s.held_symbols().count()).sum()
     }
 
     /// The symbols that wait to be sent again: session, identifier and frames.
@@ -195,7 +246,9 @@ impl SendSessions {
         }
     }
 
+    /// A session that may change.
     fn session(&mut self, id: u16) -> Option<&mut Session> {
+        self.rest = None;
         self.sessions.get_mut(usize::from(id))
     }
 
@@ -221,6 +274,7 @@ impl SendSessions {
         members: impl Fn(u16) -> usize,
     ) -> Option<usize> {
         let limits = self.limits?;
+        self.rest = None;
         let alike = |s: &Session| s.kind == kind && s.protection == *protection;
         let shared = match kind {
             Kind::Streams => None,
@@ -302,7 +356,11 @@ impl SendSessions {
         around: &Surroundings,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
+        self.rest = None;
         let s = self.sessions.get_mut(usize::from(session))?;
+        if let Some(time) = self.expired {
+            s.expire(time);
+        }
         let (message, size) = (symbol.message, symbol.bytes.len() as u64);
         let id = s.push(now, symbol, evicted)?;
         let view = s.view(&Surroundings { message, ..*around });
@@ -317,6 +375,9 @@ impl SendSessions {
     /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
     /// the allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for those that are not known to have arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
+        if self.rest.is_some() {
+            return;
+        }
         let mut held = self.allocated();
         while held > MAX_ENCODER_BYTES.saturating_sub(self.withheld) {
             let sessions = (0u16..).zip(&mut self.sessions);
@@ -343,6 +404,7 @@ impl SendSessions {
     /// Sets how many bytes all coding windows may hold, [`MAX_ENCODER_BYTES`] at most. Returns whether
     /// they hold more.
     pub fn set_allowance(&mut self, bytes: usize) -> bool {
+        self.rest = None;
         self.withheld = MAX_ENCODER_BYTES.saturating_sub(bytes);
         self.withheld > 0 && self.allocated() > bytes
     }
@@ -354,11 +416,18 @@ impl SendSessions {
 
     /// When an idle session releases its memory.
     pub fn idle_timeout(&self) -> Option<Instant> {
-        self.sessions.iter().filter_map(Session::idle_at).min()
+        match self.rest {
+            Some(rest) => rest.idle,
+            None => self.sessions.iter().filter_map(Session::idle_at).min(),
+        }
     }
 
     /// Releases the memory of idle sessions.
     pub fn release_idle(&mut self, now: Instant) {
+        if self.idle_timeout().is_none_or(|at| at > now) {
+            return;
+        }
+        self.rest = None;
         for s in &mut self.sessions {
             if s.idle_at().is_some_and(|at| at <= now) {
                 s.shrink();
@@ -386,6 +455,7 @@ impl SendSessions {
         if s.done(symbol.id).is_some() {
             s.slide();
             s.arrived(now, symbol.id, how, around);
+            s.release_repairs();
         }
     }
 
@@ -435,7 +505,16 @@ impl SendSessions {
 
     /// What must be at the receiver before `time` comes too late from now on.
     pub fn expire(&mut self, time: Instant) {
-        self.sessions.iter_mut().for_each(|s| s.expire(time));
+        if self.rest.is_some() {
+            // No symbol has a deadline, and sessions are told before they get one that has.
+            self.expired = Some(time);
+            return;
+        }
+        let mut changed = false;
+        self.sessions.iter_mut().for_each(|s| changed |= s.expire(time));
+        if changed {
+            self.rest = None;
+        }
     }
 
     /// Queues a symbol to be sent again. Returns its frames.
@@ -452,6 +531,7 @@ impl SendSessions {
         let Some(s) = self.session(symbol.session) else { return Vec::new() };
         let contents = s.done(symbol.id);
         s.slide();
+        s.release_repairs();
         contents.map(|contents| contents.datagrams).unwrap_or_default()
     }
 
@@ -511,7 +591,10 @@ impl SendSessions {
                 came.useful_bytes += size as u64;
             }
         }
-        self.count(ack.session, |counts| counts.add(&came));
+        s.release_repairs();
+        if !news.is_empty() {
+            self.count(ack.session, |counts| counts.add(&came));
+        }
         Ok(u32::try_from(news.len()).unwrap_or(u32::MAX))
     }
 
@@ -572,9 +655,7 @@ impl SendSessions {
         around: impl Fn(u16) -> Surroundings + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
         let sessions = (0u16..).zip(&self.sessions);
-        let bidding = sessions
-            .inspect(|_| work::steps(1))
-            .filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
+        let bidding = sessions.filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
         bidding.filter_map(move |(session, s)| {
             let view = s.view(&around(session));
             let plan = match s.policy.decide(now, &view) {
@@ -610,6 +691,7 @@ impl SendSessions {
         out: &mut Vec<u8>,
     ) -> Option<Token> {
         let session = bid.session;
+        self.rest = None;
         let s = self.sessions.get_mut(usize::from(session))?;
         let (span, key) = (bid.header.span(), bid.header.key);
         let start = out.len();
@@ -644,6 +726,10 @@ impl SendSessions {
     /// after the frames of a packet were processed, and when the timer fires.
     pub fn take_overdue(&mut self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
         let mut due = SmallVec::new();
+        if self.is_resting(now) {
+            return due;
+        }
+        self.rest = None;
         for (session, s) in (0u16..).zip(&mut self.sessions).filter(|(_, s)| s.holds_any()) {
             due.extend(s.take_overdue(now).into_iter().map(|id| SymbolRef { session, id }));
         }
@@ -671,9 +757,13 @@ impl SendSessions {
     /// When to ask a policy again, or when a held symbol is released. A policy whose time has come
     /// by `now` waits for a slot and needs no timer.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
+        if self.is_resting(now) {
+            return self.rest.and_then(|rest| rest.wake);
+        }
+        work::steps(self.sessions.len());
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();
-        let held = self.sessions.iter().flat_map(Session::held_symbols).map(|(_, until)| until);
+        let held = self.sessions.iter().filter_map(Session::held_until);
         held.chain(policy).min()
     }
 }

@@ -163,8 +163,8 @@ pub(super) struct Session {
     done: RangeSet,
     /// Number of symbols in the window that are not [`SymbolState::Done`].
     open: u32,
-    /// Number of symbols in the window that are [`SymbolState::Held`].
-    held: u32,
+    /// Those of the symbols that are [`SymbolState::Held`], by the end of their waiting.
+    held: BTreeSet<(Instant, u64)>,
     /// Symbols in the window that are held or wait to be sent again.
     missing: BTreeSet<u64>,
     /// Repair symbols that may still mend something.
@@ -173,6 +173,8 @@ pub(super) struct Session {
     uncovered: Uncovered,
     /// Whether more symbols may be held than the repair symbols can mend.
     overheld: bool,
+    /// Whether more repair symbols were to come for what is held, when that was last decided.
+    awaited: bool,
     /// Bytes of frames that fit in a full packet.
     packet_room: usize,
     next_key: u32,
@@ -204,11 +206,12 @@ impl Session {
             carried: Carried::default(),
             done: RangeSet::default(),
             open: 0,
-            held: 0,
+            held: BTreeSet::new(),
             missing: BTreeSet::new(),
             repairs: Repairs::default(),
             uncovered: Uncovered::default(),
             overheld: false,
+            awaited: false,
             packet_room,
             next_key: 0,
             told: 0,
@@ -303,15 +306,33 @@ impl Session {
 
     /// Whether a symbol waits for a repair symbol in flight.
     pub(super) fn holds_any(&self) -> bool {
-        self.held > 0
+        !self.held.is_empty()
+    }
+
+    /// Whether something may be to be done at `now` or whenever time has passed, without any event: the
+    /// policy or [`take_overdue`](Self::take_overdue) was to be asked, or the policy sees a deadline.
+    pub(super) fn is_restless(&self, now: Instant) -> bool {
+        let is_over = |at: Instant| at <= now;
+        let asks = !self.is_quiet() && self.policy.timeout().is_some_and(is_over);
+        let releases = self.overheld || self.held_until().is_some_and(is_over);
+        asks || releases || self.uncovered.earliest().is_some()
+    }
+
+    /// When the first of the symbols that are held waits no longer.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.held.first().map(|(until, _)| *until)
     }
 
     /// Changes the state of a symbol that is not done.
     pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
         let Some(symbol) = self.symbol(id) else { return };
         let old = std::mem::replace(&mut symbol.state, state);
-        let is_held = |state| matches!(state, SymbolState::Held { .. });
-        self.held = self.held + u32::from(is_held(state)) - u32::from(is_held(old));
+        if let SymbolState::Held { until } = old {
+            self.held.remove(&(until, id));
+        }
+        if let SymbolState::Held { until } = state {
+            self.held.insert((until, id));
+        }
         if state.is_missing() {
             self.missing.insert(id);
         } else if old.is_missing() {
@@ -345,7 +366,7 @@ impl Session {
             sent: now,
             lost: None,
         });
-        self.repairs.release_below(self.first());
+        self.release_repairs();
         self.uncovered.add(deadline);
         self.open += 1;
         self.used = Some(now);
@@ -404,6 +425,11 @@ impl Session {
         self.encoder.release_below(first);
     }
 
+    /// Forgets repair symbols that cover nothing of the window, once the policy was told of what arrived.
+    pub(super) fn release_repairs(&mut self) {
+        self.repairs.release_below(self.first());
+    }
+
     /// Marks the key of the next repair symbol as used.
     pub(super) fn use_key(&mut self) {
         self.next_key = (self.next_key + 1) % REPAIR_KEYS;
@@ -425,8 +451,11 @@ impl Session {
     }
 
     /// What must be at the receiver before `time` comes too late from now on.
-    pub(super) fn expire(&mut self, time: Instant) {
+    /// Returns whether there is any.
+    pub(super) fn expire(&mut self, time: Instant) -> bool {
+        let before = self.uncovered.count();
         self.uncovered.expire(time);
+        self.uncovered.count() != before
     }
 
     /// A repair symbol over `span` was acknowledged, or else lost.
@@ -514,27 +543,45 @@ impl Session {
     }
 
     /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols
-    /// are to come, none in flight covers them, or those that do cannot mend so many.
+    /// are to come, none in flight covers them, or those that do cannot mend so many. Visits all that are
+    /// held only if something has happened to them or to the repair symbols.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.discount_arrived();
         let mends = self.awaits_repairs();
+        let despairs = std::mem::replace(&mut self.awaited, mends) && !mends;
+        if !despairs && (mends || !self.overheld) {
+            self.overheld = false;
+            return self.take_late(now);
+        }
         let over = self
             .held_symbols()
-            .filter(|&(id, until)| until <= now || !mends && self.repairs.newest(id).is_none());
+            .filter(|&(id, until)| until <= now || self.repairs.newest(id).is_none());
         let mut due: SmallVec<[u64; 4]> = over.map(|(id, _)| id).collect();
-        if std::mem::take(&mut self.overheld) && !mends {
-            let rest = self.held_symbols().map(|(id, _)| id).filter(|id| !due.contains(id));
+        if std::mem::take(&mut self.overheld) {
+            // Both are in ascending order.
+            let mut gone = due.iter().peekable();
+            let rest = self.held_symbols().map(|(id, _)| id);
+            let rest = rest.filter(|id| gone.next_if(|gone| *gone == id).is_none());
             let beyond = self.repairs.beyond(rest);
             due.extend(beyond);
         }
         due
     }
 
+    /// Held symbols whose time is over, in ascending order.
+    fn take_late(&self, now: Instant) -> SmallVec<[u64; 4]> {
+        let late = self.held.iter().take_while(|(until, _)| *until <= now);
+        let mut late: SmallVec<[u64; 4]> = late.map(|(_, id)| *id).collect();
+        late.sort_unstable();
+        late
+    }
+
     /// Once nothing of the session is in flight, what arrived has mended all that it can. Where it
     /// seems to suffice for what is still missing, the peer has used it up for something else: for a
     /// symbol that came by itself as well, or whose report was lost.
     fn discount_arrived(&mut self) {
-        let settled = self.held == self.open && self.repairs.in_flight(self.first()) == 0;
+        let settled =
+            self.held.len() == self.open as usize && self.repairs.in_flight(self.first()) == 0;
         if settled && self.repairs.not_arrived_for(&self.missing) == 0 {
             self.repairs.forget_all_arrived();
         }

@@ -24,6 +24,7 @@ pub(crate) mod fuzz;
 mod header;
 mod order;
 mod receive;
+mod runs;
 mod send;
 
 pub use receive::{Delivered, GroupError, ReceiveGroups};

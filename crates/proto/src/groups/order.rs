@@ -1,7 +1,7 @@
 //! In which order the messages of one group are delivered.
 
 use super::header::Before;
-use crate::wire::range_set::RangeSet;
+use super::runs::Runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -14,8 +14,8 @@ struct Held<T> {
 }
 
 /// What keeps a message from being delivered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Obstacle {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Obstacle {
     /// Not all messages below this number are settled.
     Fence(u64),
     /// This message is not settled.
@@ -26,7 +26,7 @@ enum Obstacle {
 /// is known to have been cancelled.
 #[derive(Debug)]
 pub(super) struct Order<T> {
-    settled: RangeSet,
+    settled: Runs,
     held: BTreeMap<u64, Held<T>>,
     /// Bytes of those.
     bytes: usize,
@@ -41,7 +41,7 @@ pub(super) struct Order<T> {
 impl<T> Default for Order<T> {
     fn default() -> Self {
         Self {
-            settled: RangeSet::default(),
+            settled: Runs::default(),
             held: BTreeMap::new(),
             bytes: 0,
             behind: BTreeMap::new(),
@@ -53,21 +53,17 @@ impl<T> Default for Order<T> {
 
 impl<T> Order<T> {
     /// The first message that is not settled.
-    fn frontier(&self) -> u64 {
-        self.settled.first().filter(|range| range.start == 0).map_or(0, |range| range.end)
+    pub(super) fn frontier(&self) -> u64 {
+        self.settled.first_gap()
     }
 
-    fn obstacle(&self, before: &Before) -> Option<Obstacle> {
+    /// What keeps a message with this header from being delivered if it is complete.
+    pub(super) fn obstacle(&self, before: &Before) -> Option<Obstacle> {
         if self.frontier() < before.fence {
             return Some(Obstacle::Fence(before.fence));
         }
         let mut after = before.after.iter().filter(|id| !self.settled.contains(**id));
         after.next().map(|id| Obstacle::Message(*id))
-    }
-
-    /// Whether a message with this header would be delivered if it were complete.
-    pub(super) fn is_free(&self, before: &Before) -> bool {
-        self.obstacle(before).is_none()
     }
 
     /// Whether a message was delivered or cancelled, or is complete.
@@ -247,7 +243,8 @@ mod tests {
         order.complete(0, before(0, &[]), 1, (), &mut out);
         order.complete(3, before(3, &[]), 1, (), &mut out);
         assert_eq!(numbers(&mut out), [2, 0]);
-        assert!(!order.is_free(&before(3, &[])) && order.is_free(&before(1, &[2])));
+        assert_eq!(order.obstacle(&before(3, &[])), Some(Obstacle::Fence(3)));
+        assert_eq!(order.obstacle(&before(1, &[2])), None);
         order.cancel(1..2, &mut out);
         assert_eq!(numbers(&mut out), [3, 4]);
         // What was delivered or cancelled is not delivered again.

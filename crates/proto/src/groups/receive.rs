@@ -1,7 +1,7 @@
 //! The receiving side of ordered groups.
 
 use super::header::{self, Header, HeaderError, Kind, MAX_HEADER, MAX_NOTICE, Notice};
-use super::order::Order;
+use super::order::{Obstacle, Order};
 use super::{
     GroupId, INVALID, MAX_GAPS, MAX_GROUPS, MAX_HELD, MAX_HELD_BYTES, MAX_MESSAGE, MAX_READY_BYTES,
 };
@@ -9,8 +9,10 @@ use crate::connection::Connection;
 use crate::ids::{Dir, Side, StreamId};
 use crate::streams::{ReadError, StreamEvent};
 use crate::wire::range_set::RangeSet;
+use crate::work;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
 use std::time::Instant;
 
 /// Bytes that are read from a stream at once.
@@ -106,8 +108,8 @@ enum Read {
     Blocked,
     /// It will not come to its end.
     Reset,
-    /// What it carries may not be held now.
-    Parked,
+    /// What it carries may not be held now, because of this obstacle in this group.
+    Parked(u64, Obstacle),
 }
 
 /// The groups that one end of a connection receives. Tell it of every [`StreamEvent`], and then let it
@@ -119,9 +121,15 @@ pub struct ReceiveGroups {
     /// Streams that have something to read.
     readable: BTreeSet<StreamId>,
     /// Streams that are not read for now, because others must come before what they carry, and too much
-    /// of that kind is held.
-    parked: BTreeSet<StreamId>,
+    /// of that kind is held. With their group, and what keeps them.
+    parked: BTreeMap<StreamId, (u64, Obstacle)>,
+    /// The same, by what keeps them.
+    kept: BTreeSet<((u64, Obstacle), StreamId)>,
     groups: BTreeMap<u64, Order<Complete>>,
+    /// Messages that all groups hold.
+    held: usize,
+    /// Bytes of those.
+    complete_bytes: usize,
     /// Groups that are over.
     over: RangeSet,
     /// Messages to deliver.
@@ -140,8 +148,11 @@ impl ReceiveGroups {
             peer: side.peer(),
             streams: BTreeMap::new(),
             readable: BTreeSet::new(),
-            parked: BTreeSet::new(),
+            parked: BTreeMap::new(),
+            kept: BTreeSet::new(),
             groups: BTreeMap::new(),
+            held: 0,
+            complete_bytes: 0,
             over: RangeSet::default(),
             ready: VecDeque::new(),
             ready_bytes: 0,
@@ -172,7 +183,7 @@ impl ReceiveGroups {
             self.readable.insert(id);
         }
         while self.ready_bytes < MAX_READY_BYTES
-            && let Some(id) = self.readable.pop_first()
+            && let Some(id) = self.next_readable()
         {
             let result = self.read(now, quic, id);
             if result.is_err() {
@@ -182,6 +193,36 @@ impl ReceiveGroups {
             result?;
         }
         Ok(())
+    }
+
+    /// The next stream to read: one that has something, or else one that was parked if there is room again.
+    fn next_readable(&mut self) -> Option<StreamId> {
+        let parked = || self.parked.first_key_value().map(|(id, _)| *id);
+        let room = self.held_bytes() < MAX_HELD_BYTES && self.held < MAX_HELD;
+        self.readable.pop_first().or_else(|| parked().filter(|_| room))
+    }
+
+    /// Does not read a stream until `obstacle` is gone or there is room.
+    fn park(&mut self, id: StreamId, group: u64, obstacle: Obstacle) {
+        self.parked.insert(id, (group, obstacle));
+        self.kept.insert(((group, obstacle), id));
+    }
+
+    fn unpark(&mut self, id: StreamId) {
+        if let Some(obstacle) = self.parked.remove(&id) {
+            self.kept.remove(&(obstacle, id));
+        }
+    }
+
+    /// Reads the streams again that were kept by one of these obstacles.
+    fn wake(&mut self, group: u64, obstacles: Range<Obstacle>) {
+        let from = ((group, obstacles.start), StreamId(0));
+        let to = ((group, obstacles.end), StreamId(0));
+        while let Some(&(_, id)) = self.kept.range(from..to).next() {
+            work::steps(1);
+            self.unpark(id);
+            self.readable.insert(id);
+        }
     }
 
     /// The next message in its turn.
@@ -200,13 +241,13 @@ impl ReceiveGroups {
     /// Bytes of messages that are incomplete, or complete and wait for others.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
-        self.partial_bytes + self.groups.values().map(Order::held_bytes).sum::<usize>()
+        self.partial_bytes + self.complete_bytes
     }
 
     /// Number of complete messages that wait for others.
     #[must_use]
     pub fn held(&self) -> usize {
-        self.groups.values().map(Order::held).sum()
+        self.held
     }
 
     fn read(
@@ -215,22 +256,25 @@ impl ReceiveGroups {
         quic: &mut Connection,
         id: StreamId,
     ) -> Result<(), GroupError> {
+        work::steps(1);
+        self.unpark(id);
         let Some(mut incoming) = self.streams.remove(&id) else { return Ok(()) };
         self.partial_bytes -= incoming.size;
         let read = self.read_some(quic, id, &mut incoming)?;
         match read {
-            Read::Blocked | Read::Parked => {
+            Read::Blocked | Read::Parked(..) => {
                 self.partial_bytes += incoming.size;
                 self.streams.insert(id, incoming);
-                if read == Read::Parked {
-                    self.parked.insert(id);
+                if let Read::Parked(group, obstacle) = read {
+                    self.park(id, group, obstacle);
                 }
                 Ok(())
             }
             Read::End => self.end(now, id, incoming),
             Read::Reset => match incoming.known {
                 Known::Message(Header { group, number, .. }) => {
-                    self.settle(group, |order, out| order.cancel(number..number + 1, out))
+                    let cancelled = number..number + 1;
+                    self.settle(group, std::slice::from_ref(&cancelled), |_, _| {})
                 }
                 // A notice says which message it was.
                 Known::Start | Known::Notice => Ok(()),
@@ -246,8 +290,8 @@ impl ReceiveGroups {
         incoming: &mut Incoming,
     ) -> Result<Read, GroupError> {
         loop {
-            if self.must_wait(incoming) {
-                return Ok(Read::Parked);
+            if let Some((group, obstacle)) = self.must_wait(incoming) {
+                return Ok(Read::Parked(group, obstacle));
             }
             match quic.recv_stream(id).read_chunk(CHUNK, true) {
                 Ok(Some(chunk)) => {
@@ -263,16 +307,17 @@ impl ReceiveGroups {
     }
 
     /// Whether a message must be left in its stream, because others come before it and as much as may be
-    /// held of such messages is.
-    fn must_wait(&self, incoming: &Incoming) -> bool {
-        let Known::Message(header) = &incoming.known else { return false };
-        let is_free = |order: &Order<Complete>| order.is_free(&header.before);
-        let free = match self.groups.get(&header.group) {
-            Some(order) => is_free(order),
-            None => is_free(&Order::default()),
+    /// held of such messages is. Returns its group and one that comes before it.
+    fn must_wait(&self, incoming: &Incoming) -> Option<(u64, Obstacle)> {
+        let Known::Message(Header { group, before, .. }) = &incoming.known else { return None };
+        if self.held_bytes() + incoming.size < MAX_HELD_BYTES && self.held < MAX_HELD {
+            return None;
+        }
+        let obstacle = match self.groups.get(group) {
+            Some(order) => order.obstacle(before),
+            None => Order::<Complete>::default().obstacle(before),
         };
-        let full = self.held_bytes() + incoming.size >= MAX_HELD_BYTES || self.held() >= MAX_HELD;
-        full && !free
+        obstacle.map(|obstacle| (*group, obstacle))
     }
 
     /// Reads the header of a stream as soon as there is enough of it, and checks its size.
@@ -315,7 +360,7 @@ impl ReceiveGroups {
             }
             Known::Message(Header { group, number, before }) => {
                 let (size, message) = (data.len(), Complete { data, completed: now });
-                self.settle(group, |order, out| {
+                self.settle(group, &[], |order, out| {
                     order.complete(number, before, size, message, out);
                 })
             }
@@ -335,16 +380,17 @@ impl ReceiveGroups {
             // Its end was known, and every message was there.
             return Ok(());
         }
-        self.settle(notice.group, |order, out| {
+        self.settle(notice.group, &notice.cancelled, |order, _| {
             notice.end.into_iter().for_each(|end| order.set_end(end));
-            notice.cancelled.into_iter().for_each(|range| order.cancel(range, out));
         })
     }
 
-    /// Changes the order of a group, and takes what can be delivered then.
+    /// Changes the order of a group, in which these messages are cancelled, and takes what can be delivered
+    /// then.
     fn settle(
         &mut self,
         group: u64,
+        cancelled: &[Range<u64>],
         change: impl FnOnce(&mut Order<Complete>, &mut Vec<(u64, Complete)>),
     ) -> Result<(), GroupError> {
         let first = self.over.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
@@ -352,20 +398,29 @@ impl ReceiveGroups {
             return Err(GroupError::TooManyGroups);
         }
         let order = self.groups.entry(group).or_default();
+        let (held, bytes) = (order.held(), order.held_bytes());
         let mut out = Vec::new();
         change(order, &mut out);
+        cancelled.iter().for_each(|range| order.cancel(range.clone(), &mut out));
+        self.held = self.held - held + order.held();
+        self.complete_bytes = self.complete_bytes - bytes + order.held_bytes();
         if order.gaps() > MAX_GAPS {
             return Err(GroupError::TooManyGaps);
         }
+        let frontier = order.frontier();
         if order.is_over() {
             self.groups.remove(&group);
             self.over.insert(group..group + 1);
         }
+        self.wake(group, Obstacle::Fence(0)..Obstacle::Fence(frontier.saturating_add(1)));
+        for Range { start, end } in cancelled.iter().cloned() {
+            self.wake(group, Obstacle::Message(start)..Obstacle::Message(end));
+        }
         for (number, Complete { data, completed }) in out {
+            self.wake(group, Obstacle::Message(number)..Obstacle::Message(number + 1));
             self.ready_bytes += data.len();
             self.ready.push_back(Delivered { group: GroupId(group), number, data, completed });
         }
-        self.readable.append(&mut self.parked);
         Ok(())
     }
 }

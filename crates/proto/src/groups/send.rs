@@ -1,12 +1,12 @@
 //! The sending side of ordered groups.
 
 use super::header::{Before, Header, MAX_CANCELLED, Notice};
+use super::runs::Runs;
 use super::{CANCELLED, GroupId, MAX_AFTER, MAX_GROUPS, MAX_MESSAGE};
 use crate::connection::Connection;
 use crate::egress::{MessageOptions, MessageOutcome, SendMessageError};
 use crate::fec::redundancy::Stage;
 use crate::ids::MessageId;
-use crate::wire::range_set::RangeSet;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
@@ -87,7 +87,7 @@ struct Group {
     /// Messages whose fate is open.
     open: BTreeMap<u64, MessageId>,
     /// Cancelled messages of which the peer was not told.
-    untold: RangeSet,
+    untold: Runs,
     /// Notices whose fate is open.
     notices: usize,
     /// Whether no message will follow, and whether the peer was told.
@@ -158,7 +158,7 @@ impl SendGroups {
             latest: Latest::Nothing,
             fenced: Latest::Nothing,
             open: BTreeMap::new(),
-            untold: RangeSet::default(),
+            untold: Runs::default(),
             notices: 0,
             finished: false,
             end_told: false,
@@ -287,9 +287,7 @@ impl SendGroups {
                 self.sent.insert(sent, Sent::Notice(*id));
                 group.notices += 1;
                 group.end_told |= notice.end.is_some();
-                notice.cancelled.into_iter().for_each(|range| {
-                    group.untold.remove(range);
-                });
+                notice.cancelled.iter().for_each(|run| group.untold.remove(run));
             }
         }
         self.groups.retain(|_, group| !group.is_over());

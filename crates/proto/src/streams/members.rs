@@ -63,12 +63,19 @@ pub(super) struct Members {
     groups: Vec<Group>,
     /// The turn of the next stream that joins.
     next: u64,
+    /// How often any of the sums has changed.
+    changes: u64,
 }
 
 impl Members {
     /// The sessions that streams have joined.
     pub(super) fn sessions(&self) -> impl Iterator<Item = u16> + use<> {
         0..u16::try_from(self.groups.len()).unwrap_or(u16::MAX)
+    }
+
+    /// A number that is another one after any change of what streams of sessions have to send.
+    pub(super) fn version(&self) -> u64 {
+        self.changes
     }
 
     /// Number of streams that belong to a session.
@@ -100,6 +107,7 @@ impl Members {
     pub(super) fn leave(&mut self, send: &mut SendHalf) {
         let Some(member) = send.membership.take() else { return };
         let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
+        self.changes += 1;
         group.streams -= 1;
         group.subtract(&member.counted);
         group.messages.remove(&member.turn);
@@ -112,6 +120,7 @@ impl Members {
         if let Some(group) = self.groups.get_mut(usize::from(member.session))
             && now != member.counted
         {
+            self.changes += 1;
             group.subtract(&member.counted);
             group.add(&now);
             if now.message != member.counted.message {

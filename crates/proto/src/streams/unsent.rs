@@ -60,6 +60,12 @@ impl Streams {
         self.out.members.unsent(session)
     }
 
+    /// A number that is another one after any change of what the streams of any session have to send.
+    #[must_use]
+    pub fn unsent_version(&self) -> u64 {
+        self.out.members.version()
+    }
+
     /// The same with the number of streams, computed by visiting every stream. This checks the sums.
     pub(super) fn visit_unsent(&self, session: u16) -> (usize, Unsent) {
         let sending = self.table.iter().filter_map(|stream| stream.send.as_ref());

@@ -4,8 +4,10 @@
 use super::pair::{Forgery, Pair};
 use crate::config::{AckFrequencyConfig, FecConfig};
 use crate::fec::MAX_SEND_SESSIONS;
-use crate::policy::{Code, ReedSolomon, SlidingWindow};
+use crate::policy::{Code, FixedRate, ReedSolomon, SlidingWindow};
+use crate::recovery::token::StreamToken;
 use crate::wire::code_id::CodeSet;
+use crate::wire::frame::encode_ack;
 use crate::wire_format::{
     AckFrequency, Frame, FrameKind, NewConnectionId, Repair, RepairHeader, SourceSymbol,
     StreamFrame, SymbolRef, SymbolWindow,
@@ -15,6 +17,7 @@ use crate::{
     ConnectionId, Dir, MessageOptions, Protection, Side, SpaceId, StreamId, TransportConfig,
 };
 use bytes::Bytes;
+use std::sync::Arc;
 use std::time::Duration;
 use sutura_erasure::{Encoder, WindowLimits};
 
@@ -31,9 +34,11 @@ const MAX_STEPS_PER_BYTE: u64 = 12;
 const SLACK: u64 = 20;
 /// How many more where there are as many sessions as there can be. A packet that is answered looks at
 /// each of them.
-const SESSIONS_SLACK: u64 = 2000;
+const SESSIONS_SLACK: u64 = 400;
 /// How many more where as many equations are pending as a decoder keeps.
 const EQUATIONS_SLACK: u64 = 5000;
+/// Datagrams that are not known to be lost.
+const LAST: u64 = 8;
 /// Source symbols that a repair symbol is about.
 const SPAN: u64 = 200;
 
@@ -51,6 +56,10 @@ enum Held {
     Messages(u64),
     /// Repair symbols that do not suffice for anything.
     Equations(u64),
+    /// Lost source symbols of datagrams that wait for repair symbols.
+    Lost(u64),
+    /// Lost frames that wait for their time.
+    Frames(u64),
 }
 
 fn tail() -> Protection {
@@ -74,6 +83,7 @@ fn config(max_sessions: u16) -> TransportConfig {
     });
     TransportConfig {
         fec,
+        congestion: Arc::new(FixedRate::new(1 << 30).unwrap()),
         ack_frequency: Some(AckFrequencyConfig::default()),
         max_concurrent_uni_streams: 4000,
         max_concurrent_bidi_streams: 4000,
@@ -111,7 +121,12 @@ fn encoder() -> Encoder {
 }
 
 fn holding(held: Held) -> Pair {
-    let sessions = if let Held::Sessions(count) = held { count } else { 1 };
+    // Datagrams have a session of their own.
+    let sessions = match held {
+        Held::Sessions(count) => count,
+        Held::Lost(_) => 2,
+        Held::Streams(_) | Held::Messages(_) | Held::Equations(_) | Held::Frames(_) => 1,
+    };
     let mut pair = Pair::with(config(sessions), config(16));
     pair.handshake();
     match held {
@@ -138,12 +153,49 @@ fn holding(held: Held) -> Pair {
                 receive(&mut pair, Side::Server, &payload);
             }
         }
+        Held::Lost(count) => lose_datagrams(&mut pair, count),
+        Held::Frames(count) => hold_frames(&mut pair, count),
     }
     // What the first frame of each stream makes is not of interest.
     for id in [uni(0), uni(1), bidi(0)] {
         pair.inject(Side::Client, &[stream(id, 0, b"x")]);
     }
     pair
+}
+
+/// The server sends protected datagrams that are all lost, and will send a repair symbol much later.
+fn lose_datagrams(pair: &mut Pair, count: u64) {
+    open(pair, 1);
+    let late = Protection::tail(1, Duration::from_secs(10));
+    pair.server.conn().datagrams().protect(Some(late));
+    // They do not arrive, and the newest one is acknowledged all the same.
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    for _ in 0..count + LAST {
+        pair.server.conn().datagrams().send(Bytes::from_static(&[7; 300])).unwrap();
+        pair.flush(Side::Server);
+        pair.now += Duration::from_micros(10);
+    }
+    let sent = pair.server.conn().path.recovery.sent(SpaceId::Data).map(|packet| packet.pn).max();
+    let mut payload = Vec::new();
+    encode_ack(sent.into_iter().map(|pn| pn..pn + 1), 0, None, ROOM, &mut payload).unwrap();
+    receive(pair, Side::Server, &payload);
+    let held = pair.server.conn().egress.held_symbols() as u64;
+    assert!(held >= count, "{held} of {count}");
+}
+
+/// A loss reaction holds frames of a stream back that were lost.
+fn hold_frames(pair: &mut Pair, count: u64) {
+    open(pair, 1);
+    pair.filter = Box::new(|from, _| from == Side::Client);
+    let conn = pair.server.conn();
+    let id = conn.open(Dir::Uni).unwrap();
+    conn.send_stream(id).write(&vec![7; 10 * count as usize]).unwrap();
+    pair.flush(Side::Server);
+    let until = pair.now + Duration::from_secs(100);
+    for n in 0..count {
+        let frame = StreamToken { id, offset: 10 * n, len: 10, fin: false, symbol: None };
+        pair.server.conn().egress.hold(until, frame);
+    }
 }
 
 fn stream(id: StreamId, offset: u64, data: &[u8]) -> Frame<'_> {
@@ -312,4 +364,14 @@ fn no_frame_makes_more_work_where_there_are_many_messages() {
 #[test]
 fn no_frame_makes_more_work_where_many_equations_are_pending() {
     compare(Held::Equations(1), &[Held::Equations(64)], EQUATIONS_SLACK);
+}
+
+#[test]
+fn no_frame_makes_more_work_where_many_lost_symbols_wait() {
+    compare(Held::Lost(1), &[Held::Lost(100), Held::Lost(1000)], SLACK);
+}
+
+#[test]
+fn no_frame_makes_more_work_where_many_lost_frames_wait() {
+    compare(Held::Frames(4), &[Held::Frames(100), Held::Frames(1000)], SLACK);
 }

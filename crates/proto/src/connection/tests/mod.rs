@@ -18,6 +18,7 @@ mod fec_limits;
 mod first_answer;
 mod frame_work;
 mod grease;
+mod group_work;
 mod h3spec;
 mod handshake;
 mod hostile;

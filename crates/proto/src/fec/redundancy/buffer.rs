@@ -143,8 +143,8 @@ impl Rules for BufferRules {
         self.end.on_flushed(now, ended, view);
     }
 
-    fn on_repair_sent(&mut self, _now: Instant, view: &View) {
-        self.end.on_repair_sent();
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        self.end.on_repair_sent(now);
         let unprotected = self.unprotected(view);
         if unprotected == 0 {
             self.triggered = self.triggered.saturating_add(1);

@@ -65,8 +65,8 @@ impl Rules for BulkRules {
         self.end.on_source_sent(view);
     }
 
-    fn on_repair_sent(&mut self, _now: Instant, _view: &View) {
-        self.end.on_repair_sent();
+    fn on_repair_sent(&mut self, now: Instant, _view: &View) {
+        self.end.on_repair_sent(now);
     }
 
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {

@@ -56,8 +56,8 @@ impl LastFlight {
     }
 
     /// A repair symbol was sent.
-    pub(super) fn on_repair_sent(&mut self) {
-        self.begun = self.over.is_some();
+    pub(super) fn on_repair_sent(&mut self, now: Instant) {
+        self.begun = self.over.is_some_and(|at| at <= now);
     }
 
     /// When all data counts as sent.

@@ -361,7 +361,9 @@ pub trait Redundancy: Debug + Send {
     /// Decides what to send in this slot.
     fn decide(&self, now: Instant, view: &View) -> Decision;
 
-    /// When the decision may change without any other event.
+    /// When the decision may change without any other event. While the connection has nothing else to
+    /// send, the policy is not asked again before that time, unless it was told of something, what it sees
+    /// in its view has changed, or it sees a deadline or the time of the next message.
     fn timeout(&self) -> Option<Instant> {
         None
     }

@@ -14,9 +14,11 @@ impl Session {
     pub(in crate::fec) fn check(&self) -> Result<(), String> {
         let mut missing = BTreeSet::new();
         let (mut done, mut carried) = (RangeSet::default(), Carried::default());
-        let (mut open, mut held) = (0, 0);
+        let (mut open, mut held) = (0, BTreeSet::new());
         for (id, symbol) in self.symbols() {
-            held += u32::from(matches!(symbol.state, SymbolState::Held { .. }));
+            if let SymbolState::Held { until } = symbol.state {
+                held.insert((until, id));
+            }
             if symbol.state.is_missing() {
                 missing.insert(id);
             }
@@ -31,8 +33,8 @@ impl Session {
                 carried.add(&symbol.contents.frames);
             }
         }
-        let counted = (self.open, self.held);
-        ensure(counted == (open, held), || format!("open, held {counted:?}, not {open}, {held}"))?;
+        ensure(self.open == open, || format!("{} are open, not {open}", self.open))?;
+        ensure(self.held == held, || format!("held {:?}, not {held:?}", self.held))?;
         ensure(self.missing == missing, || format!("missing {:?}, not {missing:?}", self.missing))?;
         ensure(self.done.iter().eq(done.iter()), || format!("done {:?}, not {done:?}", self.done))?;
         ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;

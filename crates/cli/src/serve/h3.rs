@@ -168,9 +168,11 @@ async fn send(
         let room = if body.is_at_end() { 0 } else { stream.body_room().await.map_err(broken)? };
         match body.next_chunk(room).await {
             Ok(Some(chunk)) => {
-                let length = chunk.len() as u64;
-                stream.send_data(chunk).await.map_err(broken)?;
-                access.bytes += length;
+                let length = chunk.len();
+                let sent = stream.try_send_data(chunk).map_err(broken)?;
+                // Another answer has taken the room: what is left is read again when there is some.
+                body.give_back(length - sent);
+                access.bytes += sent as u64;
             }
             Ok(None) => break,
             Err(error) => {

@@ -1,11 +1,13 @@
 //! The resources of a site: the files below a directory.
 
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use percent_encoding::percent_decode_str;
-use tokio::io::AsyncReadExt;
+use tokio::task::spawn_blocking;
 
 use crate::content_type;
 use crate::failure::Failure;
@@ -21,7 +23,7 @@ const MAX_PATH: usize = 4096;
 
 /// A site that resolves paths to the files below a directory, given by its canonical path.
 #[derive(Debug)]
-pub struct Site(PathBuf);
+pub struct Site(Arc<Path>);
 
 /// The result of looking up a path.
 #[derive(Debug)]
@@ -44,7 +46,7 @@ pub struct Resource {
 /// The source of a resource's bytes.
 #[derive(Debug)]
 enum Source {
-    File(tokio::fs::File),
+    File(Arc<File>),
     Memory(Bytes),
 }
 
@@ -54,18 +56,21 @@ impl Site {
     /// # Errors
     /// It is not a readable directory.
     pub fn directory(path: &Path) -> Result<Self, Failure> {
-        let canonical = std::fs::canonicalize(path)
-            .and_then(|canonical| std::fs::read_dir(&canonical).map(|_| canonical));
+        let canonical = fs::canonicalize(path)
+            .and_then(|canonical| fs::read_dir(&canonical).map(|_| canonical));
         let canonical = canonical
             .map_err(|e| Failure::local(format!("cannot serve {}: {e}", path.display())))?;
-        Ok(Self(canonical))
+        Ok(Self(canonical.into()))
     }
 
     /// Looks up the path of a request. Never finds anything outside the site, not even through a
     /// symbolic link.
     pub async fn find(&self, target: &str) -> Found {
-        let path = target.split('?').next().unwrap_or("");
-        find_file(&self.0, path).await.unwrap_or(Found::Nothing)
+        let path = target.split('?').next().unwrap_or("").to_owned();
+        let root = self.0.clone();
+        // One task for all calls of the file system: each costs a change of threads.
+        let found = spawn_blocking(move || find_file(&root, &path)).await;
+        found.map_err(io::Error::other).flatten().unwrap_or(Found::Nothing)
     }
 }
 
@@ -77,6 +82,11 @@ impl Resource {
     /// A plain text that the server itself generates.
     pub fn text(text: String) -> Self {
         Self::new("text/plain", text.len() as u64, Source::Memory(text.into()))
+    }
+
+    /// Takes back the last bytes of the part that was read last: they come again with the next.
+    pub fn give_back(&mut self, bytes: usize) {
+        self.left += bytes as u64;
     }
 
     /// Whether there are no more parts.
@@ -94,16 +104,14 @@ impl Resource {
         }
         let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK).min(room.max(1));
         let chunk = match &mut self.source {
-            Source::Memory(bytes) => bytes.split_to(want),
+            Source::Memory(bytes) => {
+                let start = bytes.len() - usize::try_from(self.left).unwrap_or(bytes.len());
+                bytes.slice(start..start + want)
+            }
             Source::File(file) => {
-                let mut buffer = vec![0; want];
-                let got = file.read(&mut buffer).await?;
-                if got == 0 {
-                    let kind = io::ErrorKind::UnexpectedEof;
-                    return Err(io::Error::new(kind, "file became shorter"));
-                }
-                buffer.truncate(got);
-                Bytes::from(buffer)
+                let (file, offset) = (file.clone(), self.length - self.left);
+                let read = move || read_at(&file, offset, want);
+                spawn_blocking(read).await.map_err(io::Error::other)??
             }
         };
         self.left -= chunk.len() as u64;
@@ -111,22 +119,36 @@ impl Resource {
     }
 }
 
-async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
+/// Reads up to `want` bytes of a file from `offset` on.
+fn read_at(file: &File, offset: u64, want: usize) -> io::Result<Bytes> {
+    let mut buffer = vec![0; want];
+    #[cfg(unix)]
+    let got = std::os::unix::fs::FileExt::read_at(file, &mut buffer, offset)?;
+    #[cfg(windows)]
+    let got = std::os::windows::fs::FileExt::seek_read(file, &mut buffer, offset)?;
+    if got == 0 {
+        return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "file became shorter"));
+    }
+    buffer.truncate(got);
+    Ok(buffer.into())
+}
+
+fn find_file(root: &Path, path: &str) -> io::Result<Found> {
     let Some(relative) = relative_path(path) else { return Ok(Found::Nothing) };
-    let mut found = tokio::fs::canonicalize(root.join(relative)).await?;
+    let mut found = fs::canonicalize(root.join(relative))?;
     if !found.starts_with(root) {
         return Ok(Found::Nothing);
     }
-    let mut metadata = tokio::fs::metadata(&found).await?;
+    let mut metadata = fs::metadata(&found)?;
     if metadata.is_dir() {
-        found = tokio::fs::canonicalize(found.join("index.html")).await?;
+        found = fs::canonicalize(found.join("index.html"))?;
         if !found.starts_with(root) {
             return Ok(Found::Nothing);
         }
         if !path.ends_with('/') {
             return Ok(Found::Moved(moved(path)));
         }
-        metadata = tokio::fs::metadata(&found).await?;
+        metadata = fs::metadata(&found)?;
     } else if path.ends_with('/') {
         return Ok(Found::Nothing);
     }
@@ -134,9 +156,9 @@ async fn find_file(root: &Path, path: &str) -> io::Result<Found> {
     if !metadata.is_file() {
         return Ok(Found::Nothing);
     }
-    let file = tokio::fs::File::open(&found).await?;
-    let length = file.metadata().await?.len();
-    Ok(Found::Resource(Resource::new(content_type::of(&found), length, Source::File(file))))
+    let file = File::open(&found)?;
+    let length = file.metadata()?.len();
+    Ok(Found::Resource(Resource::new(content_type::of(&found), length, Source::File(file.into()))))
 }
 
 /// A `location` on this server: two slashes at the beginning would name another server.
@@ -229,7 +251,7 @@ mod tests {
     async fn files_come_in_chunks() {
         let scratch = tempfile::tempdir().unwrap();
         let content: Vec<u8> = (0..3 * CHUNK + 17).map(|n| (n % 251) as u8).collect();
-        std::fs::write(scratch.path().join("a.png"), &content).unwrap();
+        fs::write(scratch.path().join("a.png"), &content).unwrap();
         let site = Site::directory(scratch.path()).unwrap();
         let Found::Resource(mut found) = site.find("/a.png?x").await else { panic!() };
         let mut all = Vec::new();
@@ -240,6 +262,28 @@ mod tests {
         assert_eq!((found.length, found.content_type), (content.len() as u64, "image/png"));
         assert!(all == content);
         assert!(matches!(site.find("/b.png").await, Found::Nothing));
+    }
+
+    #[tokio::test]
+    async fn what_is_given_back_comes_again() {
+        let scratch = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..3000).map(|n| (n % 251) as u8).collect();
+        fs::write(scratch.path().join("a"), &content).unwrap();
+        let site = Site::directory(scratch.path()).unwrap();
+        let Found::Resource(file) = site.find("/a").await else { panic!() };
+        let text = content.iter().map(|byte| char::from(byte % 128)).collect::<String>();
+        for (mut resource, content) in
+            [(file, content), (Resource::text(text.clone()), text.into_bytes())]
+        {
+            let mut all = Vec::new();
+            for give_back in [0, 1, 700, 1000].into_iter().cycle() {
+                let Some(chunk) = resource.next_chunk(1000).await.unwrap() else { break };
+                let kept = chunk.len().saturating_sub(give_back).max(1);
+                all.extend_from_slice(&chunk[..kept]);
+                resource.give_back(chunk.len() - kept);
+            }
+            assert!(all == content);
+        }
     }
 
     proptest! {

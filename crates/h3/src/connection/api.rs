@@ -170,7 +170,22 @@ impl Connection {
         self.send_in_body(quic, stream, |quic, send| send.room(quic, stream))
     }
 
-    /// Sends all of `chunk` as body, without copying it.
+    /// Sends as much of `chunk` as body as there is room for, and returns how many bytes that is: at least
+    /// one, if there are any. Keeps nothing of what was not sent.
+    ///
+    /// # Errors
+    /// As for [`Self::send_body`]; nothing was sent then.
+    pub fn send_body_part<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        chunk: Bytes,
+    ) -> Result<usize, SendError> {
+        self.send_in_body(quic, stream, |quic, send| send.part(quic, stream, chunk))
+    }
+
+    /// Sends all of `chunk` as body, without copying it. What there is no room for is kept until there
+    /// is.
     ///
     /// # Errors
     /// As for [`Self::send_body`]; `chunk` was not sent then.

@@ -177,6 +177,29 @@ impl Send {
         }
     }
 
+    /// Sends as much of `chunk` in a DATA frame as the transport accepts at once; returns how much. Only if
+    /// [`Self::ready`].
+    ///
+    /// A short piece is copied: otherwise all of `chunk` would stay in memory for it.
+    pub(super) fn part<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        mut chunk: Bytes,
+    ) -> Result<usize, Failure> {
+        if chunk.is_empty() {
+            return Ok(0);
+        }
+        let (whole, room) = (chunk.len(), self.room(quic, id)?);
+        if room < whole / 2 {
+            chunk = Bytes::copy_from_slice(&chunk[..room]);
+        }
+        chunk.truncate(room);
+        let part = chunk.len();
+        self.chunk(quic, id, chunk)?;
+        Ok(part)
+    }
+
     /// Sends all of `chunk` in a DATA frame. Only if [`Self::ready`].
     pub(super) fn chunk<T: Transport>(
         &mut self,

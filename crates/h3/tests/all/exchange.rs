@@ -14,9 +14,19 @@ use sutura_random::Rng;
 struct Message {
     body: Vec<u8>,
     trailers: bool,
-    /// Whether to send the body by reference instead of from a slice.
-    chunks: bool,
+    way: Way,
     declared: bool,
+}
+
+/// How a body is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// From a slice.
+    Slice,
+    /// By reference, each chunk at once.
+    Chunk,
+    /// By reference, as much of each chunk as there is room for.
+    Part,
 }
 
 impl Message {
@@ -50,12 +60,15 @@ fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half
     let mut end = world.pair.end(side);
     while !half.done {
         let rest = &message.body[half.sent..];
-        let outcome = if !rest.is_empty() && message.chunks {
-            let chunk = Bytes::copy_from_slice(&rest[..rest.len().min(5000)]);
+        let chunk = Bytes::copy_from_slice(&rest[..rest.len().min(5000)]);
+        let outcome = if !rest.is_empty() {
             let n = chunk.len();
-            connection.send_body_chunk(&mut end, stream, chunk).map(|()| half.sent += n)
-        } else if !rest.is_empty() {
-            connection.send_body(&mut end, stream, rest).map(|n| {
+            let sent = match message.way {
+                Way::Slice => connection.send_body(&mut end, stream, rest),
+                Way::Chunk => connection.send_body_chunk(&mut end, stream, chunk).map(|()| n),
+                Way::Part => connection.send_body_part(&mut end, stream, chunk),
+            };
+            sent.map(|n| {
                 assert!(n > 0);
                 half.sent += n;
             })
@@ -159,9 +172,10 @@ fn run(world: &mut World, exchanges: &[(Message, Message)]) {
 
 fn message() -> impl Strategy<Value = Message> {
     let size = prop_oneof![Just(0usize), 1usize..100, 1000usize..60_000];
-    (size, any::<[bool; 3]>()).prop_map(|(size, [trailers, chunks, declared])| {
+    let way = prop_oneof![Just(Way::Slice), Just(Way::Chunk), Just(Way::Part)];
+    (size, way, any::<[bool; 2]>()).prop_map(|(size, way, [trailers, declared])| {
         let body = (0..size).map(|i| (i * 31 % 251) as u8).collect();
-        Message { body, trailers, chunks, declared }
+        Message { body, trailers, way, declared }
     })
 }
 
@@ -185,7 +199,7 @@ fn many_concurrent_requests() {
     let mut world = World::default();
     world.pair.window = 500;
     let message =
-        |size| Message { body: vec![7; size], trailers: true, chunks: false, declared: true };
+        |size| Message { body: vec![7; size], trailers: true, way: Way::Slice, declared: true };
     let exchanges: Vec<_> = (0..100).map(|i| (message(i * 10), message(3000 - i))).collect();
     run(&mut world, &exchanges);
 }

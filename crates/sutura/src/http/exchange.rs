@@ -3,7 +3,7 @@
 use super::state::HttpState;
 use super::{Error, Priority, RecvHalf, SendHalf};
 use crate::connection::{Connection, State};
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
@@ -183,6 +183,15 @@ impl RequestStream {
         self.shared.send_data(data).await
     }
 
+    /// Sends as much of a part of the body as there is room for now, and returns how many bytes that is. For
+    /// whoever can fetch the rest again, and so holds nothing for a peer that does not read.
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data).
+    pub fn try_send_data(&mut self, data: Bytes) -> Result<usize, Error> {
+        self.shared.try_send_data(data)
+    }
+
     /// Ends this end's message with trailers.
     ///
     /// # Errors
@@ -283,7 +292,34 @@ impl Shared {
     }
 
     pub(super) async fn send_data(&self, data: Bytes) -> Result<(), Error> {
-        self.send(|http, quic| http.h3.send_body_chunk(quic, self.id, data.clone())).await
+        let mut data = data;
+        while !data.is_empty() {
+            let mut sent = 0;
+            self.send(|http, quic| {
+                sent = http.h3.send_body_part(quic, self.id, data.clone())?;
+                Ok(())
+            })
+            .await?;
+            data.advance(sent);
+        }
+        Ok(())
+    }
+
+    /// Sends as much of `data` as there is room for now.
+    pub(super) fn try_send_data(&self, data: Bytes) -> Result<usize, Error> {
+        let mut state = self.lock()?;
+        let result = with_http(&mut state, |http, quic| {
+            if let Some(code) = http.exchange(self.id).stopped {
+                return Err(SendError::Stopped(code));
+            }
+            http.h3.send_body_part(quic, self.id, data)
+        })?;
+        drop(state);
+        self.connection.0.touch();
+        match result {
+            Err(SendError::Blocked) => Ok(0),
+            result => result.map_err(send_error),
+        }
     }
 
     pub(super) async fn send_trailers(&self, trailers: &Fields) -> Result<(), Error> {

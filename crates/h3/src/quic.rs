@@ -7,7 +7,7 @@ use bytes::Bytes;
 use std::time::Instant;
 use sutura_proto as quic;
 use sutura_proto::policy::StreamOrder;
-use sutura_proto::{Dir, Observation, Protection, Side, StreamId};
+use sutura_proto::{Dir, Observation, Offence, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
 /// A QUIC connection at an instant, as a transport for HTTP/3.
@@ -160,8 +160,8 @@ impl Transport for Quic<'_> {
         Some(self.now)
     }
 
-    fn blame(&mut self) {
-        self.connection.blame(self.now);
+    fn blame(&mut self, offence: Offence) {
+        self.connection.blame(self.now, offence);
     }
 
     fn close(&mut self, code: Code, reason: &[u8]) {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use std::time::Instant;
-use sutura_proto::{Dir, Protection, Side, StreamId};
+use sutura_proto::{Dir, Offence, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
 use crate::error::{Code, SendDatagramError};
@@ -116,8 +116,8 @@ pub trait Transport {
         None
     }
 
-    /// Tells that the peer made this end work in vain: it cancelled a request.
-    fn blame(&mut self) {}
+    /// Tells that the peer made this end work in vain.
+    fn blame(&mut self, _offence: Offence) {}
 
     /// Closes the connection.
     fn close(&mut self, code: Code, reason: &[u8]);

@@ -26,6 +26,7 @@ use crate::version::Version;
 use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
 use half_open::{HalfOpen, Network, Rank};
 pub use incoming::Incoming;
+pub use offenders::Offence;
 use offenders::Offenders;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -391,8 +392,8 @@ impl Endpoint {
                     self.received_tokens.insert(server_name, token);
                 }
             }
-            EndpointEvent::Blamed(address, now) => {
-                self.offenders.blame(now, Network::from(address));
+            EndpointEvent::Blamed(address, now, offence) => {
+                self.offenders.blame(now, Network::from(address), offence);
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {

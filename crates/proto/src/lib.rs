@@ -127,7 +127,7 @@ pub use connection::{
     SendStream, Standstill, TrafficStats, Transmit,
 };
 pub use ecn::EcnCodepoint;
-pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint, Incoming};
+pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint, Incoming, Offence};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
 pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};

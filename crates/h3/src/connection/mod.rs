@@ -15,7 +15,7 @@ mod updates;
 use std::collections::{BTreeMap, VecDeque};
 
 use sutura_proto::fuzz::work;
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{Dir, Offence, Side, StreamId};
 
 use self::cancellation::Cancellations;
 use self::control::ControlFrame;
@@ -178,6 +178,9 @@ impl Connection {
 
     /// Closes the connection with an error.
     fn fail<T: Transport>(&mut self, quic: &mut T, error: Error) -> Error {
+        if error.code != Code::INTERNAL_ERROR {
+            quic.blame(Offence::Connection);
+        }
         quic.close(error.code, error.reason.as_bytes());
         self.exchanges.clear();
         self.queue.clear();
@@ -244,7 +247,7 @@ impl Connection {
         let Some(exchange) = self.exchanges.get_mut(&id) else { return };
         let is_new = !exchange.send.is_done() && !std::mem::replace(&mut exchange.cancelled, true);
         if is_new && self.cancellations.on_cancelled(quic.now(), limit) {
-            quic.blame();
+            quic.blame(Offence::Request);
         }
     }
 

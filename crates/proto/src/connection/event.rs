@@ -1,5 +1,6 @@
 //! What a connection reports to its application and its endpoint.
 
+use crate::endpoint::Offence;
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
 use crate::path::LossMemory;
@@ -53,7 +54,7 @@ pub enum EndpointEvent {
     /// it start from there.
     Learned(IpAddr, LossMemory),
     /// The peer at this address made this end work in vain at this time.
-    Blamed(IpAddr, Instant),
+    Blamed(IpAddr, Instant, Offence),
     /// The connection has nothing left to do and may be dropped.
     Drained,
 }

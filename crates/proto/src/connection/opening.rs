@@ -3,6 +3,7 @@
 
 use super::first_answer::MAX_TOKEN;
 use super::{Connection, EndpointEvent};
+use crate::endpoint::Offence;
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
 use crate::wire::frame::Frame;
@@ -74,12 +75,13 @@ impl Connection {
         self.drained(now);
     }
 
-    /// Tells the endpoint that the peer made this end work in vain, such as by a request that it cancelled.
+    /// Tells the endpoint that the peer made this end work in vain. What it does wrong at this level is
+    /// known already.
     /// Whoever does so much is let in no more for a while, even if each of its connections does little.
     /// Does nothing on a client, nor while the peer's address is not validated.
-    pub fn blame(&mut self, now: Instant) {
+    pub fn blame(&mut self, now: Instant, offence: Offence) {
         if self.side.is_server() && self.path.address.is_validated() {
-            let blamed = EndpointEvent::Blamed(self.path.remote.ip(), now);
+            let blamed = EndpointEvent::Blamed(self.path.remote.ip(), now, offence);
             self.endpoint_events.push_back(blamed);
         }
     }

@@ -6,6 +6,7 @@ use super::{Connection, EndpointEvent, Event, State};
 use crate::config::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
 use crate::crypto::{DirectionalKeys, Keys, PacketKey};
 use crate::ecn::EcnCodepoint;
+use crate::endpoint::Offence;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
@@ -207,7 +208,7 @@ impl Connection {
         if packet.ty == PacketType::OneRtt
             && let Err(error) = self.on_opened(now, opened.phase, opened.pn)
         {
-            self.fail(now, error);
+            self.find_fault(now, error);
             return;
         }
         if self.state == State::Closing {
@@ -222,8 +223,16 @@ impl Connection {
             self.follow_version(packet.version);
         }
         if let Err(error) = self.on_packet(now, arrival, packet, &opened) {
-            self.fail(now, error);
+            self.find_fault(now, error);
         }
+    }
+
+    /// Closes the connection because of what is in a packet of the peer's.
+    fn find_fault(&mut self, now: Instant, error: TransportError) {
+        if error.code != TransportErrorCode::INTERNAL_ERROR {
+            self.blame(now, Offence::Connection);
+        }
+        self.fail(now, error);
     }
 
     /// Removes header protection and packet protection.

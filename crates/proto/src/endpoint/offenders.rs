@@ -1,4 +1,5 @@
-//! Addresses whose connections made this end work in vain, such as by requests that they cancelled.
+//! Addresses whose connections made this end work in vain: by requests that they cancelled, or by breaking
+//! the protocol so that a connection had to be made for nothing.
 //!
 //! One connection can be told to do less, or closed. Against a client that then opens the next one, only the
 //! endpoint can help: it lets in nobody of an address that did too much, until enough of that is
@@ -8,7 +9,27 @@ use super::half_open::Network;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-/// How often an address may be blamed before it is shut out.
+/// What a peer can do that makes this end work in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offence {
+    /// It cancelled a request before it was answered.
+    Request,
+    /// It broke the protocol, which ended its connection.
+    Connection,
+}
+
+impl Offence {
+    /// How much blame that is. To answer a handshake and to forget its connection takes as much work as to
+    /// begin and end some ten requests; a peer with a harmless bug is to get through for a while.
+    pub const fn weight(self) -> u32 {
+        match self {
+            Self::Request => 1,
+            Self::Connection => 5,
+        }
+    }
+}
+
+/// How much blame an address may have before it is shut out.
 pub const MAX_BLAME: u32 = 500;
 /// How much of that is forgotten each second.
 pub const FORGIVEN_PER_SECOND: u32 = 50;
@@ -41,7 +62,7 @@ pub struct Offenders {
 
 impl Offenders {
     /// Counts one more thing that `network` did.
-    pub fn blame(&mut self, now: Instant, network: Network) {
+    pub fn blame(&mut self, now: Instant, network: Network, offence: Offence) {
         if !self.all.contains_key(&network) && self.all.len() >= MAX_OFFENDERS {
             self.sweep(now);
             if self.all.len() >= MAX_OFFENDERS {
@@ -54,7 +75,7 @@ impl Offenders {
         if left < offender.blame || left == 0 {
             (offender.blame, offender.at) = (left, now);
         }
-        offender.blame = (offender.blame + 1).min(2 * MAX_BLAME);
+        offender.blame = (offender.blame + offence.weight()).min(2 * MAX_BLAME);
     }
 
     /// Forgets those of whom nothing is left, at most once a second. If that makes no room, further ones go
@@ -87,15 +108,27 @@ mod tests {
         let (mut offenders, now) = (Offenders::default(), Instant::now());
         for n in 0..MAX_BLAME {
             assert!(!offenders.is_shut_out(now, network(1)), "{n}");
-            offenders.blame(now, network(1));
+            offenders.blame(now, network(1), Offence::Request);
         }
         assert!(offenders.is_shut_out(now, network(1)));
         assert!(!offenders.is_shut_out(now, network(2)));
         // However much it did, it may come back in time.
-        (0..10 * MAX_BLAME).for_each(|_| offenders.blame(now, network(1)));
+        (0..10 * MAX_BLAME).for_each(|_| offenders.blame(now, network(1), Offence::Request));
         let most = u64::from(2 * MAX_BLAME / FORGIVEN_PER_SECOND);
         assert!(offenders.is_shut_out(now + Duration::from_secs(most / 2), network(1)));
         assert!(!offenders.is_shut_out(now + Duration::from_secs(most), network(1)));
+    }
+
+    #[test]
+    fn a_connection_in_vain_counts_more_than_a_request() {
+        let (mut offenders, now) = (Offenders::default(), Instant::now());
+        let most = MAX_BLAME / Offence::Connection.weight();
+        for n in 0..most {
+            assert!(!offenders.is_shut_out(now, network(1)), "{n}");
+            offenders.blame(now, network(1), Offence::Connection);
+        }
+        assert!(offenders.is_shut_out(now, network(1)));
+        assert!(most >= 50, "a client with a bug is not shut out at once");
     }
 
     #[test]
@@ -103,7 +136,7 @@ mod tests {
         let (mut offenders, start) = (Offenders::default(), Instant::now());
         let interval = Duration::from_secs(1) / FORGIVEN_PER_SECOND;
         for n in 0..20 * MAX_BLAME {
-            offenders.blame(start + interval * n, network(1));
+            offenders.blame(start + interval * n, network(1), Offence::Request);
             assert!(!offenders.is_shut_out(start + interval * n, network(1)), "{n}");
         }
     }
@@ -112,11 +145,11 @@ mod tests {
     fn a_flood_of_offenders_is_remembered_within_bounds() {
         let (mut offenders, now) = (Offenders::default(), Instant::now());
         for n in 0..3 * MAX_OFFENDERS as u32 {
-            offenders.blame(now, network(n));
+            offenders.blame(now, network(n), Offence::Request);
         }
         assert_eq!(offenders.all.len(), MAX_OFFENDERS);
         // Those who did little are soon forgotten for others.
-        offenders.blame(now + Duration::from_secs(2), network(u32::MAX));
+        offenders.blame(now + Duration::from_secs(2), network(u32::MAX), Offence::Request);
         assert_eq!(offenders.all.len(), 1);
     }
 }

@@ -1,8 +1,13 @@
 //! Packets that must be rejected, and packets that must be ignored.
 
+use super::crowd::Crowd;
 use super::pair::{Forgery, Pair};
 use crate::wire_format::{Close, Frame};
-use crate::{ConnectionId, DatagramEvent, Side, SpaceId, TransportErrorCode};
+use crate::{
+    ConnectionId, DatagramEvent, EndpointConfig, EndpointEvent, Offence, Side, SpaceId,
+    TransportErrorCode,
+};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -49,6 +54,44 @@ fn frames_in_packets_that_must_not_have_them() {
     let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, Forgery::default());
     pair.receive(Side::Server, datagram);
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
+}
+
+#[test]
+fn an_address_whose_clients_keep_breaking_the_protocol_is_shut_out() {
+    let mut pair = Pair::connected();
+    let (now, address) = (pair.now, pair.server.conn().remote_address());
+    assert!(pair.server.conn().remote_address_validated());
+    let datagram = pair.forge(Side::Client, SpaceId::Data, &[0x3f, 0, 0, 0], Forgery::default());
+    pair.server.conn().handle_datagram(now, address, None, &mut datagram.clone());
+    let events = std::iter::from_fn(|| pair.server.conn().poll_endpoint_event());
+    let events: Vec<_> = events.collect();
+    let blame = EndpointEvent::Blamed(address.ip(), now, Offence::Connection);
+    assert_eq!(events.iter().filter(|event| **event == blame).count(), 1, "{events:?}");
+    // So do the next ones.
+    let mut crowd = Crowd::new(EndpointConfig::default());
+    let (here, there) = (SocketAddr::new(address.ip(), 7), "198.51.100.9:7".parse().unwrap());
+    let other = crowd.initial();
+    let DatagramEvent::NewConnection(other) = crowd.server.handle(now, there, &other) else {
+        panic!("not let in")
+    };
+    let initial = crowd.initial();
+    for n in 0.. {
+        let answer = crowd.server.handle(now, here, &initial);
+        match answer {
+            DatagramEvent::NewConnection(client) => crowd.server.ignore(client),
+            DatagramEvent::Respond(refusal) => {
+                assert!(n >= 50, "a client with a bug is let in for a while");
+                assert!(refusal.len() < 100, "no state, and few bytes");
+                break;
+            }
+            answer => panic!("{answer:?}"),
+        }
+        assert!(n < 1000);
+        let blame = EndpointEvent::Blamed(address.ip(), now, Offence::Connection);
+        crowd.server.handle_event(other.handle(), blame);
+    }
+    let answer = crowd.server.handle(now, there, &initial);
+    assert!(matches!(answer, DatagramEvent::NewConnection(_)), "others come in: {answer:?}");
 }
 
 fn close_frame() -> Vec<u8> {

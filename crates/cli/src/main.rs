@@ -33,6 +33,15 @@ use clap::{Parser, Subcommand};
 
 use failure::{Exit, Failure};
 
+/// The usual allocator of Linux keeps what a flood of clients made it hold for good.
+#[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// Threads that wait for files and names. A client that asks for many files at once must not bring about
+/// hundreds: each takes memory of its own, and time from those that send.
+const BLOCKING_THREADS: usize = 16;
+
 const EXAMPLES: &str = "\
 Examples:
   sutura demo
@@ -88,6 +97,7 @@ fn main() -> ExitCode {
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(BLOCKING_THREADS)
         .build()
         .map_err(|e| Failure::local(format!("cannot start: {e}")))?;
     let result = runtime.block_on(command);

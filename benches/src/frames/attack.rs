@@ -47,6 +47,24 @@ fn full(mut frame: impl FnMut(&mut Vec<u8>) + 'static) -> Result<Payloads, Error
     }))
 }
 
+/// Packets of `count` times `frames` frames each; `write` writes the frames of the next number.
+fn numbered(
+    count: usize,
+    frames: usize,
+    mut write: impl FnMut(u64, &mut Vec<u8>) + 'static,
+) -> Result<Payloads, Error> {
+    let mut numbers = 0..;
+    Ok(Box::new(move || {
+        let mut payload = Vec::new();
+        let mut written = 0;
+        for number in numbers.by_ref().take(count) {
+            write(number, &mut payload);
+            written += frames;
+        }
+        (payload, written)
+    }))
+}
+
 /// Packets full of copies of a frame.
 fn copies(frame: &Frame<'_>) -> Result<Payloads, Error> {
     let mut bytes = Vec::new();
@@ -271,35 +289,22 @@ fn streams() -> Vec<Attack> {
         Attack {
             batch: 1,
             ..server(FrameKind::Stream, "each opens a stream", |_| {
-                let mut index = 0;
-                Ok(Box::new(move || {
-                    let mut payload = Vec::new();
-                    for _ in 0..90 {
-                        let id = uni(index);
-                        Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: b"x" })
-                            .encode(&mut payload);
-                        index += 1;
-                    }
-                    (payload, 90)
-                }))
+                numbered(90, 1, |index, out| {
+                    let id = uni(index);
+                    Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: b"x" }).encode(out);
+                })
             })
         },
         Attack {
             batch: 1,
             ..server(FrameKind::Stream, "each a message of a group", |_| {
-                let mut index = 0;
-                Ok(Box::new(move || {
-                    let mut payload = Vec::new();
-                    for _ in 0..80 {
-                        let (id, number) = (uni(index), 10_000 + index);
-                        let mut data = Vec::new();
-                        message(0, number, number, &mut data);
-                        Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: &data })
-                            .encode(&mut payload);
-                        index += 1;
-                    }
-                    (payload, 80)
-                }))
+                numbered(80, 1, |index, out| {
+                    let (id, number) = (uni(index), 10_000 + index);
+                    let mut data = Vec::new();
+                    message(0, number, number, &mut data);
+                    Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: &data })
+                        .encode(out);
+                })
             })
         },
         server(FrameKind::ResetStream, "of one stream", |_| {
@@ -308,16 +313,9 @@ fn streams() -> Vec<Attack> {
         Attack {
             batch: 1,
             ..server(FrameKind::ResetStream, "each opens a stream", |_| {
-                let mut index = 0;
-                Ok(Box::new(move || {
-                    let mut payload = Vec::new();
-                    for _ in 0..90 {
-                        let id = uni(index);
-                        Frame::ResetStream { id, code: 0, final_size: 0 }.encode(&mut payload);
-                        index += 1;
-                    }
-                    (payload, 90)
-                }))
+                numbered(90, 1, |index, out| {
+                    Frame::ResetStream { id: uni(index), code: 0, final_size: 0 }.encode(out);
+                })
             })
         },
         server(FrameKind::StopSending, "of one stream", |_| {
@@ -326,17 +324,11 @@ fn streams() -> Vec<Attack> {
         Attack {
             batch: 1,
             ..server(FrameKind::StopSending, "each opens a stream", |_| {
-                let mut index = 0;
-                Ok(Box::new(move || {
-                    let mut payload = Vec::new();
-                    for _ in 0..45 {
-                        let id = bidi(index);
-                        Frame::StopSending { id, code: 0 }.encode(&mut payload);
-                        Frame::ResetStream { id, code: 0, final_size: 0 }.encode(&mut payload);
-                        index += 1;
-                    }
-                    (payload, 90)
-                }))
+                numbered(45, 2, |index, out| {
+                    let id = bidi(index);
+                    Frame::StopSending { id, code: 0 }.encode(out);
+                    Frame::ResetStream { id, code: 0, final_size: 0 }.encode(out);
+                })
             })
         },
     ]

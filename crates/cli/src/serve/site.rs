@@ -103,13 +103,11 @@ impl Resource {
             return Ok(None);
         }
         let want = usize::try_from(self.left).unwrap_or(CHUNK).min(CHUNK).min(room.max(1));
-        let chunk = match &mut self.source {
-            Source::Memory(bytes) => {
-                let start = bytes.len() - usize::try_from(self.left).unwrap_or(bytes.len());
-                bytes.slice(start..start + want)
-            }
+        let offset = self.length - self.left;
+        let chunk = match &self.source {
+            Source::Memory(bytes) => bytes.slice(offset as usize..offset as usize + want),
             Source::File(file) => {
-                let (file, offset) = (file.clone(), self.length - self.left);
+                let file = file.clone();
                 let read = move || read_at(&file, offset, want);
                 spawn_blocking(read).await.map_err(io::Error::other)??
             }

@@ -6,6 +6,7 @@
 
 mod congestion;
 mod delivery;
+mod flec;
 mod loss_reaction;
 mod lossy_link;
 mod observer;
@@ -53,7 +54,7 @@ async fn main() -> Result<()> {
         Ok((connection, counter))
     };
     // The client keeps the connection until the server has heard that everything arrived.
-    let (whole, (connection, counter)) = tokio::try_join!(serve(&server), client)?;
+    let (whole, (connection, counter)) = tokio::try_join!(serve(&server, &policies), client)?;
     connection.close(0, b"done");
 
     println!("{MESSAGES} messages, {whole} in time; {PICTURE} bytes there and back");
@@ -117,11 +118,12 @@ async fn exchange_picture(connection: &Connection, policies: &Policies) -> Resul
 }
 
 /// Serves one connection; returns how many messages came in time.
-async fn serve(endpoint: &Endpoint) -> Result<usize> {
+async fn serve(endpoint: &Endpoint, policies: &Policies) -> Result<usize> {
     let connection = endpoint.accept().await.ok_or("no connection")?.await?;
     let messages = tokio::spawn(receive_messages(connection.clone()));
     let (mut send, mut recv) = connection.accept_bi().await?;
     let picture = read_all(&mut recv).await?;
+    send.protect(Some(Protection::new(Arc::new(policies.picture.clone()))))?;
     send.write_all(&picture).await?;
     send.finish()?;
     send.stopped().await?;

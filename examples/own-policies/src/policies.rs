@@ -2,6 +2,7 @@
 
 use crate::congestion::Aimd;
 use crate::delivery::NewestFirst;
+use crate::flec::HeadFirst;
 use crate::loss_reaction::DropLate;
 use crate::redundancy::EveryFew;
 use crate::scheduler::LeastSentFirst;
@@ -15,6 +16,8 @@ pub struct Policies {
     pub scheduler: LeastSentFirst,
     /// When repair symbols are sent.
     pub redundancy: EveryFew,
+    /// The same for the picture on its way back.
+    pub picture: HeadFirst,
     /// What becomes of lost data.
     pub loss_reaction: DropLate,
     /// Which received bytes the application gets next.
@@ -26,7 +29,7 @@ pub struct Policies {
 impl Policies {
     /// A configuration in which all of them decide.
     pub fn transport(&self) -> TransportConfig {
-        let Self { scheduler, redundancy, loss_reaction, delivery, congestion } = self.clone();
+        let Self { scheduler, redundancy, loss_reaction, delivery, congestion, .. } = self.clone();
         TransportConfig {
             scheduler: Arc::new(scheduler),
             redundancy: Some(Arc::new(redundancy)),
@@ -42,9 +45,10 @@ impl Policies {
     /// # Errors
     /// One of them has had nothing to do.
     pub fn report(&self) -> Result<(), String> {
-        let Self { scheduler, redundancy, loss_reaction, delivery, congestion } = self;
+        let Self { scheduler, redundancy, picture, loss_reaction, delivery, congestion } = self;
         println!("scheduler: {} bytes charged", scheduler.charged);
         println!("redundancy: {} repair symbols sent", redundancy.sent);
+        println!("redundancy of the picture: {} repair symbols sent", picture.sent);
         let DropLate { resent, dropped } = loss_reaction;
         println!("loss reaction: {resent} frames resent, {dropped} given up");
         println!("delivery: {} pieces delivered", delivery.delivered);
@@ -53,6 +57,7 @@ impl Policies {
         let work = [
             ("scheduler", scheduler.charged.get()),
             ("redundancy", redundancy.sent.get()),
+            ("redundancy of the picture", picture.sent.get()),
             ("loss reaction, sending again", resent.get()),
             ("loss reaction, giving up", dropped.get()),
             ("delivery", delivery.delivered.get()),

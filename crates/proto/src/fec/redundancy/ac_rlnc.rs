@@ -1,17 +1,16 @@
 //! Adaptive causal coding (Cohen 2020): repair symbols once per round trip, and somewhat more of them
 //! after losses than were lost.
 
-use super::flec::{Flec, Rules, factor, factor_of};
-use super::{Redundancy, RedundancyFactory, View};
+use crate::policy::{Flec, FlecRules, LossFactor, Redundancy, RedundancyFactory, View};
+use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "ac-rlnc",
     "repair symbols once per round trip (Michel 2022, Table II)",
     "c=1",
-    |parameters| Ok(Arc::new(AcRlnc { c: factor_of(parameters)? })),
+    |parameters| Ok(Arc::new(AcRlnc { c: LossFactor::take(parameters)? })),
 );
 
 /// After so many round trips without news repair symbols are of no use: it takes a probe.
@@ -20,14 +19,14 @@ const MAX_SILENT: u32 = 4;
 /// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AcRlnc {
-    c: f64,
+    c: LossFactor,
 }
 
 impl AcRlnc {
     /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
     #[must_use]
     pub fn new(c: f64) -> Option<Self> {
-        factor(c).map(|c| Self { c })
+        LossFactor::new(c).map(|c| Self { c })
     }
 }
 
@@ -37,17 +36,17 @@ impl RedundancyFactory for AcRlnc {
     }
 
     fn parameters(&self) -> String {
-        format!("c={}", self.c)
+        format!("c={}", self.c.get())
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(AcRlncRules { c: self.c, next: None, due: 0, silent: 0 }))
+        Box::new(Flec::new(AcRlncRules { c: self.c, next: None, due: 0, silent: 0 }))
     }
 }
 
 #[derive(Debug)]
 struct AcRlncRules {
-    c: f64,
+    c: LossFactor,
     /// When the next repair symbols fall due; `None` as long as nothing was sent.
     next: Option<Instant>,
     /// Repair symbols of this round trip that are left to send.
@@ -65,12 +64,12 @@ impl AcRlncRules {
     }
 }
 
-impl Rules for AcRlncRules {
-    fn threshold(&self, loss: f64) -> f64 {
-        self.c * loss
+impl FlecRules for AcRlncRules {
+    fn ds(&self, loss: f64) -> f64 {
+        self.c.get() * loss
     }
 
-    fn pattern(&self, now: Instant, view: &View) -> bool {
+    fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         self.due(now, view) > 0
     }
 

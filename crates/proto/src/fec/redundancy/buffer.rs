@@ -1,19 +1,16 @@
 //! Transfers to a receiver with a small buffer: repair symbols among the data, so that a loss does not
 //! fill the buffer and stop the sender.
 
-use super::flec::{Flec, Rules, factor, factor_of};
-use super::foresight::{burst, lacks_repairs, loss, most_lost};
-use super::last_flight::LastFlight;
-use super::{Redundancy, RedundancyFactory, View};
+use crate::policy::{Flec, FlecRules, LastFlight, LossFactor, Redundancy, RedundancyFactory, View};
+use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "buffer",
     "repair symbols for receivers with small buffers (Michel 2022, Algorithm 2)",
     "c=1",
-    |parameters| Ok(Arc::new(Buffer { c: factor_of(parameters)? })),
+    |parameters| Ok(Arc::new(Buffer { c: LossFactor::take(parameters)? })),
 );
 
 /// At most so many times as many repair symbols are in flight as losses are expected.
@@ -36,21 +33,21 @@ const MAX_SYMBOL_BYTES: u64 = 1200;
 /// - While flow control holds back data the window is free, and as many repair symbols go as make up
 ///   for all losses but one time in fifty. The paper goes on up to twice the expected losses. The
 ///   implementation takes a sender that has nothing to send for one that is blocked.
-/// - The last flight is protected as by [`Bulk`](super::Bulk).
+/// - The last flight is protected as by [`Bulk`](crate::policy::Bulk).
 /// - As long as nothing was ever lost, only the last flight becomes source symbols.
 /// - FlEC's receiver takes 5 % off its window, at least 10 kB, for repair symbols, which costs more
 ///   than it gains at 70 kB. Here the decoder has memory of its own, which it announces
 ///   ([`FecConfig`](crate::FecConfig)), and nothing is taken off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
-    c: f64,
+    c: LossFactor,
 }
 
 impl Buffer {
     /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
     #[must_use]
     pub fn new(c: f64) -> Option<Self> {
-        factor(c).map(|c| Self { c })
+        LossFactor::new(c).map(|c| Self { c })
     }
 }
 
@@ -60,17 +57,17 @@ impl RedundancyFactory for Buffer {
     }
 
     fn parameters(&self) -> String {
-        format!("c={}", self.c)
+        format!("c={}", self.c.get())
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(BufferRules { c: self.c, ..BufferRules::default() }))
+        Box::new(Flec::new(BufferRules { c: self.c, ..BufferRules::default() }))
     }
 }
 
 #[derive(Debug, Default)]
 struct BufferRules {
-    c: f64,
+    c: LossFactor,
     end: LastFlight,
     /// Symbols below this are protected.
     protected: u64,
@@ -86,7 +83,7 @@ impl BufferRules {
 
     /// Whether a repair symbol is due among the data.
     fn is_gap_full(&self, view: &View) -> bool {
-        let expected = (f64::from(view.unacked) * loss(view)).ceil();
+        let expected = (f64::from(view.unacked) * view.path.expected_loss()).ceil();
         if f64::from(view.added) >= MOST_IN_FLIGHT * expected {
             return false;
         }
@@ -105,23 +102,22 @@ fn would_stall(view: &View) -> bool {
 
 /// How many packets are sent for each that is lost, bursts counting as one loss.
 fn gap(view: &View) -> f64 {
-    let loss = loss(view);
-    if loss > 0.0 { burst(view) * (1.0 - loss) / loss } else { f64::INFINITY }
+    let loss = view.path.expected_loss();
+    if loss > 0.0 { view.path.floor.burst * (1.0 - loss) / loss } else { f64::INFINITY }
 }
 
-impl Rules for BufferRules {
-    fn threshold(&self, loss: f64) -> f64 {
-        self.c * loss
+impl FlecRules for BufferRules {
+    fn ds(&self, loss: f64) -> f64 {
+        self.c.get() * loss
     }
 
     fn protects(&self, view: &View) -> bool {
         let packets = (view.buffer / MAX_SYMBOL_BYTES) as f64;
-        let would_repair =
-            || view.path.loss > 0.0 && most_lost(packets, loss(view), burst(view)) > 0.0;
+        let would_repair = || view.path.loss > 0.0 && view.path.most_lost(packets) > 0.0;
         LastFlight::comes_near(view) || would_stall(view) && would_repair()
     }
 
-    fn pattern(&self, now: Instant, view: &View) -> bool {
+    fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         if self.end.is_unprotected(now, view) {
             return true;
         }
@@ -129,7 +125,7 @@ impl Rules for BufferRules {
             return false;
         }
         if view.is_blocked() {
-            lacks_repairs(view)
+            view.lacks_repairs()
         } else {
             would_stall(view) && self.is_gap_full(view)
         }
@@ -152,7 +148,9 @@ impl Rules for BufferRules {
         }
         self.triggered = 1;
         self.protected = view.next;
-        self.most = (loss(view) * unprotected as f64).max(burst(view)).ceil() as u32;
+        self.most = (view.path.expected_loss() * unprotected as f64)
+            .max(view.path.floor.burst)
+            .ceil() as u32;
     }
 
     fn timeout(&self) -> Option<Instant> {

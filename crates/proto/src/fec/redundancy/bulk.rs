@@ -1,15 +1,13 @@
 //! Bulk transfers: only the end is protected, where nothing else is left to send while a loss is
 //! repaired.
 
-use super::flec::{Flec, Rules};
-use super::last_flight::LastFlight;
-use super::{Redundancy, RedundancyFactory, View};
+use crate::policy::{Flec, FlecRules, LastFlight, Redundancy, RedundancyFactory, View};
+use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> =
-    Entry::new("bulk", "repair symbols once all data is sent (Michel 2022, section V)", |_| {
+    Entry::new("bulk", "repair symbols once all data is sent (Michel 2022, section VI)", |_| {
         Ok(Arc::new(Bulk))
     });
 
@@ -39,7 +37,7 @@ impl RedundancyFactory for Bulk {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(BulkRules::default()))
+        Box::new(Flec::new(BulkRules::default()))
     }
 }
 
@@ -48,8 +46,8 @@ struct BulkRules {
     end: LastFlight,
 }
 
-impl Rules for BulkRules {
-    fn threshold(&self, loss: f64) -> f64 {
+impl FlecRules for BulkRules {
+    fn ds(&self, loss: f64) -> f64 {
         -loss
     }
 
@@ -57,7 +55,7 @@ impl Rules for BulkRules {
         LastFlight::comes_near(view)
     }
 
-    fn pattern(&self, now: Instant, view: &View) -> bool {
+    fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         self.end.is_unprotected(now, view)
     }
 

@@ -1,6 +1,6 @@
 //! What a sender expects to be lost, and how many repair symbols make up for it.
 
-use super::View;
+use super::{PathView, View};
 
 /// The share of packets that a path is expected to lose of which nothing is known.
 const PRIOR_LOSS: f64 = 0.02;
@@ -15,47 +15,52 @@ const MAX_LOSS: f64 = 0.3;
 /// With this many standard deviations in addition to what is expected, one time in fifty is too few.
 const DEVIATIONS: f64 = 2.05;
 
-/// The share of packets that will be lost, as far as one can tell: what was seen, and, as long as
-/// that is little, what earlier connections or experience say.
-pub(super) fn loss(view: &View) -> f64 {
-    let path = &view.path;
-    let known = path.floor.high < 1.0;
-    let (prior, worth) =
-        if known { (path.floor.rate, REMEMBERED_PACKETS) } else { (PRIOR_LOSS, PRIOR_PACKETS) };
-    // Without any loss, everything ever seen speaks for a path that loses nothing.
-    let most = if path.loss > 0.0 { RECENT_PACKETS } else { f64::MAX };
-    let seen = (path.outcomes as f64).min(most);
-    ((path.loss * seen + prior * worth) / (seen + worth)).min(MAX_LOSS)
+impl PathView {
+    /// The share of packets that will be lost, as far as one can tell: what was seen, and, as long as
+    /// that is little, what earlier connections or experience say. From 0 to 0.3.
+    #[must_use]
+    pub fn expected_loss(&self) -> f64 {
+        let known = self.floor.high < 1.0;
+        let (prior, worth) =
+            if known { (self.floor.rate, REMEMBERED_PACKETS) } else { (PRIOR_LOSS, PRIOR_PACKETS) };
+        // Without any loss, everything ever seen speaks for a path that loses nothing.
+        let most = if self.loss > 0.0 { RECENT_PACKETS } else { f64::MAX };
+        let seen = (self.outcomes as f64).min(most);
+        ((self.loss * seen + prior * worth) / (seen + worth)).min(MAX_LOSS)
+    }
+
+    /// How many of `packets` will be lost, but for one time in fifty: what is
+    /// [expected](Self::expected_loss) and its deviations, which grow with the length of bursts.
+    #[must_use]
+    pub fn most_lost(&self, packets: f64) -> f64 {
+        most_lost(packets, self.expected_loss(), self.floor.burst)
+    }
 }
 
-/// How many packets in a row are lost on average: the inverse of Gilbert's `r`.
-pub(super) fn burst(view: &View) -> f64 {
-    view.path.floor.burst
+impl View {
+    /// Whether the repair symbols in flight are too few to make up for all that is missing, for what
+    /// is yet going to be lost of the symbols in flight, and for those of them that are lost
+    /// themselves, but for one time in fifty.
+    #[must_use]
+    pub fn lacks_repairs(&self) -> bool {
+        let open = self.unacked.saturating_sub(self.missing);
+        let lost = self.path.most_lost(f64::from(open) + f64::from(self.added));
+        // Beyond two for each symbol, a copy of every symbol would be cheaper.
+        self.added < 2 * self.unacked && f64::from(self.added) < f64::from(self.missing) + lost
+    }
 }
 
-/// How many of `packets` will be lost, but for one time in fifty: what is expected and its
-/// deviations, which grow with the length of bursts.
-pub(super) fn most_lost(packets: f64, loss: f64, burst: f64) -> f64 {
+fn most_lost(packets: f64, loss: f64, burst: f64) -> f64 {
     let expected = packets * loss;
     let variance = expected * (1.0 - loss) * (2.0 * burst - 1.0);
     // Counts are whole numbers: half a packet is the rounding.
     (expected + DEVIATIONS * variance.sqrt() - 0.5).max(0.0)
 }
 
-/// Whether the repair symbols in flight are too few to make up for all that is missing, for what is
-/// yet going to be lost of the symbols in flight, and for those of them that are lost themselves.
-pub(super) fn lacks_repairs(view: &View) -> bool {
-    let open = view.unacked.saturating_sub(view.missing);
-    let in_flight = f64::from(open) + f64::from(view.added);
-    let lost = most_lost(in_flight, loss(view), burst(view));
-    // Beyond two for each symbol, a copy of every symbol would be cheaper.
-    view.added < 2 * view.unacked && f64::from(view.added) < f64::from(view.missing) + lost
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{LossFloor, PathView};
+    use crate::policy::LossFloor;
 
     /// The probability that more than `most` of `packets` independent packets are lost.
     fn chance_of_more(packets: u32, loss: f64, most: u32) -> f64 {
@@ -86,8 +91,7 @@ mod tests {
     #[test]
     fn experience_gives_way_to_what_is_seen() {
         let at = |loss, outcomes, floor| {
-            let path = PathView { loss, outcomes, floor, ..PathView::default() };
-            super::loss(&View { path, ..View::default() })
+            PathView { loss, outcomes, floor, ..PathView::default() }.expected_loss()
         };
         let unknown = LossFloor::default();
         assert_eq!(at(0.0, 0, unknown), PRIOR_LOSS);

@@ -1,7 +1,6 @@
 //! When all data is sent, and a loss would be found out only after a silence.
 
 use super::View;
-use super::foresight::lacks_repairs;
 use std::time::{Duration, Instant};
 
 /// How long to wait for the application to write more, in shares of a round trip, unless it said that
@@ -21,9 +20,10 @@ fn near(view: &View) -> u64 {
     WINDOWS.saturating_mul(view.path.window)
 }
 
-/// The end of the data that an application has written: for good, or for now.
+/// The end of the data that an application has written: for good, or for now. It is what `allStreamSent()`
+/// says of Michel 2022, section VI-A, an eighth of a round trip later unless the data has ended for good.
 #[derive(Debug, Default)]
-pub(super) struct LastFlight {
+pub struct LastFlight {
     /// From when on all data counts as sent; `None` if there is more.
     over: Option<Instant>,
     /// Whether a repair symbol was sent since then, so that there is nothing to wait for.
@@ -31,37 +31,41 @@ pub(super) struct LastFlight {
 }
 
 impl LastFlight {
-    /// Whether data that is sent now may belong to the last flight.
-    pub(super) fn comes_near(view: &View) -> bool {
+    /// Whether data that is sent now may belong to the last flight: no more than two congestion windows
+    /// are left.
+    #[must_use]
+    pub fn comes_near(view: &View) -> bool {
         view.left <= near(view)
     }
 
-    /// Whether a repair symbol is due.
-    pub(super) fn is_unprotected(&self, now: Instant, view: &View) -> bool {
+    /// Whether a repair symbol is due: all data is sent, and [too few](View::lacks_repairs) are in flight.
+    #[must_use]
+    pub fn is_unprotected(&self, now: Instant, view: &View) -> bool {
         let over = self.over.is_some_and(|at| at <= now) && view.left == 0;
-        over && lacks_repairs(view)
+        over && view.lacks_repairs()
     }
 
     /// A source symbol was sent. What is sent again at the end leaves it the end.
-    pub(super) fn on_source_sent(&mut self, view: &View) {
+    pub fn on_source_sent(&mut self, view: &View) {
         if view.left > 0 {
             *self = Self::default();
         }
     }
 
     /// All data that the application has written was sent; `ended` if there will be no more.
-    pub(super) fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+    pub fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
         let wait = if ended { Duration::ZERO } else { view.path.rtt / SILENCE_DIVISOR };
         *self = Self { over: Some(now + wait), begun: false };
     }
 
     /// A repair symbol was sent.
-    pub(super) fn on_repair_sent(&mut self, now: Instant) {
+    pub fn on_repair_sent(&mut self, now: Instant) {
         self.begun = self.over.is_some_and(|at| at <= now);
     }
 
-    /// When all data counts as sent.
-    pub(super) fn timeout(&self) -> Option<Instant> {
+    /// When all data counts as sent; `None` if that was acted upon, or if there is more.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Instant> {
         self.over.filter(|_| !self.begun)
     }
 }

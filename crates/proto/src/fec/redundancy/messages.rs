@@ -1,12 +1,10 @@
 //! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each
 //! covers as many messages as possible.
 
-use super::flec::{Flec, Rules};
-use super::foresight::burst;
-use super::{PathView, Redundancy, RedundancyFactory, View};
+use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
+use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     "messages",
@@ -14,11 +12,6 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     |_| Ok(Arc::new(Messages)),
 );
 
-/// How many mean deviations of the round-trip time a repair symbol is sent early: those of the probe
-/// timeout (RFC 9002, section 6.2.1), halved, because it goes one way.
-const MARGIN_DEVIATIONS: u32 = 2;
-/// The least that it is sent early: the granularity of timers (RFC 9002, section 6.1.2).
-const MIN_MARGIN: Duration = crate::recovery::rtt::GRANULARITY;
 /// So much of the congestion window stays free for the next messages: in flight is at most the window
 /// divided by this (`theta`).
 const HEADROOM: f64 = 1.1;
@@ -55,7 +48,7 @@ impl RedundancyFactory for Messages {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(MessageRules::default()))
+        Box::new(Flec::new(MessageRules::default()))
     }
 }
 
@@ -72,35 +65,17 @@ struct MessageRules {
     wake: Option<Instant>,
 }
 
-/// How long before the last moment a repair symbol is sent (`epsilon`).
-fn margin(path: &PathView) -> Duration {
-    (path.rtt_variation * MARGIN_DEVIATIONS).max(MIN_MARGIN)
-}
-
-/// How much sooner than necessary a retransmission must arrive to be relied on: the margin, but at least
-/// a sixteenth of a round trip, because a loss is known only when later packets arrive. At most an eighth,
-/// because the first estimates of the deviation are far too high.
-fn reserve(path: &PathView) -> Duration {
-    margin(path).max(path.rtt / 16).min(path.rtt / 8)
-}
-
-/// Whether what is lost of a message that may take this long is there in time if it is sent again.
-pub(super) fn retransmission_is_in_time(tolerance: Duration, view: &View) -> bool {
-    let tolerance = tolerance.checked_sub(reserve(&view.path));
-    tolerance.is_some_and(|tolerance| view.retransmission_is_enough(tolerance))
-}
-
 impl MessageRules {
     /// Whether a message that is unprotected would be too late if this waited for the next one, and
     /// if it was sent again when its loss is known.
     fn is_urgent(&self, now: Instant, view: &View) -> bool {
-        if self.tolerance.is_some_and(|time| retransmission_is_in_time(time, view)) {
+        if self.tolerance.is_some_and(|time| view.retransmission_is_in_time(time)) {
             return false;
         }
         let (Some(deadline), Some(next)) = (view.deadline, view.next_message) else {
             return view.unprotected > 0;
         };
-        let arrival = now.max(next).checked_add(view.path.one_way() + margin(&view.path));
+        let arrival = now.max(next).checked_add(view.path.one_way() + view.path.margin());
         arrival.is_none_or(|arrival| arrival >= deadline)
     }
 
@@ -110,13 +85,13 @@ impl MessageRules {
         if view.unprotected == 0 {
             self.tolerance = None;
         }
-        let travel = view.path.one_way() + margin(&view.path);
+        let travel = view.path.one_way() + view.path.margin();
         self.wake = view.deadline.and_then(|deadline| deadline.checked_sub(travel));
     }
 }
 
-impl Rules for MessageRules {
-    fn threshold(&self, loss: f64) -> f64 {
+impl FlecRules for MessageRules {
+    fn ds(&self, loss: f64) -> f64 {
         -loss
     }
 
@@ -124,7 +99,7 @@ impl Rules for MessageRules {
         false
     }
 
-    fn pattern(&self, now: Instant, view: &View) -> bool {
+    fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         let due = if view.unprotected > 0 {
             self.is_urgent(now, view)
         } else {
@@ -144,7 +119,7 @@ impl Rules for MessageRules {
         let fresh = std::mem::take(&mut self.unprotected);
         if fresh > 0 {
             let expected = (view.path.loss * f64::from(fresh)).ceil();
-            (self.triggered, self.most) = (0, expected.max(burst(view).round()) as u32);
+            (self.triggered, self.most) = (0, expected.max(view.path.floor.burst.round()) as u32);
         }
         self.triggered = self.triggered.saturating_add(1);
         self.plan(view);
@@ -162,38 +137,38 @@ impl Rules for MessageRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::LossFloor;
-    use crate::{Message, policy::Decision};
+    use crate::Message;
+    use crate::policy::{Decision, PathView};
+    use std::time::Duration;
 
     const MS: Duration = Duration::from_millis(1);
 
+    /// A value with some fields changed. Outside of the core, views are not made field by field.
+    fn with<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
+        change(&mut value);
+        value
+    }
+
     /// A path of 100 ms one way, with a margin of 20 ms.
     fn path() -> PathView {
-        let floor = LossFloor { burst: 1.4, ..LossFloor::default() };
-        let (window, in_flight) = (12_000, 10_000);
-        PathView {
-            rtt: 200 * MS,
-            rtt_variation: 10 * MS,
-            loss: 0.01,
-            floor,
-            window,
-            in_flight,
-            ..PathView::default()
-        }
+        with(PathView::default(), |path| {
+            path.rtt = 200 * MS;
+            path.rtt_variation = 10 * MS;
+            path.loss = 0.01;
+            path.floor.burst = 1.4;
+            (path.window, path.in_flight) = (12_000, 10_000);
+        })
     }
 
     /// `unprotected` symbols of messages that must be there by `deadline`.
     fn view(unprotected: u32, deadline: Option<Instant>, next: Option<Instant>) -> View {
-        View {
-            next: 10,
-            unacked: 10,
-            unprotected,
-            deadline,
-            message: Some(Message { deadline, size: 1_000, ..Message::default() }),
-            next_message: next,
-            path: path(),
-            ..View::default()
-        }
+        with(View::default(), |view| {
+            (view.next, view.unacked, view.unprotected) = (10, 10, unprotected);
+            view.deadline = deadline;
+            view.message = Some(Message { deadline, size: 1_000, ..Message::default() });
+            view.next_message = next;
+            view.path = path();
+        })
     }
 
     fn repairs(policy: &dyn Redundancy, now: Instant, view: &View) -> bool {
@@ -228,9 +203,9 @@ mod tests {
         let urgent = view(2, Some(now + 250 * MS), None);
         policy.on_source_sent(now, 9, &urgent);
         assert!(repairs(&*policy, now, &urgent));
-        assert!(!repairs(&*policy, now, &View { idle: false, ..urgent }));
-        let full = PathView { in_flight: 11_000, ..path() };
-        assert!(!repairs(&*policy, now, &View { path: full, ..urgent }));
+        assert!(!repairs(&*policy, now, &with(urgent, |view| view.idle = false)));
+        let full = with(urgent, |view| view.path.in_flight = 11_000);
+        assert!(!repairs(&*policy, now, &full));
     }
 
     #[test]
@@ -240,9 +215,11 @@ mod tests {
             [(100, 0.01, 1.4, 1), (101, 0.01, 1.0, 2), (2, 0.01, 2.6, 3), (50, 0.1, 1.0, 5)]
         {
             let mut policy = Messages.build();
-            let floor = LossFloor { burst, ..LossFloor::default() };
-            let path = PathView { loss, floor, ..path() };
-            let of = |unprotected, deadline| View { path, ..view(unprotected, deadline, None) };
+            let of = |unprotected, deadline| {
+                with(view(unprotected, deadline, None), |view| {
+                    (view.path.loss, view.path.floor.burst) = (loss, burst);
+                })
+            };
             let before = of(unprotected, Some(now + 250 * MS));
             policy.on_source_sent(now, 9, &before);
             let (mut sent, mut view) = (0, before);
@@ -267,7 +244,8 @@ mod tests {
             assert_eq!(repairs(&*policy, now, &by), expected, "{tolerance}");
             let late = now + 300 * MS;
             assert_eq!(repairs(&*policy, late, &by), expected, "time does not change that");
-            assert!(repairs(&*policy, now, &View { resends: false, ..by }), "datagrams are lost");
+            let datagrams = with(by, |view| view.resends = false);
+            assert!(repairs(&*policy, now, &datagrams), "datagrams are lost");
         }
     }
 

@@ -8,7 +8,9 @@
 
 mod flec;
 mod foresight;
+mod in_time;
 mod last_flight;
+mod loss_factor;
 mod protection;
 mod quirl;
 mod reason;
@@ -22,7 +24,10 @@ pub use block::{Block, MAX_BLOCK};
 pub use buffer::Buffer;
 pub use bulk::Bulk;
 pub use burst::Burst;
+pub use flec::{Flec, FlecRules};
 pub use incremental::Incremental;
+pub use last_flight::LastFlight;
+pub use loss_factor::LossFactor;
 pub use messages::Messages;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};

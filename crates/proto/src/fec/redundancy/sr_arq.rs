@@ -1,10 +1,9 @@
 //! Selective repeat: repair symbols only in place of what was lost.
 
-use super::flec::{Flec, Rules};
-use super::{Redundancy, RedundancyFactory, View};
+use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
+use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::Instant;
-use sutura_schedule::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     "sr-arq",
@@ -26,16 +25,16 @@ impl RedundancyFactory for SrArq {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec(*self))
+        Box::new(Flec::new(*self))
     }
 }
 
-impl Rules for SrArq {
-    fn threshold(&self, loss: f64) -> f64 {
+impl FlecRules for SrArq {
+    fn ds(&self, loss: f64) -> f64 {
         -loss
     }
 
-    fn pattern(&self, _now: Instant, _view: &View) -> bool {
+    fn fec_pattern(&self, _now: Instant, _view: &View) -> bool {
         false
     }
 }

@@ -21,7 +21,6 @@ mod model;
 mod tests;
 
 use super::last_flight::pause_comes_near;
-use super::messages::retransmission_is_in_time;
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan,
     Stage, Terms, View,
@@ -354,7 +353,7 @@ impl AutoPolicy {
     fn retransmission_is_enough(&self, piece: &Piece, view: &View) -> bool {
         let target = self.auto.target.map(|target| target.within);
         match target.into_iter().chain(piece.tolerance).min() {
-            Some(tolerance) => retransmission_is_in_time(tolerance, view),
+            Some(tolerance) => view.retransmission_is_in_time(tolerance),
             None => view.retransmission_is_enough(UNNOTICED),
         }
     }

@@ -1,0 +1,37 @@
+//! How early something must be sent to be in time, although round trips differ.
+
+use super::{PathView, View};
+use std::time::Duration;
+
+/// How many mean deviations of the round-trip time something is sent early: those of the probe
+/// timeout (RFC 9002, section 6.2.1), halved, because it goes one way.
+const MARGIN_DEVIATIONS: u32 = 2;
+/// The least that it is sent early: the granularity of timers (RFC 9002, section 6.1.2).
+const MIN_MARGIN: Duration = crate::recovery::rtt::GRANULARITY;
+
+impl PathView {
+    /// How much earlier than half a round trip before a deadline something must be sent to be in time:
+    /// twice the mean deviation of the round-trip time, at least a millisecond. It is `epsilon` of
+    /// Michel 2022, Algorithm 4.
+    #[must_use]
+    pub fn margin(&self) -> Duration {
+        (self.rtt_variation * MARGIN_DEVIATIONS).max(MIN_MARGIN)
+    }
+
+    /// How much sooner than necessary a retransmission must arrive to be relied on: the margin, but at
+    /// least a sixteenth of a round trip, because a loss is known only when later packets arrive. At
+    /// most an eighth, because the first estimates of the deviation are far too high.
+    fn reserve(&self) -> Duration {
+        self.margin().max(self.rtt / 16).min(self.rtt / 8)
+    }
+}
+
+impl View {
+    /// Whether what is lost of a message that may take this long is there in time if it is sent again,
+    /// with some reserve.
+    #[must_use]
+    pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
+        let tolerance = tolerance.checked_sub(self.path.reserve());
+        tolerance.is_some_and(|tolerance| self.retransmission_is_enough(tolerance))
+    }
+}

@@ -79,10 +79,15 @@ mod tests {
         assert_eq!(protection("tail"), "tail: burst=3, delay=0ns");
         assert_eq!(protection("tail:burst=5, delay=25ms"), "tail: burst=5, delay=25ms");
         assert_eq!(protection("incremental:delay=7"), "incremental: burst=3, delay=7ms");
+        let literal = "incremental: literal, burst=3, delay=7ms";
+        assert_eq!(protection("incremental:literal,delay=7"), literal);
+        assert_eq!(protection("incremental:mode=literal, delay=7ms"), literal);
+        assert_eq!(protection("incremental:pieces"), "incremental: burst=3, delay=0ns");
         assert_eq!(protection("block:source=10,parity=3"), "block: source=10, parity=3");
         assert_eq!(protection("block:source=25,code=2d"), "block: source=25, code=2d");
         let error = |text| redundancy().find(text).err().unwrap().to_string();
         assert!(error("tail:size=3").contains("burst=3,delay=0ms"));
+        assert!(error("incremental:x").contains("neither pieces nor literal"));
         assert!(error("block:source=255,parity=1").contains("255"));
     }
 }

@@ -1,5 +1,6 @@
 //! Redundancy shortly after each piece of data.
 
+use super::each_symbol::EachSymbol;
 use super::{
     Arrival, Decision, MAX_BURST, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
     parameters,
@@ -7,16 +8,25 @@ use super::{
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutura_schedule::registry::Entry;
+use sutura_schedule::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "incremental",
-    "repair symbols a little after each piece of data (Holzinger 2025, II-D5)",
-    "burst=3,delay=0ms",
+    "repair symbols after each piece, or each symbol (Holzinger 2025, II-D5)",
+    "mode=pieces,burst=3,delay=0ms",
     |parameters| {
+        parameters.first_is("mode");
+        let make = match parameters.take("mode") {
+            None | Some("pieces") => Incremental::new,
+            Some("literal") => Incremental::literal,
+            Some(mode) => {
+                let text = format!("mode: `{mode}` is neither pieces nor literal");
+                return Err(UnknownPolicy::new(text));
+            }
+        };
         let burst = parameters.number("burst", 3)?;
         let delay = parameters.millis("delay", Duration::ZERO)?;
-        Ok(Arc::new(Incremental::new(burst, delay)))
+        Ok(Arc::new(make(burst, delay)))
     },
 );
 
@@ -30,10 +40,19 @@ const MOST_PER_SOURCE: u32 = 4;
 
 /// Sends repair symbols shortly after each piece of data, unless it is acknowledged by then
 /// (Holzinger 2025, II-D5).
+///
+/// - The paper has a timer for each source symbol, and as many repair symbols when it expires. That
+///   multiplies the data, so a *piece* has one timer here: all that the application had written before
+///   there was nothing left to send. [`literal`](Self::literal) is what the paper says.
+/// - Small pieces that overlap get at most four repair symbols for each source symbol.
+/// - Repair symbols wait for a gap in the data, at most a quarter of a round trip. A sender without gaps
+///   sends eight source symbols for each repair symbol. In the paper they are sent when the timer
+///   expires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Incremental {
     burst: u32,
     delay: Duration,
+    literal: bool,
 }
 
 impl Incremental {
@@ -41,7 +60,15 @@ impl Incremental {
     /// source symbol.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
-        Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY) }
+        Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY), literal: false }
+    }
+
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], for each source symbol that is not known to
+    /// have arrived after `delay`, at most [`MAX_DELAY`]: as the paper has it. `burst` times the data is
+    /// sent again where acknowledgements take longer than `delay`.
+    #[must_use]
+    pub fn literal(burst: u32, delay: Duration) -> Self {
+        Self { literal: true, ..Self::new(burst, delay) }
     }
 }
 
@@ -51,10 +78,14 @@ impl RedundancyFactory for Incremental {
     }
 
     fn parameters(&self) -> String {
-        parameters(self.burst, self.delay)
+        let mode = if self.literal { "literal, " } else { "" };
+        format!("{mode}{}", parameters(self.burst, self.delay))
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
+        if self.literal {
+            return Box::new(EachSymbol::new(self.burst, self.delay));
+        }
         Box::new(IncrementalPolicy {
             incremental: *self,
             sources: None,
@@ -175,7 +206,7 @@ impl Redundancy for IncrementalPolicy {
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
-        let Incremental { burst, delay } = self.incremental;
+        let Incremental { burst, delay, .. } = self.incremental;
         let since = self.due_since(now).filter(|_| burst > 0 && view.unacked > 0);
         let Some(since) = since.filter(|_| !view.retransmission_is_enough(delay)) else {
             return Decision::Source;

@@ -6,6 +6,7 @@
 //! of Michel 2022 (FlEC) for its one loop, in [`flec`]. [`Background`] and [`Burst`] are the two schedules
 //! of QUIRL, in [`quirl`].
 
+mod each_symbol;
 mod flec;
 mod foresight;
 mod in_time;

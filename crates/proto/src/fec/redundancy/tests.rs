@@ -173,6 +173,9 @@ fn a_tolerance_above_what_a_retransmission_takes_turns_into_plain_retransmission
         let mut inc = Incremental::new(2, delay).build();
         inc.on_source_sent(now, 0, &view(1, 1));
         assert_eq!(burst(&mut *inc, now + delay, &view(1, 1)), expected, "{delay:?}");
+        let mut literal = Incremental::literal(2, delay).build();
+        literal.on_source_sent(now, 0, &view(1, 1));
+        assert_eq!(burst(&mut *literal, now + delay, &view(1, 1)), expected, "{delay:?}");
         let mut tail = Tail::new(2, delay).build();
         tail.on_source_sent(now, 0, &view(1, 1));
         tail.on_flushed(now, true, &view(1, 1));
@@ -215,15 +218,55 @@ fn incremental_repairs_no_later_than_a_quarter_round_trip_if_there_is_enough() {
 }
 
 #[test]
+fn literally_each_symbol_has_its_own_timer_and_burst_even_before_new_data() {
+    let now = Instant::now();
+    let mut inc = Incremental::literal(3, 25 * MS).build();
+    for id in 0..4u64 {
+        inc.on_source_sent(now + 10 * MS * (id / 2) as u32, id, &busy(id + 1, 4));
+    }
+    let v = busy(4, 4);
+    assert_eq!(inc.timeout(), Some(now + 25 * MS));
+    assert_eq!(burst(&mut *inc, now + 24 * MS, &v), 0);
+    assert_eq!(burst(&mut *inc, now + 25 * MS, &v), 6, "two timers have expired");
+    assert_eq!(inc.timeout(), Some(now + 35 * MS));
+    assert_eq!(burst(&mut *inc, now + 35 * MS, &v), 6);
+    assert_eq!(inc.timeout(), None);
+}
+
+#[test]
+fn literally_an_acknowledged_symbol_needs_no_more_repair_symbols() {
+    let now = Instant::now();
+    let mut inc = Incremental::literal(3, 25 * MS).build();
+    (0..3).for_each(|id| inc.on_source_sent(now, id, &view(id + 1, 3)));
+    inc.on_arrived(now + 20 * MS, 1, Arrival::Acked, &view(3, 2));
+    let at = now + 25 * MS;
+    assert!(repairs(&*inc, at, &view(3, 2)));
+    inc.on_repair_sent(at, &view(3, 2));
+    // What was sent for the first symbol does not count for the last.
+    inc.on_arrived(at, 0, Arrival::Recovered, &view(3, 1));
+    assert_eq!(burst(&mut *inc, at, &view(3, 1)), 3);
+    assert_eq!(inc.timeout(), None);
+}
+
+#[test]
+fn the_literal_schedule_keeps_the_contract() {
+    for (burst, delay) in [(0, Duration::ZERO), (1, 25 * MS), (4, Duration::ZERO), (4, MAX_DELAY)] {
+        crate::conformance::redundancy(&Incremental::literal(burst, delay));
+    }
+}
+
+#[test]
 fn what_a_policy_remembers_is_bounded_by_the_window() {
     let now = Instant::now();
-    let mut inc = Incremental::new(1, Duration::from_secs(1)).build();
-    for id in 0..100_000u64 {
-        let v = View { first: id.saturating_sub(99), ..busy(id + 1, 100) };
-        inc.on_source_sent(now + MS * id as u32, id, &v);
+    for make in [Incremental::new, Incremental::literal] {
+        let mut inc = make(1, Duration::from_secs(1)).build();
+        for id in 0..100_000u64 {
+            let v = View { first: id.saturating_sub(99), ..busy(id + 1, 100) };
+            inc.on_source_sent(now + MS * id as u32, id, &v);
+        }
+        // The symbol that last left the window does not arm the timer.
+        assert_eq!(inc.timeout(), Some(now + MS * 99_900 + Duration::from_secs(1)));
     }
-    // The symbol that last left the window does not arm the timer.
-    assert_eq!(inc.timeout(), Some(now + MS * 99_900 + Duration::from_secs(1)));
 }
 
 #[test]
@@ -231,7 +274,11 @@ fn protections_are_equal_if_name_and_parameters_are() {
     let tail = Protection::tail(3, 25 * MS);
     assert_eq!(tail, Protection::new(std::sync::Arc::new(Tail::new(3, 25 * MS))));
     assert_ne!(tail, Protection::tail(3, 26 * MS));
-    assert_ne!(tail, Protection::incremental(3, 25 * MS));
+    let incremental = Protection::incremental(3, 25 * MS);
+    assert_ne!(tail, incremental);
+    let literal = Protection::new(std::sync::Arc::new(Incremental::literal(3, 25 * MS)));
+    assert_ne!(literal, incremental);
+    assert_eq!(literal.to_string(), "incremental: literal, burst=3, delay=25ms");
     assert_eq!(tail.to_string(), "tail: burst=3, delay=25ms");
     let most = Protection::tail(MAX_BURST + 1, Duration::ZERO);
     assert_eq!(most, Protection::tail(255, Duration::ZERO));

@@ -10,6 +10,8 @@ mod ac_rlnc;
 mod buffer;
 #[path = "../src/fec/redundancy/bulk.rs"]
 mod bulk;
+#[path = "../src/fec/redundancy/literal.rs"]
+mod literal;
 #[path = "../src/fec/redundancy/messages.rs"]
 mod messages;
 #[path = "../src/fec/redundancy/sr_arq.rs"]
@@ -24,12 +26,14 @@ const ENTRIES: [Entry<dyn RedundancyFactory>; 5] =
 #[test]
 fn the_policies_need_nothing_but_the_public_interface() {
     let here = Registry::new("redundancy policy", &ENTRIES);
-    for entry in here.entries() {
-        let policy = here.find(entry.name).unwrap();
+    let names = here.entries().iter().map(|entry| entry.name);
+    let literal = ["ac-rlnc:literal", "buffer:literal", "bulk:literal", "messages:literal"];
+    for name in names.chain(literal) {
+        let policy = here.find(name).unwrap();
         conformance::redundancy(&*policy);
         // It is the one that is built in.
-        let built_in = registry::redundancy().find(entry.name).unwrap();
-        assert_eq!(policy.parameters(), built_in.parameters(), "{}", entry.name);
+        let built_in = registry::redundancy().find(name).unwrap();
+        assert_eq!(policy.parameters(), built_in.parameters(), "{name}");
     }
 }
 

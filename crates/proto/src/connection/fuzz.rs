@@ -112,7 +112,7 @@ fn protection(input: &mut Input<'_>) -> Protection {
     let burst = u32::from(input.byte() % 5);
     let delay = Duration::from_millis(u64::from(input.byte() % 30));
     match burst {
-        0 => Protection::new(Arc::new(Messages)),
+        0 => Protection::new(Arc::new(Messages::default())),
         1 | 3 => Protection::incremental(burst, delay),
         _ => Protection::tail(burst, delay),
     }

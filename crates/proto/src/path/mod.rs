@@ -12,6 +12,7 @@ mod conditions;
 mod ecn;
 mod loss_estimate;
 mod loss_floor;
+mod loss_runs;
 mod mtu;
 mod settle;
 mod validation;
@@ -34,6 +35,7 @@ use cids::RemoteCids;
 use ecn::EcnMarks;
 use loss_estimate::LossEstimate;
 use loss_floor::LossFloorEstimator;
+use loss_runs::LossRuns;
 use settle::Reports;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -71,6 +73,7 @@ pub struct Path {
     /// Whether the last packets left room in the congestion window for lack of data.
     app_limited: bool,
     loss: LossEstimate,
+    runs: LossRuns,
     floor: LossFloorEstimator,
     reports: Reports,
 }
@@ -119,6 +122,7 @@ impl Path {
             ecn: EcnValidation::new(ecn),
             app_limited: true,
             loss: LossEstimate::default(),
+            runs: LossRuns::default(),
             floor: LossFloorEstimator::new(loss_memory),
             reports: Reports::default(),
         }
@@ -133,6 +137,7 @@ impl Path {
             rtt_variation: rtt.variance(),
             pto: self.recovery.pto(SpaceId::Data),
             loss: self.loss_estimate(),
+            burst: self.runs.burst(),
             outcomes: self.loss.outcomes(),
             floor: self.floor.get(),
             window: self.congestion.window(),

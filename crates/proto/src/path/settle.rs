@@ -195,7 +195,8 @@ impl Path {
             }
             reports.push(report(space, packet));
             if space == SpaceId::Data {
-                self.floor.on_lost(packet.pn, packet.time);
+                let joined = self.floor.on_lost(packet.pn, packet.time);
+                self.runs.on_lost(joined);
             }
         }
         if self.floor.update(now) {

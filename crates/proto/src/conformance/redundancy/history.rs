@@ -116,8 +116,19 @@ impl Path {
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor { rate: loss / 2.0, high: loss, ..LossFloor::default() };
         let rtt_variation = rtt.abs_diff(min_rtt);
-        let outcomes = 100;
-        PathView { rtt, min_rtt, rtt_variation, pto, loss, outcomes, floor, window, in_flight }
+        let (outcomes, burst) = (100, 1.0 + 4.0 * loss);
+        PathView {
+            rtt,
+            min_rtt,
+            rtt_variation,
+            pto,
+            loss,
+            burst,
+            outcomes,
+            floor,
+            window,
+            in_flight,
+        }
     }
 }
 

@@ -23,7 +23,7 @@ fn pair() -> Pair {
 
 fn pair_with(client: TransportConfig) -> Pair {
     let server = TransportConfig {
-        redundancy: Some(Arc::new(Messages)),
+        redundancy: Some(Arc::new(Messages::default())),
         scheduler: Arc::new(Scheme::DEADLINE),
         ..TransportConfig::default()
     };

@@ -233,7 +233,7 @@ fn protection_can_be_changed_and_ended_at_any_time() {
     for protection in [
         Some(Protection::incremental(1, MAX_DELAY)),
         None,
-        Some(Protection::new(Arc::new(Messages))),
+        Some(Protection::new(Arc::new(Messages::default()))),
         Some(Protection::tail(2, Duration::ZERO)),
     ] {
         send(&mut pair, &pattern(300));

@@ -1,6 +1,7 @@
 //! Adaptive causal coding (Cohen 2020): repair symbols once per round trip, and somewhat more of them
 //! after losses than were lost.
 
+use super::literal;
 use crate::policy::{Flec, FlecRules, LossFactor, Redundancy, RedundancyFactory, View};
 use crate::registry::Entry;
 use std::sync::Arc;
@@ -9,24 +10,30 @@ use std::time::Instant;
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "ac-rlnc",
     "repair symbols once per round trip (Michel 2022, Table II)",
-    "c=1",
-    |parameters| Ok(Arc::new(AcRlnc { c: LossFactor::take(parameters)? })),
+    "rules=tuned,c=1",
+    |parameters| {
+        let literal = literal::is_wanted(parameters)?;
+        Ok(Arc::new(AcRlnc { c: LossFactor::take(parameters)?, literal }))
+    },
 );
 
-/// After so many round trips without news repair symbols are of no use: it takes a probe.
+/// After so many round trips without news repair symbols are of no use: it takes a probe. Redundancy would
+/// not end otherwise where the peer is gone.
 const MAX_SILENT: u32 = 4;
 
-/// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one.
+/// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one. The
+/// paper sends one, which cannot make up for the losses of a window of many symbols: `ac-rlnc:literal`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AcRlnc {
     c: LossFactor,
+    literal: bool,
 }
 
 impl AcRlnc {
     /// With a threshold of `c` times the loss rate; `None` if `c` is not from 0 to 100.
     #[must_use]
     pub fn new(c: f64) -> Option<Self> {
-        LossFactor::new(c).map(|c| Self { c })
+        LossFactor::new(c).map(|c| Self { c, literal: false })
     }
 }
 
@@ -36,17 +43,21 @@ impl RedundancyFactory for AcRlnc {
     }
 
     fn parameters(&self) -> String {
-        format!("c={}", self.c.get())
+        let rules = if self.literal { "rules=literal, " } else { "" };
+        format!("{rules}c={}", self.c.get())
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec::new(AcRlncRules { c: self.c, next: None, due: 0, silent: 0 }))
+        let Self { c, literal } = *self;
+        Box::new(Flec::new(AcRlncRules { c, literal, next: None, due: 0, silent: 0 }))
     }
 }
 
 #[derive(Debug)]
 struct AcRlncRules {
     c: LossFactor,
+    /// Whether one repair symbol per round trip goes, whatever is expected to be lost.
+    literal: bool,
     /// When the next repair symbols fall due; `None` as long as nothing was sent.
     next: Option<Instant>,
     /// Repair symbols of this round trip that are left to send.
@@ -58,7 +69,8 @@ struct AcRlncRules {
 impl AcRlncRules {
     fn due(&self, now: Instant, view: &View) -> u32 {
         if self.next.is_some_and(|at| at <= now) {
-            return ((f64::from(view.unacked) * view.path.loss).ceil() as u32).max(1);
+            let lost = (f64::from(view.unacked) * view.path.loss).ceil() as u32;
+            return if self.literal { 1 } else { lost.max(1) };
         }
         self.due
     }

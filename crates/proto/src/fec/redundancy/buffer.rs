@@ -1,6 +1,7 @@
 //! Transfers to a receiver with a small buffer: repair symbols among the data, so that a loss does not
 //! fill the buffer and stop the sender.
 
+use super::literal;
 use crate::policy::{Flec, FlecRules, LastFlight, LossFactor, Redundancy, RedundancyFactory, View};
 use crate::registry::Entry;
 use std::sync::Arc;
@@ -9,8 +10,11 @@ use std::time::Instant;
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "buffer",
     "repair symbols for receivers with small buffers (Michel 2022, Algorithm 2)",
-    "c=1",
-    |parameters| Ok(Arc::new(Buffer { c: LossFactor::take(parameters)? })),
+    "rules=tuned,c=1",
+    |parameters| {
+        let (literal, c) = (literal::is_wanted(parameters)?, LossFactor::take(parameters)?);
+        Ok(if literal { literal::buffer("buffer", c) } else { Arc::new(Buffer { c }) })
+    },
 );
 
 /// At most so many times as many repair symbols are in flight as losses are expected.

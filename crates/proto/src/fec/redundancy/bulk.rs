@@ -1,15 +1,21 @@
 //! Bulk transfers: only the end is protected, where nothing else is left to send while a loss is
 //! repaired.
 
+use super::literal;
 use crate::policy::{Flec, FlecRules, LastFlight, Redundancy, RedundancyFactory, View};
 use crate::registry::Entry;
 use std::sync::Arc;
 use std::time::Instant;
 
-pub(super) const ENTRY: Entry<dyn RedundancyFactory> =
-    Entry::new("bulk", "repair symbols once all data is sent (Michel 2022, section VI)", |_| {
-        Ok(Arc::new(Bulk))
-    });
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
+    "bulk",
+    "repair symbols once all data is sent (Michel 2022, section VI)",
+    "rules=tuned",
+    |parameters| match literal::is_wanted(parameters)? {
+        true => Ok(literal::bulk("bulk")),
+        false => Ok(Arc::new(Bulk)),
+    },
+);
 
 /// Protects the last flight of a transfer, and sends everything else as without protection.
 ///

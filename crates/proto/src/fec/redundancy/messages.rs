@@ -1,20 +1,31 @@
 //! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each
 //! covers as many messages as possible.
 
+use super::literal;
 use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
-use crate::registry::Entry;
+use crate::registry::{Entry, UnknownPolicy};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
+pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "messages",
     "repair symbols just before the deadlines of messages (Michel 2022, Algorithm 4)",
-    |_| Ok(Arc::new(Messages)),
+    "rules=tuned,theta=1.1",
+    |parameters| {
+        let literal = literal::is_wanted(parameters)?;
+        let theta = parameters.number("theta", HEADROOM)?;
+        let tuned = Messages::new(theta).ok_or_else(|| {
+            UnknownPolicy::new(format!("theta: {theta} is not a number from 1 to {MAX_HEADROOM}"))
+        })?;
+        Ok(if literal { literal::messages("messages", theta) } else { Arc::new(tuned) })
+    },
 );
 
 /// So much of the congestion window stays free for the next messages: in flight is at most the window
-/// divided by this (`theta`).
+/// divided by this. The paper names no value of its `theta`; this is that of its implementation.
 const HEADROOM: f64 = 1.1;
+/// With more, no repair symbol would ever go.
+const MAX_HEADROOM: f64 = 100.0;
 
 /// Protects messages as late as possible (Michel 2022, Algorithm 4).
 ///
@@ -35,8 +46,25 @@ const HEADROOM: f64 = 1.1;
 /// * The implementation sends one repair symbol more than the paper says. The paper is followed, and
 ///   the mean length of bursts is rounded rather than raised to the next whole number: losses that
 ///   are next to each other by chance do not double the redundancy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Messages;
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Messages {
+    theta: f64,
+}
+
+impl Messages {
+    /// With a congestion window that holds `theta` times what is in flight, so that the next messages
+    /// have room; `None` if that is not from 1 to 100.
+    #[must_use]
+    pub fn new(theta: f64) -> Option<Self> {
+        (1.0..=MAX_HEADROOM).contains(&theta).then_some(Self { theta })
+    }
+}
+
+impl Default for Messages {
+    fn default() -> Self {
+        Self { theta: HEADROOM }
+    }
+}
 
 impl RedundancyFactory for Messages {
     fn name(&self) -> &str {
@@ -44,16 +72,17 @@ impl RedundancyFactory for Messages {
     }
 
     fn parameters(&self) -> String {
-        String::new()
+        format!("theta={}", self.theta)
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec::new(MessageRules::default()))
+        Box::new(Flec::new(MessageRules { theta: self.theta, ..MessageRules::default() }))
     }
 }
 
 #[derive(Debug, Default)]
 struct MessageRules {
+    theta: f64,
     /// How many symbols were unprotected when that last changed.
     unprotected: u32,
     /// How many repair symbols protect the newest symbol, and how many are to.
@@ -105,7 +134,7 @@ impl FlecRules for MessageRules {
         } else {
             self.triggered < self.most
         };
-        let room = view.path.window as f64 > HEADROOM * view.path.in_flight as f64;
+        let room = view.path.window as f64 > self.theta * view.path.in_flight as f64;
         due && room && view.idle
     }
 
@@ -179,7 +208,7 @@ mod tests {
     fn repair_waits_for_the_next_message_as_long_as_deadlines_allow() {
         let now = Instant::now();
         let by = Some(now + 250 * MS);
-        let mut policy = Messages.build();
+        let mut policy = Messages::default().build();
         // 100 ms and the margin before the deadline is the last moment.
         let soon = view(2, by, Some(now + 129 * MS));
         policy.on_source_sent(now, 9, &soon);
@@ -199,7 +228,7 @@ mod tests {
     #[test]
     fn no_repair_symbol_takes_room_from_messages() {
         let now = Instant::now();
-        let mut policy = Messages.build();
+        let mut policy = Messages::default().build();
         let urgent = view(2, Some(now + 250 * MS), None);
         policy.on_source_sent(now, 9, &urgent);
         assert!(repairs(&*policy, now, &urgent));
@@ -214,7 +243,7 @@ mod tests {
         for (unprotected, loss, burst, expected) in
             [(100, 0.01, 1.4, 1), (101, 0.01, 1.0, 2), (2, 0.01, 2.6, 3), (50, 0.1, 1.0, 5)]
         {
-            let mut policy = Messages.build();
+            let mut policy = Messages::default().build();
             let of = |unprotected, deadline| {
                 with(view(unprotected, deadline, None), |view| {
                     (view.path.loss, view.path.floor.burst) = (loss, burst);
@@ -239,7 +268,7 @@ mod tests {
         // 13/8 of a round trip and the margin.
         for (tolerance, expected) in [(345, true), (346, false)] {
             let by = view(2, Some(now + tolerance * MS), None);
-            let mut policy = Messages.build();
+            let mut policy = Messages::default().build();
             policy.on_source_sent(now, 9, &by);
             assert_eq!(repairs(&*policy, now, &by), expected, "{tolerance}");
             let late = now + 300 * MS;
@@ -252,7 +281,7 @@ mod tests {
     #[test]
     fn messages_without_deadline_are_protected_at_once() {
         let now = Instant::now();
-        let mut policy = Messages.build();
+        let mut policy = Messages::default().build();
         let v = view(2, None, Some(now + MS));
         policy.on_source_sent(now, 9, &v);
         assert!(repairs(&*policy, now, &v));

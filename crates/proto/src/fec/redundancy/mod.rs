@@ -11,6 +11,7 @@ mod flec;
 mod foresight;
 mod in_time;
 mod last_flight;
+mod literal;
 mod loss_factor;
 mod protection;
 mod quirl;
@@ -72,6 +73,10 @@ pub struct PathView {
     /// over about 256 packets. It knows nothing of its uncertainty, and includes losses that end as
     /// soon as the rate falls.
     pub loss: f64,
+    /// How many packets in a row were lost on average, whatever the cause: a moving average over about
+    /// 100 losses, 1 until there are any. [`LossFloor::burst`] leaves out those that a queue may have
+    /// dropped.
+    pub burst: f64,
     /// Number of packets that `loss` was learned from: those acknowledged or declared lost so far.
     pub outcomes: u64,
     /// The losses that do not depend on the rate, with their bounds, their bursts and what is lost
@@ -93,6 +98,7 @@ impl Default for PathView {
             rtt_variation: rtt / 2,
             pto: 3 * rtt,
             loss: 0.0,
+            burst: 1.0,
             outcomes: 0,
             floor: LossFloor::default(),
             window: 0,

@@ -194,12 +194,14 @@ impl LossFloorEstimator {
         }
     }
 
-    /// Handles a lost packet, in the order of packet numbers.
-    pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) {
+    /// Handles a lost packet, in the order of packet numbers. Returns whether the one before it was lost
+    /// too.
+    pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
         let empty = self.queue.was_empty(sent);
         let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
         self.run = if joined { self.run.saturating_add(1) } else { 1 };
         self.rounds.on_lost(sent, empty, self.run);
+        joined
     }
 
     /// Handles the late acknowledgement of a packet that was reported as lost.

@@ -204,7 +204,9 @@ fn bursts_are_remembered_too() {
         } else {
             let empty = path.estimator.on_rtt(now, now - RTT, RTT, false);
             path.estimator.on_acked(now, pn, now - RTT, 1_200, empty);
-            missing.drain(..).for_each(|(pn, sent)| path.estimator.on_lost(pn, sent));
+            for (pn, sent) in missing.drain(..) {
+                path.estimator.on_lost(pn, sent);
+            }
         }
         path.estimator.update(now);
     }

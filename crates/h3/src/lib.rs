@@ -156,7 +156,7 @@ pub use priority::{
 pub use qpack::MAX_UNACKNOWLEDGED_SECTIONS;
 pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
-pub use sutura_schedule::{Class, MAX_DEPTH, Urgency, Weight};
+pub use sutura_schedule::{Class, Extension, MAX_DEPTH, Urgency, Weight};
 pub use transport::{Read, ReadError, Transport, WriteError};
 
 /// The ALPN protocol identifier of HTTP/3 (RFC 9114 section 3.1).

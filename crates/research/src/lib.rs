@@ -1,5 +1,6 @@
-//! Published ways of scheduling streams, to compare with: the dependency tree of HTTP/2 ([`h2`]), the
-//! schemes of Marx 2020 ([`marx`]), and what ten stacks did by default in 2020 ([`stacks`]).
+//! Published ways of scheduling streams, to compare with: the dependency trees of HTTP/2 ([`h2`]) and of
+//! HTTP/3's drafts ([`h3_draft`]), the schemes of Marx 2020 ([`marx`]), and what ten stacks did by default
+//! in 2020 ([`stacks`]).
 //!
 //! This crate only uses the public interfaces of `sutura-schedule` and `sutura-proto`, as any crate
 //! with policies of its own does. What a stream carries and what it depends on is an
@@ -20,20 +21,25 @@
 #![forbid(unsafe_code)]
 
 pub mod marx;
+mod needs;
 pub mod stacks;
 #[cfg(test)]
 mod testing;
 mod tree;
 
+use std::sync::Arc;
+
 use sutura_proto::TransportConfig;
-use sutura_proto::registry::{self, Registry, UnknownPolicy};
+use sutura_proto::policy::{FirstBy, ResendOrderFactory};
+use sutura_proto::registry::{self, Entry, Registry, UnknownPolicy};
 use sutura_schedule::{SchedulerFactory, policies};
 
+pub use needs::Needs;
 use stacks::Preset;
 
 policies! {
     /// The schedulers that are neither schemes of Marx 2020 nor defaults of stacks.
-    pub const SCHEDULERS: dyn SchedulerFactory = [pub h2];
+    pub const SCHEDULERS: dyn SchedulerFactory = [pub h2, pub h3_draft];
 }
 
 /// All schedulers: the built-in ones and those of this crate.
@@ -42,6 +48,24 @@ pub fn schedulers() -> Registry<dyn SchedulerFactory> {
     let own = SCHEDULERS.iter().chain(marx::SCHEDULERS).cloned();
     registry::schedulers().with(own.chain(Preset::ALL.iter().map(Preset::entry)))
 }
+
+/// All orders of resending: the built-in ones, of which `first-by` takes any of [`schedulers`].
+#[must_use]
+pub fn resend_orders() -> Registry<dyn ResendOrderFactory> {
+    registry::resend_orders().with([FIRST_BY])
+}
+
+/// Approach 3 of Marx 2020, section 2.1. The sequential scheme that mvfst had is the default.
+const FIRST_BY: Entry<dyn ResendOrderFactory> = Entry::with_parameters(
+    "first-by",
+    "lost data goes first, ordered by a scheduler of its own (approach 3)",
+    "scheduler=fifo",
+    |parameters| {
+        parameters.first_is("scheduler");
+        let name = parameters.take("scheduler").unwrap_or("fifo");
+        Ok(Arc::new(FirstBy(schedulers().find(name)?)))
+    },
+);
 
 /// Configures the scheduler that `text` names. If it is the default of a stack, the connection also
 /// does everything else as that stack does ([`Preset::apply`]).
@@ -60,7 +84,7 @@ pub fn configure(config: &mut TransportConfig, text: &str) -> Result<(), Unknown
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sutura_schedule::conformance;
+    use sutura_schedule::{Priority, conformance};
 
     #[test]
     fn every_scheduler_is_found_and_keeps_every_rule() {
@@ -69,6 +93,37 @@ mod tests {
             let factory = entry.make("").unwrap();
             conformance::extended_scheduler(&*factory, &testing::any_extension);
         }
+    }
+
+    #[test]
+    fn every_approach_to_resending_is_found_by_its_name() {
+        sutura_proto::conformance::registry(&resend_orders(), |made| made.name().to_owned());
+        // The first two frames of each of two streams are lost.
+        for (name, expected) in [
+            ("in-turn", [0, 4, 0, 4]),
+            ("first", [0, 4, 0, 4]),
+            ("first-by", [0, 0, 4, 4]),
+            ("first-by:rr", [0, 4, 0, 4]),
+            ("first-by:scheduler=picoquic", [4, 4, 0, 0]),
+        ] {
+            let mut order = resend_orders().find(name).unwrap().build(&|| marx::rr::SCHEME.build());
+            for stream in [0, 4] {
+                order.insert(stream, &Priority::default());
+                order.queued(stream);
+                order.queued(stream);
+            }
+            let mut left = [2, 2];
+            let served = expected.map(|_| {
+                let stream = order.next().unwrap();
+                let left = &mut left[stream as usize / 4];
+                *left -= 1;
+                order.charge(stream, 1200);
+                order.dequeued(stream, *left);
+                stream
+            });
+            assert_eq!(served, expected, "{name}");
+        }
+        assert!(resend_orders().find("first-by:nobody").is_err());
     }
 
     #[test]

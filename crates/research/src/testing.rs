@@ -9,7 +9,7 @@ pub(crate) use sutura_schedule::conformance::{Call, Known, apply};
 use sutura_schedule::{Extension, Priority, Scheduler, StreamKey, Urgency};
 
 use crate::h2::Dependency;
-use crate::marx::{Kind, Resource};
+use crate::marx::{Bucket, Kind, Resource};
 use crate::tree::{Id, Order};
 
 /// Few keys, so that unknown and repeated keys are common.
@@ -46,18 +46,6 @@ pub(crate) fn any_dependency() -> impl Strategy<Value = Dependency> + Clone {
         .prop_map(|(parent, weight, exclusive)| Dependency { parent, weight, exclusive })
 }
 
-const KINDS: [Kind; 9] = [
-    Kind::Html,
-    Kind::Css,
-    Kind::Js,
-    Kind::Font,
-    Kind::Image,
-    Kind::Svg,
-    Kind::Xhr,
-    Kind::Video,
-    Kind::Other,
-];
-
 pub(crate) fn any_resource() -> impl Strategy<Value = Resource> + Clone {
     any::<u64>().prop_map(resource)
 }
@@ -66,7 +54,7 @@ pub(crate) fn any_resource() -> impl Strategy<Value = Resource> + Clone {
 pub(crate) fn resource(number: u64) -> Resource {
     let flag = |bit: u32| number >> bit & 1 == 1;
     Resource {
-        kind: KINDS[(number >> 8) as usize % KINDS.len()],
+        kind: Kind::ALL[(number >> 8) as usize % Kind::ALL.len()],
         main: flag(0),
         in_head: flag(1),
         after_first_image: flag(2),
@@ -74,6 +62,8 @@ pub(crate) fn resource(number: u64) -> Resource {
         preload: flag(4),
         critical: flag(5),
         above_the_fold: flag(6),
+        bucket: Bucket::from_byte((number >> 16) as u8).filter(|_| number >> 24 & 7 == 0),
+        weight: (number >> 27 & 7 == 0).then_some((number >> 30) as u8),
     }
 }
 

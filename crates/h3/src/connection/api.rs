@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Side, StreamId};
+use sutura_schedule::Extension;
 
 use super::exchange::Exchange;
 use super::outgoing::final_goaway;
@@ -46,6 +47,28 @@ impl Connection {
     #[must_use]
     pub fn priority(&self, stream: StreamId) -> Option<Priority> {
         self.exchanges.get(&stream).map(Exchange::priority)
+    }
+
+    /// Tells the scheduler something about a response that no `priority` field says, such as what kind
+    /// of resource it is (server). It is in effect at once, counts beside whatever the client asks for
+    /// later, and can be changed until the whole response has been handed to the transport.
+    ///
+    /// # Errors
+    /// `UnknownStream` before the request has arrived and once the exchange is over, `InvalidState`
+    /// at a client.
+    pub fn set_extension<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        extension: Option<Extension>,
+    ) -> Result<(), SendError> {
+        self.check()?;
+        if self.side.is_client() {
+            return Err(SendError::InvalidState("clients schedule no responses"));
+        }
+        let exchange = self.exchanges.get_mut(&stream).filter(|exchange| exchange.has_head());
+        exchange.ok_or(SendError::UnknownStream)?.set_extension(quic, stream, extension);
+        Ok(())
     }
 
     /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,

@@ -1,6 +1,7 @@
 //! An exchange: a request and its response on one bidirectional stream.
 
 use sutura_proto::{Side, StreamId};
+use sutura_schedule::{Extension, Priority as StreamPriority};
 
 use super::receive::{Fault, Phase, Receive, TooLarge};
 use super::send::Send;
@@ -26,6 +27,8 @@ pub(super) struct Exchange {
     pub(super) updated: bool,
     /// The response's own `priority` field.
     pub(super) server: PriorityParameters,
+    /// What the server tells its scheduler besides.
+    pub(super) extension: Option<Extension>,
     /// Whether the response has begun, so that its protection applies.
     responding: bool,
     protected: bool,
@@ -52,6 +55,7 @@ impl Exchange {
             client: PriorityParameters::default(),
             updated: false,
             server: PriorityParameters::default(),
+            extension: None,
             responding: false,
             protected: false,
             interim: 0,
@@ -83,11 +87,28 @@ impl Exchange {
         self.client.overridden_by(&self.server)
     }
 
+    /// The priority of the response's stream.
+    fn of_stream(&self) -> StreamPriority {
+        StreamPriority { extension: self.extension.clone(), ..self.priority().of_stream() }
+    }
+
     /// Sets the priority of the response's stream and, once the response has begun, its protection.
     pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
-        let priority = self.priority();
-        quic.set_priority(id, priority.of_stream());
+        quic.set_priority(id, self.of_stream());
         self.apply_protection(quic, id);
+    }
+
+    /// Changes what the server tells its scheduler besides.
+    pub(super) fn set_extension<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        extension: Option<Extension>,
+    ) {
+        if self.extension != extension {
+            self.extension = extension;
+            quic.set_priority(id, self.of_stream());
+        }
     }
 
     /// Begins the response; the final one carries its own priority. The stream has had its priority
@@ -99,11 +120,10 @@ impl Exchange {
         id: StreamId,
         own: Option<PriorityParameters>,
     ) {
-        let before = self.priority().of_stream();
+        let before = self.of_stream();
         self.responding = true;
         self.server = own.unwrap_or_default();
-        let priority = self.priority();
-        let after = priority.of_stream();
+        let after = self.of_stream();
         if after != before {
             quic.set_priority(id, after);
         }

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use sutura_proto::StreamId;
+use sutura_schedule::Extension;
 
 use crate::priority::PriorityParameters;
 
@@ -34,33 +35,45 @@ impl PriorityUpdates {
     }
 }
 
-/// The `priority` fields of the latest responses, for updates that arrive while the transport still
+/// What the server itself says of a response's priority.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Own {
+    /// The `priority` field of the response.
+    pub(super) parameters: PriorityParameters,
+    /// What it tells its scheduler besides.
+    pub(super) extension: Option<Extension>,
+}
+
+/// What the server says of the latest responses, for updates that arrive while the transport still
 /// sends them.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
-    parameters: BTreeMap<StreamId, PriorityParameters>,
+    own: BTreeMap<StreamId, Own>,
     /// Their streams, oldest first.
     order: VecDeque<StreamId>,
 }
 
 impl Overrides {
-    /// Remembers the `priority` field of the response on `id`, if it has one.
-    pub(super) fn insert(&mut self, id: StreamId, parameters: PriorityParameters) {
-        if parameters == PriorityParameters::default() {
+    /// Remembers what the server says of the response on `id`, if anything.
+    pub(super) fn insert(&mut self, id: StreamId, own: Own) {
+        if own == Own::default() {
             return;
         }
         if self.order.len() >= MAX_PRIORITY_OVERRIDES
             && let Some(oldest) = self.order.pop_front()
         {
-            self.parameters.remove(&oldest);
+            self.own.remove(&oldest);
         }
-        self.parameters.insert(id, parameters);
+        self.own.insert(id, own);
         self.order.push_back(id);
     }
 
-    /// The client's wish for the response on `id`, overridden by the response's own field.
-    pub(super) fn apply(&self, id: StreamId, client: &PriorityParameters) -> PriorityParameters {
-        self.parameters.get(&id).map_or_else(|| client.clone(), |own| client.overridden_by(own))
+    /// The client's wish for the response on `id`, overridden by what the server says.
+    pub(super) fn apply(&self, id: StreamId, client: PriorityParameters) -> Own {
+        let Some(Own { parameters, extension }) = self.own.get(&id) else {
+            return Own { parameters: client, extension: None };
+        };
+        Own { parameters: client.overridden_by(parameters), extension: extension.clone() }
     }
 }
 
@@ -71,15 +84,19 @@ mod tests {
     #[test]
     fn a_flood_of_responses_keeps_the_latest_overrides() {
         let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
+        let own = |u, extension| Own { parameters: urgency(u), extension };
+        let known = Some(Extension::new(7));
         let mut overrides = Overrides::default();
         for id in 0..10_000 {
-            overrides.insert(StreamId(id * 8), urgency(1));
-            overrides.insert(StreamId(id * 8 + 4), PriorityParameters::default());
+            overrides.insert(StreamId(id * 8), own(1, known.clone()));
+            overrides.insert(StreamId(id * 8 + 4), Own::default());
         }
-        assert_eq!(overrides.parameters.len(), MAX_PRIORITY_OVERRIDES);
-        assert_eq!(overrides.apply(StreamId(0), &urgency(5)), urgency(5));
-        assert_eq!(overrides.apply(StreamId(9_999 * 8), &urgency(5)), urgency(1));
-        assert_eq!(overrides.apply(StreamId(9_999 * 8 + 4), &urgency(5)), urgency(5));
+        assert_eq!(overrides.own.len(), MAX_PRIORITY_OVERRIDES);
+        assert_eq!(overrides.order.len(), MAX_PRIORITY_OVERRIDES);
+        let apply = |id| overrides.apply(StreamId(id), urgency(5));
+        assert_eq!(apply(0), own(5, None));
+        assert_eq!(apply(9_999 * 8), own(1, known));
+        assert_eq!(apply(9_999 * 8 + 4), own(5, None));
     }
 
     #[test]

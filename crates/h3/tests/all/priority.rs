@@ -6,7 +6,8 @@ use crate::common::Ending::{Fin, Open, Reset};
 use crate::common::Stream::{Bi, Uni};
 use crate::common::{Bench, GET, World, default_protection, get, script, update_frame};
 use sutura_h3::{
-    Class, Code, Event, Fields, FrameAction, FrameContent, FrameEvent, Priority, Urgency, Weight,
+    Class, Code, Event, Extension, Fields, FrameAction, FrameContent, FrameEvent, Priority,
+    SendError, Urgency, Weight,
 };
 use sutura_proto::{Dir, Priority as StreamPriority, Protection, Side, StreamId};
 
@@ -368,4 +369,38 @@ fn updates_of_responses_that_were_handed_over_respect_what_these_said() {
     bench.work();
     assert_eq!(now(&bench), Some(shared(6, false, 5000, &[])));
     assert_eq!(bench.pair.protections.last().unwrap().2, None);
+}
+
+#[test]
+fn what_the_server_tells_its_scheduler_counts_beside_all_priorities() {
+    let extended =
+        |priority: StreamPriority, value: u32| priority.with_extension(format!("kind {value}"));
+    let extension = |value: u32| Some(Extension::new(format!("kind {value}")));
+    let (mut world, stream) = start(&streaming());
+    world.server_events();
+    let tell = |world: &mut World, value| {
+        let mut end = world.pair.end(Side::Server);
+        world.server.set_extension(&mut end, stream, value)
+    };
+    assert_eq!(tell(&mut world, extension(1)), Ok(()));
+    assert_eq!(last(&world, stream), Some(extended(request(1, true), 1)));
+    let told = world.pair.priorities.len();
+    assert_eq!(tell(&mut world, extension(1)), Ok(()));
+    assert_eq!(world.pair.priorities.len(), told, "the same again changes nothing");
+    // The priorities of the response and of the client leave it alone.
+    world.respond(stream, &Fields::response(200).with("priority", "u=2"), false);
+    assert_eq!(last(&world, stream), Some(extended(request(2, true), 1)));
+    assert_eq!(tell(&mut world, extension(2)), Ok(()));
+    world.update(stream, &Priority::default());
+    assert_eq!(last(&world, stream), Some(extended(request(2, false), 2)));
+    let mut end = world.pair.end(Side::Client);
+    assert!(world.client.set_extension(&mut end, stream, extension(3)).is_err());
+    // Also once the response was handed over.
+    let mut end = world.pair.end(Side::Server);
+    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
+    world.server.finish(&mut end, stream).unwrap();
+    assert_eq!(world.server.exchanges(), 0);
+    world.update(stream, &streaming());
+    assert_eq!(last(&world, stream), Some(extended(request(2, true), 2)));
+    assert_eq!(tell(&mut world, extension(3)), Err(SendError::UnknownStream));
 }

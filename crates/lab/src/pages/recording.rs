@@ -231,5 +231,6 @@ fn describe(recorded: &Recorded, main: bool, hero: bool, first_image: f64) -> Re
         preload: false,
         critical,
         above_the_fold: recorded.atf.map_or(critical || hero, |atf| atf == 1),
+        ..Resource::default()
     }
 }

@@ -48,6 +48,9 @@ pub struct H2 {
     control: Slot,
     /// Stream 0 of the RFC.
     root: Slot,
+    /// What a stream depends on that names nothing it can depend on: the root, but in the drafts of
+    /// HTTP/3.
+    default: Slot,
     streams: KeyMap<Entry>,
 }
 
@@ -61,7 +64,8 @@ struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
     Control,
-    Dependent(Dependency),
+    /// As wished, or by default.
+    Dependent(Option<Dependency>),
 }
 
 impl From<&Priority> for Place {
@@ -69,8 +73,7 @@ impl From<&Priority> for Place {
         if priority.urgency == Urgency::CONTROL {
             Self::Control
         } else {
-            let dependency = priority.extension().copied();
-            Self::Dependent(dependency.unwrap_or(Dependency::DEFAULT))
+            Self::Dependent(priority.extension().copied())
         }
     }
 }
@@ -88,7 +91,19 @@ impl H2 {
         let mut tree = Tree::new(Order::Sequence);
         let control = tree.add_placeholder(Tree::ROOT, 1, Order::Sequence);
         let root = tree.add_placeholder(Tree::ROOT, 1, Order::Shares);
-        Self { tree, control, root, streams: KeyMap::default() }
+        Self { tree, control, root, default: root, streams: KeyMap::default() }
+    }
+
+    /// The same with a node of its own, behind the root, for what has no place below the root.
+    pub(crate) fn with_orphans() -> Self {
+        let mut h2 = Self::new();
+        h2.default = h2.tree.add_placeholder(Tree::ROOT, 1, Order::Shares);
+        h2
+    }
+
+    /// Whether a stream is inserted.
+    pub(crate) fn contains(&self, stream: StreamKey) -> bool {
+        self.streams.contains_key(&stream)
     }
 
     /// How many streams are inserted, active or not.
@@ -98,13 +113,16 @@ impl H2 {
     }
 
     /// The node that `stream` depends on and the dependency as it counts.
-    fn resolve(&self, stream: StreamKey, wanted: Dependency) -> (Slot, Dependency) {
+    fn resolve(&self, stream: StreamKey, wanted: Option<Dependency>) -> (Slot, Dependency) {
+        let Some(wanted) = wanted else {
+            return (self.default, Dependency::DEFAULT);
+        };
         let Some(parent) = wanted.parent else {
             return (self.root, wanted);
         };
         match self.streams.get(&parent) {
             Some(&Entry { slot, place: Place::Dependent(_) }) if parent != stream => (slot, wanted),
-            _ => (self.root, Dependency::DEFAULT),
+            _ => (self.default, Dependency::DEFAULT),
         }
     }
 
@@ -123,7 +141,7 @@ impl H2 {
     }
 
     /// Gives a stream of the tree another place in it.
-    fn change(&mut self, stream: StreamKey, slot: Slot, dependency: Dependency) {
+    fn change(&mut self, stream: StreamKey, slot: Slot, dependency: Option<Dependency>) {
         let (parent, dependency) = self.resolve(stream, dependency);
         if self.tree.is_within(parent, slot) {
             self.tree.set_parent(parent, self.tree.parent(slot));

@@ -27,7 +27,8 @@ impl Model {
         Self { tree, places: HashMap::new() }
     }
 
-    fn resolve(&self, stream: StreamKey, dependency: Dependency) -> (Id, Dependency) {
+    fn resolve(&self, stream: StreamKey, dependency: Option<Dependency>) -> (Id, Dependency) {
+        let dependency = dependency.unwrap_or(Dependency::DEFAULT);
         match dependency.parent {
             None => (STREAM_0, dependency),
             Some(parent)

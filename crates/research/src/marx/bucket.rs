@@ -1,58 +1,76 @@
 //! `bucket`: Meenan's proposal for HTTP/3 of 2019 (Marx 2020, figure 10).
 //!
-//! Strict buckets, of which a page uses 63, 31 and 0. Within a bucket the streams of concurrency 3
-//! go first, one after the other. Then one packet each: a stream of concurrency 2, which are served
-//! one after the other, and a stream of concurrency 1, which take turns. Whichever of the two kinds
-//! has nothing to send leaves its packet to the other, and concurrency 2 begins.
+//! Strict buckets, 63 first. Within a bucket the streams of concurrency 3 go first, one after the other.
+//! Then one packet each: a stream of concurrency 2, which are served one after the other, and a stream
+//! of concurrency 1, which take turns. Whichever of the two kinds has nothing to send leaves its packet
+//! to the other, and concurrency 2 begins.
+//!
+//! A [`Resource`] may have a byte of its own, which whoever sets the priority of its stream can change
+//! at any time. The others have that of their kind in figure 10, where a page uses 63, 31 and 0.
 
-use super::{Group, Kind, Place, Plan, Resource, is_data, scheme};
+use super::{Bucket, Concurrency, Group, Kind, Place, Plan, Rank, Resource, is_data, scheme};
 use crate::tree::Order;
 
 scheme!("bucket", "the buckets by kind that Meenan proposed");
 
-pub(super) const PLAN: Plan = Plan::new(GROUPS, |resource| Place::within(group(resource)));
+pub(super) const PLAN: Plan =
+    Plan { rank: Rank::Key, ..Plan::new(GROUPS, |resource| place(resource, by_kind)) };
 
 const PAGE: usize = 0;
-const B63: usize = 1;
-const B63_3: usize = 2;
-const B63_SHARED: usize = 3;
-pub(super) const B63_2: usize = 4;
-const B63_1: usize = 5;
-const B31: usize = 6;
-const B31_3: usize = 7;
-const B31_SHARED: usize = 8;
-const B31_2: usize = 9;
-const B31_1: usize = 10;
-const B0_2: usize = 11;
+/// The groups of a bucket: itself, concurrency 3, and the two others together and alone.
+const PER_BUCKET: usize = 5;
+const BUCKETS: usize = Bucket::MAX_PRIORITY as usize + 1;
 
-pub(super) const GROUPS: &[Group] = &[
-    Group::page(Order::Sequence),
-    Group::below(PAGE, Order::Sequence),
-    Group::below(B63, Order::Sequence),
-    Group::below(B63, Order::Turns),
-    Group::below(B63_SHARED, Order::Sequence),
-    Group::below(B63_SHARED, Order::Turns),
-    Group::below(PAGE, Order::Sequence),
-    Group::below(B31, Order::Sequence),
-    Group::below(B31, Order::Turns),
-    Group::below(B31_SHARED, Order::Sequence),
-    Group::below(B31_SHARED, Order::Turns),
-    Group::below(PAGE, Order::Sequence),
-];
+pub(super) const GROUPS: &[Group] = &groups();
 
-/// The bucket and the concurrency of a resource.
-pub(super) fn group(resource: &Resource) -> usize {
+/// The groups of all buckets, the first bucket first.
+const fn groups() -> [Group; 1 + BUCKETS * PER_BUCKET] {
+    let mut groups = [const { Group::page(Order::Sequence) }; 1 + BUCKETS * PER_BUCKET];
+    let mut bucket = 1;
+    while bucket < groups.len() {
+        let shared = bucket + 2;
+        groups[bucket] = Group::below(PAGE, Order::Sequence);
+        groups[bucket + 1] = Group::below(bucket, Order::Sequence);
+        groups[shared] = Group::below(bucket, Order::Turns);
+        groups[bucket + 3] = Group::below(shared, Order::Sequence);
+        groups[bucket + 4] = Group::below(shared, Order::Turns);
+        bucket += PER_BUCKET;
+    }
+    groups
+}
+
+/// Where the byte of a resource puts it, or else the one `by_kind`.
+pub(super) fn place(resource: &Resource, by_kind: fn(&Resource) -> Bucket) -> Place {
+    let bucket = resource.bucket.unwrap_or_else(|| by_kind(resource));
+    let first = 1 + usize::from(Bucket::MAX_PRIORITY - bucket.priority()) * PER_BUCKET;
+    Place::within(match bucket.concurrency() {
+        Concurrency::ExclusiveSequential => first + 1,
+        Concurrency::SharedSequential => first + 3,
+        Concurrency::Shared => first + 4,
+    })
+}
+
+const FIRST_EXCLUSIVE: Bucket = Bucket::at(63, Concurrency::ExclusiveSequential);
+pub(super) const FIRST_SEQUENTIAL: Bucket = Bucket::at(63, Concurrency::SharedSequential);
+const FIRST_SHARED: Bucket = Bucket::at(63, Concurrency::Shared);
+const MIDDLE_EXCLUSIVE: Bucket = Bucket::at(31, Concurrency::ExclusiveSequential);
+const MIDDLE_SEQUENTIAL: Bucket = Bucket::at(31, Concurrency::SharedSequential);
+const MIDDLE_SHARED: Bucket = Bucket::at(31, Concurrency::Shared);
+const LAST_SEQUENTIAL: Bucket = Bucket::at(0, Concurrency::SharedSequential);
+
+/// The bucket and the concurrency of a resource in figure 10.
+pub(super) fn by_kind(resource: &Resource) -> Bucket {
     let needed = resource.in_head || resource.critical;
     match resource.kind {
-        _ if resource.deferred => B31_2,
-        Kind::Js | Kind::Css if needed => B63_3,
-        Kind::Js | Kind::Css => B31_3,
-        _ if is_data(resource) => B31_3,
-        Kind::Font if resource.preload => B31_2,
-        Kind::Font => B63_2,
-        Kind::Html => B31_2,
-        Kind::Image if resource.above_the_fold => B63_1,
-        Kind::Image | Kind::Video => B31_1,
-        _ => B0_2,
+        _ if resource.deferred => MIDDLE_SEQUENTIAL,
+        Kind::Js | Kind::Css if needed => FIRST_EXCLUSIVE,
+        Kind::Js | Kind::Css => MIDDLE_EXCLUSIVE,
+        _ if is_data(resource) => MIDDLE_EXCLUSIVE,
+        Kind::Font if resource.preload => MIDDLE_SEQUENTIAL,
+        Kind::Font => FIRST_SEQUENTIAL,
+        Kind::Html => MIDDLE_SEQUENTIAL,
+        Kind::Image if resource.above_the_fold => FIRST_SHARED,
+        Kind::Image | Kind::Video => MIDDLE_SHARED,
+        _ => LAST_SEQUENTIAL,
     }
 }

@@ -1,14 +1,17 @@
 //! `bucket-html`: [`bucket`], but documents go into the highest bucket.
 
-use super::{Kind, Place, Plan, Resource, bucket, scheme};
+use super::{Bucket, Kind, Plan, Rank, Resource, bucket, scheme};
 
 scheme!("bucket-html", "bucket with documents in the highest one");
 
-pub(super) const PLAN: Plan = Plan::new(bucket::GROUPS, |resource| Place::within(group(resource)));
+pub(super) const PLAN: Plan = Plan {
+    rank: Rank::Key,
+    ..Plan::new(bucket::GROUPS, |resource| bucket::place(resource, by_kind))
+};
 
-fn group(resource: &Resource) -> usize {
+fn by_kind(resource: &Resource) -> Bucket {
     match resource.kind {
-        Kind::Html if !resource.deferred => bucket::B63_2,
-        _ => bucket::group(resource),
+        Kind::Html if !resource.deferred => bucket::FIRST_SEQUENTIAL,
+        _ => bucket::by_kind(resource),
     }
 }

@@ -14,20 +14,23 @@ use crate::tree::{Order, Seat, Slot, Tree, calls_of_streams};
 /// The chains of the paper's trees, in which each stream depends on the one before, are sequences
 /// here: the order of service is the same, and the depth of the tree does not grow with the number
 /// of streams. Decisions take constant time, charges and changes O(log n). Memory is one entry for
-/// each of the largest number of streams inserted at once.
+/// each of the largest number of streams inserted at once, and for each group that ever had one.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     plan: &'static Plan,
     tree: Tree,
     control: Slot,
-    /// The nodes of the plan's groups.
-    groups: Vec<Slot>,
+    /// The nodes of the plan's groups, of which each is added when a stream needs it.
+    groups: Vec<Option<Slot>>,
     streams: KeyMap<Entry>,
     /// How often a stream was put into a group.
     arrivals: u64,
     /// How many streams are in the group that another one yields to.
     preferred: usize,
 }
+
+/// The number of the first group: after the root and the node before the page.
+const GROUPS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
@@ -41,11 +44,7 @@ impl Planned {
     pub(super) fn new(plan: &'static Plan) -> Self {
         let mut tree = Tree::new(Order::Sequence);
         let control = tree.add_placeholder(Tree::ROOT, 1, Order::Sequence);
-        let mut groups = Vec::with_capacity(plan.groups.len());
-        for group in plan.groups {
-            let parent = groups.get(group.parent).copied().unwrap_or(Tree::ROOT);
-            groups.push(tree.add_placeholder(parent, group.weight, group.order));
-        }
+        let groups = vec![None; plan.groups.len()];
         let streams = KeyMap::default();
         Self { plan, tree, control, groups, streams, arrivals: 0, preferred: 0 }
     }
@@ -55,9 +54,22 @@ impl Planned {
         (priority.urgency != Urgency::CONTROL).then(|| (self.plan.place)(&resource))
     }
 
-    fn node(&self, place: Option<Place>) -> Slot {
-        let group = place.and_then(|place| self.groups.get(place.group));
-        group.copied().unwrap_or(self.control)
+    fn node(&mut self, place: Option<Place>) -> Slot {
+        place.map_or(self.control, |place| self.group(place.group))
+    }
+
+    /// The node of a group. Its number and its place in a sequence are those that it would have if
+    /// all had been added at the start.
+    fn group(&mut self, index: usize) -> Slot {
+        if let Some(slot) = self.groups[index] {
+            return slot;
+        }
+        let group = &self.plan.groups[index];
+        let parent = if index == 0 { Tree::ROOT } else { self.group(group.parent) };
+        let number = GROUPS + index;
+        let slot = self.tree.add_placeholder_as(number, parent, group.weight, group.order);
+        self.groups[index] = Some(slot);
+        slot
     }
 
     fn seat(&mut self, stream: StreamKey, place: Option<Place>) -> Seat {
@@ -78,7 +90,8 @@ impl Planned {
         if (before == 0) != (self.preferred == 0) {
             let usual = self.plan.groups[yields.group].weight;
             let weight = if self.preferred > 0 { yields.weight } else { usual };
-            self.tree.set_weight(self.groups[yields.group], weight);
+            let slot = self.group(yields.group);
+            self.tree.set_weight(slot, weight);
         }
     }
 
@@ -95,7 +108,8 @@ impl Scheduler for Planned {
         }
         let place = self.place(&priority);
         let seat = self.seat(stream, place);
-        let slot = self.tree.add_stream(stream, self.node(place), seat);
+        let node = self.node(place);
+        let slot = self.tree.add_stream(stream, node, seat);
         self.streams.insert(stream, Entry { slot, place });
         self.count(None, place);
     }
@@ -115,13 +129,14 @@ impl Scheduler for Planned {
         if place == old {
             return;
         }
-        if self.node(place) == self.node(old) {
+        if place.map(|place| place.group) == old.map(|place| place.group) {
             self.tree.reweigh(slot, place.map_or(1, |place| place.weight));
         } else {
             let seat = self.seat(stream, place);
             self.tree.reweigh(slot, seat.weight);
             self.tree.set_rank(slot, seat.rank);
-            self.tree.set_parent(slot, self.node(place));
+            let node = self.node(place);
+            self.tree.set_parent(slot, node);
             self.count(old, place);
         }
         self.streams.insert(stream, Entry { slot, place });

@@ -1,5 +1,9 @@
 //! What a stream carries, for schemes that depend on it.
 
+use std::fmt;
+
+use super::Bucket;
+
 /// The kind of a resource of a web page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
@@ -25,6 +29,41 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: &[Self] = &[
+        Self::Html,
+        Self::Css,
+        Self::Js,
+        Self::Font,
+        Self::Image,
+        Self::Svg,
+        Self::Xhr,
+        Self::Video,
+        Self::Other,
+    ];
+
+    /// Its name: `html`, `css`, `js`, `font`, `image`, `svg`, `data`, `video` or `other`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Html => "html",
+            Self::Css => "css",
+            Self::Js => "js",
+            Self::Font => "font",
+            Self::Image => "image",
+            Self::Svg => "svg",
+            Self::Xhr => "data",
+            Self::Video => "video",
+            Self::Other => "other",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.name() == name)
+    }
+
     /// What the schemes of Marx 2020 take a MIME type for, given with or without parameters.
     ///
     /// They look for words anywhere in the type, in this order, and do not know every type:
@@ -61,8 +100,8 @@ impl Kind {
     }
 }
 
-/// What a browser knows of a resource when it requests it (Marx 2020, section 3.1): the extension of
-/// a priority that the schemes of the paper read.
+/// What is known of a resource when it is requested (Marx 2020, sections 4.1 and 5.1), by a browser or by
+/// the server that has it: the extension of a priority that the schemes of the paper read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
     /// What it is.
@@ -81,6 +120,11 @@ pub struct Resource {
     pub critical: bool,
     /// It is seen without scrolling.
     pub above_the_fold: bool,
+    /// Its bucket in `bucket` and `bucket-html`, whatever else is known; `None` is that of its kind.
+    pub bucket: Option<Bucket>,
+    /// Its weight in `zeroweight` and `zeroweight-atf`, whatever else is known: 255 goes first, one
+    /// after the other, 254 to 1 share, and 0 goes last, one after the other. `None` is that of its kind.
+    pub weight: Option<u8>,
 }
 
 impl Resource {
@@ -88,6 +132,60 @@ impl Resource {
     #[must_use]
     pub fn from_mime(mime: &str) -> Self {
         Self { kind: Kind::from_mime(mime), ..Self::default() }
+    }
+}
+
+impl fmt::Display for Resource {
+    /// Formats it as its kind and its aspects by name, and its own bucket and weight: `image hero`,
+    /// `js weight 255`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.kind.name())?;
+        let mut copy = *self;
+        for aspect in Aspect::ALL {
+            if *(aspect.of)(&mut copy) {
+                write!(f, " {}", aspect.name)?;
+            }
+        }
+        self.bucket.map_or(Ok(()), |bucket| write!(f, " bucket {bucket}"))?;
+        self.weight.map_or(Ok(()), |weight| write!(f, " weight {weight}"))
+    }
+}
+
+/// Something that a [`Resource`] may be besides its kind, by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Aspect {
+    /// The name, such as `hero`.
+    pub name: &'static str,
+    /// Of which resources it is said, in words that follow "resources that are".
+    pub summary: &'static str,
+    /// The field of the resource.
+    pub of: fn(&mut Resource) -> &mut bool,
+}
+
+impl Aspect {
+    /// Every aspect, in the order of the fields.
+    pub const ALL: &[Self] = &[
+        Self::new("main", "the document of the page", |r| &mut r.main),
+        Self::new("head", "named in the head of the document", |r| &mut r.in_head),
+        Self::new("late", "named behind the first image", |r| &mut r.after_first_image),
+        Self::new("deferred", "scripts that nothing waits for", |r| &mut r.deferred),
+        Self::new("preload", "requested before they are needed", |r| &mut r.preload),
+        Self::new("critical", "needed to show the page", |r| &mut r.critical),
+        Self::new("hero", "seen without scrolling", |r| &mut r.above_the_fold),
+    ];
+
+    const fn new(
+        name: &'static str,
+        summary: &'static str,
+        of: fn(&mut Resource) -> &mut bool,
+    ) -> Self {
+        Self { name, summary, of }
+    }
+
+    /// The aspect with this name.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<&'static Self> {
+        Self::ALL.iter().find(|aspect| aspect.name == name)
     }
 }
 
@@ -123,5 +221,23 @@ mod tests {
             assert_eq!(Kind::from_mime(mime), kind, "{mime}");
             assert_eq!(Resource::from_mime(mime), Resource { kind, ..Resource::default() });
         }
+    }
+
+    #[test]
+    fn a_resource_is_described_in_words() {
+        for &kind in Kind::ALL {
+            assert_eq!(Kind::by_name(kind.name()), Some(kind));
+        }
+        let mut resource = Resource::from_mime("image/png");
+        assert_eq!(resource.to_string(), "image");
+        for aspect in Aspect::ALL {
+            *(aspect.of)(&mut resource) = true;
+            assert!(resource.to_string().ends_with(aspect.name), "{resource}");
+            assert_eq!(Aspect::by_name(aspect.name).map(|found| found.name), Some(aspect.name));
+        }
+        let resource =
+            Resource { bucket: "63/1".parse().ok(), weight: Some(255), ..Resource::default() };
+        assert_eq!(resource.to_string(), "other bucket 63/1 weight 255");
+        assert!(Kind::by_name("hero").is_none() && Aspect::by_name("html").is_none());
     }
 }

@@ -1,6 +1,9 @@
 //! `zeroweight`: the proposal of the paper (Marx 2020, figure 11). Weight 255 is served first, one
 //! stream after the other by stream key; then weights 254 to 1 share; then weight 0, again one
 //! after the other.
+//!
+//! A [`Resource`] may have a weight of its own, which whoever sets the priority of its stream can
+//! change at any time: to 255 or 0 to promote or demote it. The others have that of their kind.
 
 use super::{Group, Kind, Place, Plan, Rank, Resource, scheme};
 use crate::tree::Order;
@@ -8,7 +11,7 @@ use crate::tree::Order;
 scheme!("zeroweight", "weight 255 in sequence, then shares, then weight 0");
 
 pub(super) const PLAN: Plan =
-    Plan { rank: Rank::Key, ..Plan::new(GROUPS, |resource| place(weight(resource))) };
+    Plan { rank: Rank::Key, ..Plan::new(GROUPS, |resource| place(resource, by_kind)) };
 
 const FIRST: usize = 1;
 const SHARED: usize = 2;
@@ -21,15 +24,16 @@ pub(super) const GROUPS: &[Group] = &[
     Group::below(0, Order::Sequence),
 ];
 
-pub(super) fn place(weight: u16) -> Place {
-    match weight {
+/// Where the weight of a resource puts it, or else the one `by_kind`.
+pub(super) fn place(resource: &Resource, by_kind: fn(&Resource) -> u8) -> Place {
+    match resource.weight.unwrap_or_else(|| by_kind(resource)) {
         255 => Place::within(FIRST),
         0 => Place::within(LAST),
-        _ => Place::weighing(weight, SHARED),
+        weight => Place::weighing(weight.into(), SHARED),
     }
 }
 
-fn weight(resource: &Resource) -> u16 {
+fn by_kind(resource: &Resource) -> u8 {
     match resource.kind {
         _ if resource.main => 255,
         Kind::Html | Kind::Css => 254,

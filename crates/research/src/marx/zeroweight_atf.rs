@@ -7,10 +7,10 @@ scheme!("zeroweight-atf", "zeroweight, with what is above the fold first");
 
 pub(super) const PLAN: Plan = Plan {
     rank: Rank::Key,
-    ..Plan::new(zeroweight::GROUPS, |resource| zeroweight::place(weight(resource)))
+    ..Plan::new(zeroweight::GROUPS, |resource| zeroweight::place(resource, by_kind))
 };
 
-fn weight(resource: &Resource) -> u16 {
+fn by_kind(resource: &Resource) -> u8 {
     match resource.kind {
         _ if resource.main => 255,
         Kind::Css | Kind::Js if resource.critical => 255,

@@ -98,13 +98,20 @@ impl Preset {
         Self::ALL.iter().find(|preset| preset.name == name)
     }
 
-    /// Configures a connection like the stack: sets its scheduler, its order of resending, whether
-    /// streams share packets, and the receive window of a stream.
+    /// Configures a sender like the stack: sets its scheduler, its order of resending, and whether
+    /// streams share packets.
     pub fn apply(&self, config: &mut TransportConfig) {
         config.scheduler = Arc::new(*self);
         config.resend_order = resend_order(self.retransmission, self.discipline.is_sequential());
         config.mix_streams = !self.one_stream_per_packet;
-        config.stream_receive_window = config.receive_window / u64::from(self.stream_window.max(1));
+    }
+
+    /// Configures the client with which the stack was measured: sets the receive windows of a stream to
+    /// its part of those of the connection.
+    pub fn apply_to_client(&self, config: &mut TransportConfig) {
+        let streams = u64::from(self.stream_window.max(1));
+        config.stream_receive_window = config.receive_window / streams;
+        config.max_stream_receive_window = config.max_receive_window / streams;
     }
 
     /// The preset as it is listed among schedulers.

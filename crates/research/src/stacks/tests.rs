@@ -135,26 +135,35 @@ fn every_length_of_a_turn_keeps_every_rule() {
 
 #[test]
 fn a_preset_sets_all_of_its_parts() {
-    let windows = TransportConfig { receive_window: 1 << 20, ..TransportConfig::default() };
+    let windows = TransportConfig {
+        receive_window: 1 << 20,
+        max_receive_window: 1 << 22,
+        stream_receive_window: 1,
+        max_stream_receive_window: 1,
+        ..TransportConfig::default()
+    };
     let before = |name: &str| {
         // Something else in every part, so that what is left unset is seen.
-        let mut config = windows.clone();
-        config.mix_streams = !name.starts_with("mvfst");
-        config.stream_receive_window = 1;
-        config
+        TransportConfig { mix_streams: !name.starts_with("mvfst"), ..windows.clone() }
     };
+    let stream_windows =
+        |config: &TransportConfig| (config.stream_receive_window, config.max_stream_receive_window);
     for preset in Preset::ALL {
         let mut config = before(preset.name);
         preset.apply(&mut config);
         assert_eq!(config.scheduler.name(), preset.name);
-        let (order, window) = match preset.name {
-            "mvfst" => ("first-by", 1 << 20),
-            "mvfst-alt" => ("first-by", 1 << 18),
-            "ngtcp2" | "lsquic" | "ats" | "picoquic" | "picoquic-alt" => ("first", 1 << 20),
-            _ => ("in-turn", 1 << 20),
+        let order = match preset.name {
+            "mvfst" | "mvfst-alt" => "first-by",
+            "ngtcp2" | "lsquic" | "ats" | "picoquic" | "picoquic-alt" => "first",
+            _ => "in-turn",
         };
-        let set = (config.resend_order.name(), config.mix_streams, config.stream_receive_window);
-        assert_eq!(set, (order, preset.name.starts_with("mvfst"), window), "{}", preset.name);
+        let set = (config.resend_order.name(), config.mix_streams);
+        assert_eq!(set, (order, preset.name.starts_with("mvfst")), "{}", preset.name);
+        // The windows are those of the client, not of whoever sends.
+        assert_eq!(stream_windows(&config), (1, 1));
+        preset.apply_to_client(&mut config);
+        let part = if preset.name == "mvfst-alt" { 4 } else { 1 };
+        assert_eq!(stream_windows(&config), ((1 << 20) / part, (1 << 22) / part));
     }
 }
 

@@ -94,10 +94,22 @@ impl Tree {
 
     /// Adds a placeholder below another one. Placeholders of a sequence go by age.
     pub(crate) fn add_placeholder(&mut self, parent: Slot, weight: u16, order: Order) -> Slot {
-        let id = Id::Placeholder(self.placeholders);
-        let rank = self.placeholders as u64;
+        let number = self.placeholders;
         self.placeholders += 1;
-        self.add(Node { weight, rank, ..Node::new(id, order) }, parent)
+        self.add_placeholder_as(number, parent, weight, order)
+    }
+
+    /// Adds a placeholder with a number of its own, which must not be in use: it decides ties, and the
+    /// place in a sequence.
+    pub(crate) fn add_placeholder_as(
+        &mut self,
+        number: usize,
+        parent: Slot,
+        weight: u16,
+        order: Order,
+    ) -> Slot {
+        let node = Node::new(Id::Placeholder(number), order);
+        self.add(Node { weight, rank: number as u64, ..node }, parent)
     }
 
     /// Adds a stream, not active.

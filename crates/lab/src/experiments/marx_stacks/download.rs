@@ -77,6 +77,7 @@ pub fn server() -> TransportConfig {
 pub fn stack(preset: &Preset) -> TransportConfig {
     let mut config = server();
     preset.apply(&mut config);
+    preset.apply_to_client(&mut config);
     config
 }
 

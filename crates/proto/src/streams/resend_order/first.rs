@@ -2,8 +2,8 @@
 
 use super::{ByScheduler, Precedence, ResendOrder, ResendOrderFactory};
 use std::sync::Arc;
+use sutura_schedule::Scheduler;
 use sutura_schedule::registry::Entry;
-use sutura_schedule::{Scheduler, SchedulerFactory};
 
 pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::new(
     "first",
@@ -23,21 +23,5 @@ impl ResendOrderFactory for First {
 
     fn build(&self, scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {
         Box::new(ByScheduler::new(Precedence::First, scheduler()))
-    }
-}
-
-/// Lost data is sent first, and a scheduler of another scheme decides among the streams that lost
-/// some: approach 3 of Marx 2020, `AABBCDCD` with a sequential scheme. It cannot be chosen by name,
-/// because a name does not include the scheme.
-#[derive(Debug, Clone)]
-pub struct FirstBy(pub Arc<dyn SchedulerFactory>);
-
-impl ResendOrderFactory for FirstBy {
-    fn name(&self) -> &str {
-        "first-by"
-    }
-
-    fn build(&self, _scheduler: &dyn Fn() -> Box<dyn Scheduler>) -> Box<dyn ResendOrder> {
-        Box::new(ByScheduler::new(Precedence::First, self.0.build()))
     }
 }

@@ -9,7 +9,8 @@ mod by_scheduler;
 
 pub use by_loss::ByLoss;
 pub use by_scheduler::ByScheduler;
-pub use first::{First, FirstBy};
+pub use first::First;
+pub use first_by::FirstBy;
 pub use in_turn::InTurn;
 
 use std::fmt::Debug;
@@ -20,7 +21,7 @@ policies! {
     ///
     /// The examples of those that follow a scheduler show four streams A to D that take turns, of
     /// which A and B have lost two packets each.
-    pub(crate) const ENTRIES: dyn ResendOrderFactory = [by_loss, in_turn, first];
+    pub(crate) const ENTRIES: dyn ResendOrderFactory = [by_loss, in_turn, first, first_by];
 }
 
 /// When lost data is sent, relative to new data.

@@ -123,6 +123,48 @@ fn the_picture_is_right_in_the_end_whatever_is_lost() {
     assert_eq!(screen.connections(), 2);
 }
 
+/// Each mark is one update of the whole screen, in a dozen pieces. Pieces of more than two of them are seen at once
+/// if geometry alone orders them.
+#[test]
+fn fences_let_nobody_see_parts_of_three_updates() {
+    for more in [&["--order", "fences"][..], &["--order", "fences", "--continuous-updates"]] {
+        let (screen, scratch) = (Screen::start(200, 150, false), Scratch::new());
+        let server = serve(&screen, &scratch, more);
+        let mut link =
+            sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
+        link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
+        let link = Listening::spawn(link);
+        let bridge = connect_at(&link.address, &server, &[]);
+        let viewer = Watcher::start(&bridge.address, [0; 16]);
+        viewer.wait_for(&screen);
+        for mark in 1..=60 {
+            screen.mark(Rect::new(0, 0, 200, 150), mark);
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        viewer.wait_for(&screen);
+        assert!(viewer.marks() <= 2, "{more:?}: {}", viewer.marks());
+    }
+}
+
+#[test]
+fn whoever_wants_updates_continuously_need_not_ask() {
+    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    let server = serve(&screen, &scratch, &["--continuous-updates"]);
+    let bridge = connect(&server, &[]);
+    let viewer = Watcher::continuous(&bridge.address);
+    // More than may be under way without an answer to the fences behind them.
+    for seed in 0..100 {
+        happen(&screen, seed);
+        viewer.wait_for(&screen);
+    }
+    // The first picture was asked for, and is after each change of the size.
+    assert_eq!(screen.asked(), 1);
+    screen.resize(500, 100);
+    screen.fill(Rect::new(450, 0, 50, 100), 0x00ff_ffff);
+    viewer.wait_for(&screen);
+    assert_eq!(screen.asked(), 2);
+}
+
 /// Viewers share the memory of their server as the clients of other commands do.
 #[test]
 fn viewers_are_served_with_the_memory_that_there_is() {

@@ -5,7 +5,7 @@
 
 use sutura_random::fuzz::{input, replay, run};
 use sutura_vnc::bridge::{End, Source, ToServer, ToViewer};
-use sutura_vnc::rfb::{ClientMessage, Cursor, PixelFormat, Screen, encoding};
+use sutura_vnc::rfb::{ClientMessage, Cursor, Fence, PixelFormat, Screen, encoding};
 use sutura_vnc::{Framebuffer, Rect, fuzz};
 
 fn rectangle(rect: Rect, encoding: i32, body: &[u8]) -> Vec<u8> {
@@ -40,6 +40,7 @@ fn from_servers() -> Vec<Vec<u8>> {
     seeds.push([&[0, 0, 0, 0, 0xff, 0xff][..], &rectangles.concat()].concat());
     let map = [&[0, 4, 1, 0, 0, 1, 0, 2][..], &[3; 12]].concat();
     seeds.push([&map[..], b"\x02\x03\0\0\0\0\0\0\x02ab\x03\0\0\0\xff\xff\xff\xfecd"].concat());
+    seeds.push(b"\x96\xf8\0\0\0\x80\0\0\x07\x04data\x96\0\0\0\0".to_vec());
     let init = b"\0\x20\0\x20\x20\x18\0\x01\0\xff\0\xff\0\xff\x10\x08\0\0\0\0\0\0\0\x04desk";
     for handshake in [
         b"RFB 003.003\n\0\0\0\x01".to_vec(),
@@ -67,7 +68,18 @@ fn from_viewers() -> Vec<Vec<u8>> {
         ClientMessage::Key { down: false, keysym: 66 },
         ClientMessage::CutText("text".into()),
         ClientMessage::EnableContinuousUpdates { enable: true, rect },
-        ClientMessage::Fence { flags: 1, payload: "fence".into() },
+        ClientMessage::Fence(Fence { flags: 1 << 31 | 4, payload: "fence".into() }),
+    ];
+    let listed = [&encoding::WANTED[..], &encoding::CONTINUOUS].concat();
+    let unasked = [
+        ClientMessage::SetEncodings(listed),
+        ClientMessage::EnableContinuousUpdates { enable: true, rect },
+        paint.clone(),
+        copy.clone(),
+        ClientMessage::Fence(Fence { flags: 1, payload: [0, 0, 0, 1].to_vec().into() }),
+        resize.clone(),
+        paint.clone(),
+        ClientMessage::EnableContinuousUpdates { enable: false, rect },
     ];
     let sessions = [
         [&[all.clone(), ask(false), ask(true), paint.clone(), copy.clone(), ask(true)][..], &other]
@@ -82,6 +94,7 @@ fn from_viewers() -> Vec<Vec<u8>> {
             ask(true),
         ],
         vec![resize, all, ask(false)],
+        unasked.into(),
     ];
     let mut seeds = Vec::new();
     for session in sessions {

@@ -13,6 +13,8 @@ use super::socket::{MAX_WAITING, Socket};
 
 /// What a viewer has said and the other end was not told; the rest stays unread.
 const MAX_INPUT: usize = 256;
+/// Bytes of answers to a viewer that waits to read them, beyond which nothing more of it is read.
+const MAX_ANSWERS: usize = 64 * 1024;
 
 /// Why a viewer cannot be served any more.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub struct Local {
     input: VecDeque<ClientMessage>,
     /// Messages that were received, but for which there was no room.
     unread: bool,
+    /// Bytes that were added as answers since the viewer had last read everything.
+    answers: usize,
 }
 
 impl Local {
@@ -59,6 +63,7 @@ impl Local {
             allowance: Allowance::default(),
             input: VecDeque::new(),
             unread: false,
+            answers: 0,
         }
     }
 
@@ -67,9 +72,12 @@ impl Local {
     /// # Errors
     /// The viewer is gone.
     pub async fn exchange(&mut self, read: bool) -> Result<(), Gone> {
-        let room = self.input.len() < MAX_INPUT;
+        let room = self.input.len() < MAX_INPUT && self.answers < MAX_ANSWERS;
         if !(room && std::mem::take(&mut self.unread)) {
             self.socket.exchange(read && room).await?;
+        }
+        if self.socket.output.is_empty() {
+            self.answers = 0;
         }
         self.read()
     }
@@ -82,6 +90,9 @@ impl Local {
                 self.unread = false;
                 break;
             };
+            let waiting = self.socket.output.len();
+            self.viewer.on_message(&message, &mut self.socket.output)?;
+            self.answers += self.socket.output.len() - waiting;
             match &message {
                 ClientMessage::Key { .. }
                 | ClientMessage::CutText(_)
@@ -92,7 +103,7 @@ impl Local {
                     self.input.pop_back_if(|old| same(old));
                     self.input.push_back(message);
                 }
-                _ => self.viewer.on_message(&message)?,
+                _ => {}
             }
         }
         self.refresh();
@@ -170,6 +181,8 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
 
+    use sutura_vnc::rfb::{Fence, MAX_FENCE};
+
     use super::*;
 
     /// A viewer of a small screen, and its end of the connection.
@@ -193,6 +206,28 @@ mod tests {
         }
         assert!(!local.has_room());
         assert!(local.socket.output.len() <= MAX_WAITING + text.len() + 8);
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_fences_of_a_viewer_that_does_not_read_is_bounded() {
+        let (mut local, mut viewer) = viewed().await;
+        let mut flood = Vec::new();
+        let fence = Fence { flags: Fence::REQUEST, payload: vec![b'x'; MAX_FENCE].into() };
+        (0..1000).for_each(|_| ClientMessage::Fence(fence.clone()).write(&mut flood));
+        tokio::spawn(async move { while viewer.write_all(&flood).await.is_ok() {} });
+        // First the system takes the answers, and then nobody does.
+        let mut left = 1000;
+        while left > 0 {
+            tokio::select! {
+                biased;
+                result = local.exchange(true) => result.unwrap(),
+                () = tokio::task::yield_now() => {}
+            }
+            tokio::task::yield_now().await;
+            assert!(local.socket.output.len() <= local.answers);
+            assert!(local.answers <= 2 * MAX_ANSWERS, "{}", local.answers);
+            left -= u32::from(local.answers >= MAX_ANSWERS);
+        }
     }
 
     #[tokio::test]

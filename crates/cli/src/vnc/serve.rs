@@ -5,9 +5,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use clap::ValueEnum;
 use serde_json::json;
 use sutura::{Connection, Endpoint, EndpointConfig, Incoming, Priority, ServerConfig};
-use sutura_vnc::bridge::{End, ToServer, ToViewer};
+use sutura_vnc::bridge::{End, ToServer, ToViewer, UpdateOrder};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
@@ -73,6 +74,13 @@ pub struct Args {
     /// Send pictures with many colours as JPEG of this quality, and exactly once nothing changes
     #[arg(long, value_name = "1-100", value_parser = clap::value_parser!(u8).range(1..=100))]
     quality: Option<u8>,
+    /// What orders the pieces of different updates of the screen
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "geometry")]
+    order: Order,
+    /// Have the RFB server send updates without being asked for each, if it can: for one that is not
+    /// on this machine
+    #[arg(long)]
+    continuous_updates: bool,
     /// Most viewers at a time; three quarters of them, rounded up, from one network that is not this
     /// machine
     #[arg(long, value_name = "N", default_value = "16")]
@@ -92,6 +100,24 @@ pub struct Args {
     /// it leaves
     #[arg(long)]
     json: bool,
+}
+
+/// The names of [`UpdateOrder`].
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Order {
+    /// What they write and read: parts of two updates may be seen at once
+    Geometry,
+    /// Fences: nothing of an update is seen before all of the former one
+    Fences,
+}
+
+impl From<Order> for UpdateOrder {
+    fn from(order: Order) -> Self {
+        match order {
+            Order::Geometry => Self::Geometry,
+            Order::Fences => Self::Fences,
+        }
+    }
 }
 
 fn rfb_server(text: &str) -> Result<Authority, &'static str> {
@@ -117,6 +143,8 @@ struct Bridge {
     to: Authority,
     token: Option<Zeroizing<String>>,
     quality: Option<u8>,
+    order: UpdateOrder,
+    continuous_updates: bool,
     /// Those who have not shown the token.
     knocking: Doors,
     /// Those who have; they are silent until the RFB server has let them in.
@@ -176,6 +204,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         to: args.to,
         token,
         quality: args.quality,
+        order: args.order.into(),
+        continuous_updates: args.continuous_updates,
         knocking: Doors::new(MAX_KNOCKING),
         viewers: Doors::new(args.max_viewers.into()),
         guesses: Guesses::default(),
@@ -376,7 +406,7 @@ impl Bridge {
         let begun = tokio::select! {
             () = slot.pass.turned_out() => Err(Some((End::Busy, GAVE_WAY.into()))),
             begun = self.log_in(control) => begun.and_then(|upstream| {
-                Session::new(upstream, self.quality).map_err(|e| Some((End::Server, e)))
+                Session::new(upstream, self.quality, self.order).map_err(|e| Some((End::Server, e)))
             }),
         };
         match begun {
@@ -400,6 +430,9 @@ impl Bridge {
             Unusable::Other(reason) => Some((End::Server, reason)),
         };
         let mut knocking = Knocking::connect(&self.to).await.map_err(refusal)?;
+        if self.continuous_updates {
+            knocking.want_unasked();
+        }
         loop {
             match knocking.knock().await.map_err(refusal)? {
                 (_, Wants::Nothing(upstream)) => return Ok(*upstream),

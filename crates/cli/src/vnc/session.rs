@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use sutura::groups::{GroupMessage, SendGroup, SendGroupError};
 use sutura::{Connection, ConnectionError, MessageOutcome, SendMessageError};
-use sutura_vnc::bridge::{Outgoing, Source, ToServer, ToViewer};
+use sutura_vnc::bridge::{Outgoing, Source, ToServer, ToViewer, UpdateOrder};
 use sutura_vnc::rfb::{ClientMessage, ServerEvent};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
@@ -31,6 +31,9 @@ const NEVER: Duration = Duration::from_secs(86_400);
 pub struct Session {
     pub upstream: Upstream,
     source: Source,
+    order: UpdateOrder,
+    /// Whether what the server has said last waits until the pieces of an update are made.
+    unread: bool,
     /// A piece that could not be sent yet.
     pending: Option<Outgoing>,
     /// When the oldest change was made that is not sent.
@@ -79,11 +82,22 @@ impl Session {
     ///
     /// # Errors
     /// The screen is too large.
-    pub fn new(upstream: Upstream, quality: Option<u8>) -> Result<Self, String> {
+    pub fn new(
+        upstream: Upstream,
+        quality: Option<u8>,
+        order: UpdateOrder,
+    ) -> Result<Self, String> {
         let source = Source::new(&upstream.screen, quality).map_err(|e| e.to_string())?;
-        let last_change = Instant::now();
-        let sent = Sent::default();
-        Ok(Self { upstream, source, pending: None, changed: None, last_change, sent })
+        Ok(Self {
+            upstream,
+            source: source.with_order(order),
+            order,
+            unread: false,
+            pending: None,
+            changed: None,
+            last_change: Instant::now(),
+            sent: Sent::default(),
+        })
     }
 
     /// Goes on with another connection, after one that was lost.
@@ -136,12 +150,16 @@ impl Session {
     /// Sends what may be sent, waits for something to happen, and deals with it.
     async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
         self.send_pieces(link)?;
+        if self.unread && !self.is_held() {
+            return self.take_events(link);
+        }
         let now = Instant::now();
         let waiting = self.upstream.wait_until(now);
         let wake = self.wake_time(link).min(waiting.unwrap_or(now + NEVER));
         // Neither end is read while the other does not take what it leads to.
         let (read_server, read_viewer) =
             (link.control.waiting() < MAX_WAITING && waiting.is_none(), !self.upstream.is_behind());
+        let read_server = read_server && !self.is_held();
         tokio::select! {
             server = self.upstream.exchange(read_server) => {
                 server.map_err(Ending::Server)?;
@@ -192,7 +210,17 @@ impl Session {
         }
     }
 
+    /// Whether the server must not show more, so that the pieces of its last update are made from that alone.
+    fn is_held(&self) -> bool {
+        self.order == UpdateOrder::Fences
+            && !self.upstream.is_in_update()
+            && self.source.has_changes()
+    }
+
     fn next_piece(&mut self) -> Option<Outgoing> {
+        if self.order == UpdateOrder::Fences && self.upstream.is_in_update() {
+            return None;
+        }
         let screen = &self.upstream.screen;
         let piece = self.source.next(screen);
         let idle = self.last_change.elapsed() >= SHARPEN_AFTER;
@@ -259,7 +287,12 @@ impl Session {
     /// Deals with all that the server has shown and said.
     fn take_events(&mut self, link: &mut Link) -> Result<(), Ending> {
         let broken = |e: &dyn std::fmt::Display| Ending::Server(format!("the RFB server: {e}"));
-        while let Some(event) = self.upstream.next().map_err(|e| broken(&e))? {
+        loop {
+            self.unread = self.is_held();
+            if self.unread {
+                break;
+            }
+            let Some(event) = self.upstream.next().map_err(|e| broken(&e))? else { break };
             match event {
                 ServerEvent::Painted(rect) => self.source.painted(rect),
                 ServerEvent::Copied { from, to } => self.source.copied(from, to),
@@ -274,8 +307,10 @@ impl Session {
                 }
                 ServerEvent::Bell => link.control.tell_viewer(&ToViewer::Bell),
                 ServerEvent::CutText(text) => link.control.tell_viewer(&ToViewer::CutText(text)),
-                // A viewer is shown one screen of the whole size.
-                ServerEvent::Screens(_) => {}
+                // A viewer is shown one screen of the whole size. The others are dealt with already.
+                ServerEvent::Screens(_)
+                | ServerEvent::Fence(_)
+                | ServerEvent::EndOfContinuousUpdates => {}
             }
         }
         Ok(())

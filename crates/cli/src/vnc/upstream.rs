@@ -23,6 +23,7 @@ const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
 pub struct Knocking {
     socket: Socket,
     handshake: ServerHandshake,
+    unasked: Unasked,
 }
 
 /// What an RFB server wants.
@@ -50,8 +51,20 @@ pub struct Upstream {
     answered: bool,
     /// Whether it must be asked for everything.
     everything: bool,
+    unasked: Unasked,
     /// What it may have painted.
     allowance: Allowance,
+}
+
+/// Whether a server sends updates that it was not asked for (ContinuousUpdates).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unasked {
+    /// It does not, and is not to.
+    No,
+    /// It is to, if it says that it can.
+    Wanted,
+    /// It does.
+    Yes,
 }
 
 /// Why a server cannot be used.
@@ -84,7 +97,13 @@ impl Knocking {
         let tcp = timeout(HANDSHAKE_TIMEOUT, TcpStream::connect((to.host.as_str(), to.port)));
         let tcp = tcp.await.map_err(|_| failed(&"no answer"))?.map_err(|e| failed(&e))?;
         // Other viewers of the server stay.
-        Ok(Self { socket: Socket::new(tcp), handshake: ServerHandshake::new(true) })
+        let handshake = ServerHandshake::new(true);
+        Ok(Self { socket: Socket::new(tcp), handshake, unasked: Unasked::No })
+    }
+
+    /// Has the server send updates without being asked for each, if it can.
+    pub fn want_unasked(&mut self) {
+        self.unasked = Unasked::Wanted;
     }
 
     /// Answers the challenge.
@@ -109,7 +128,7 @@ impl Knocking {
                 ServerStep::Done(init) => {
                     let screen = Framebuffer::new(init.width, init.height);
                     let screen = screen.map_err(|e| Unusable::Other(e.to_string()))?;
-                    let upstream = Upstream::new(self.socket, screen, init.name);
+                    let upstream = Upstream::new(self.socket, screen, init.name, self.unasked);
                     return Ok((None, Wants::Nothing(Box::new(upstream))));
                 }
             }
@@ -151,9 +170,13 @@ pub fn gone(error: &std::io::Error) -> String {
 }
 
 impl Upstream {
-    fn new(mut socket: Socket, screen: Framebuffer, name: String) -> Self {
+    fn new(mut socket: Socket, screen: Framebuffer, name: String, unasked: Unasked) -> Self {
         ClientMessage::SetPixelFormat(PixelFormat::RGB32).write(&mut socket.output);
-        ClientMessage::SetEncodings(encoding::WANTED.to_vec()).write(&mut socket.output);
+        let mut encodings = encoding::WANTED.to_vec();
+        if unasked != Unasked::No {
+            encodings.extend(encoding::CONTINUOUS);
+        }
+        ClientMessage::SetEncodings(encodings).write(&mut socket.output);
         Self {
             socket,
             decoder: Decoder::new(),
@@ -164,6 +187,7 @@ impl Upstream {
             asked: None,
             answered: true,
             everything: true,
+            unasked,
             allowance: Allowance::default(),
         }
     }
@@ -202,12 +226,39 @@ impl Upstream {
         self.allowance.spend(painted as u64, now.into_std());
         match &event {
             Some(ServerEvent::UpdateEnd) => self.answered = true,
-            Some(ServerEvent::Resized { .. }) => self.everything = true,
+            Some(ServerEvent::Resized { .. }) => {
+                self.everything = true;
+                self.want_all_unasked();
+            }
+            Some(ServerEvent::EndOfContinuousUpdates) if self.unasked == Unasked::Wanted => {
+                self.unasked = Unasked::Yes;
+                self.want_all_unasked();
+            }
+            // All before it was painted.
+            Some(ServerEvent::Fence(fence)) => {
+                if let Some(answer) = fence.answer() {
+                    ClientMessage::Fence(answer).write(&mut self.socket.output);
+                }
+            }
             Some(ServerEvent::Cursor(cursor)) => self.cursor = Some(cursor.clone()),
             Some(ServerEvent::Named(name)) => self.name.clone_from(name),
             _ => {}
         }
         Ok(event)
+    }
+
+    /// Says that updates of the whole screen are wanted unasked, if the server sends any.
+    fn want_all_unasked(&mut self) {
+        if self.unasked == Unasked::Yes {
+            let rect = self.screen.bounds();
+            ClientMessage::EnableContinuousUpdates { enable: true, rect }
+                .write(&mut self.socket.output);
+        }
+    }
+
+    /// Whether the screen shows a part of an update.
+    pub fn is_in_update(&self) -> bool {
+        self.decoder.is_in_update()
     }
 
     /// Tells the server what a viewer says.
@@ -228,10 +279,11 @@ impl Upstream {
         }
     }
 
-    /// When the server may be asked what has changed; `None` while it has not answered.
+    /// When the server may be asked what has changed; `None` while it has not answered, or need not be asked.
     pub fn next_ask(&self) -> Option<Instant> {
         let at = self.asked.map_or_else(Instant::now, |asked| asked + ASK_INTERVAL);
-        self.answered.then_some(at)
+        // A server that sends unasked what has changed is asked for everything only.
+        (self.answered && (self.everything || self.unasked != Unasked::Yes)).then_some(at)
     }
 
     /// Asks the server what has changed.

@@ -1,5 +1,6 @@
 //! A small RFB server and a small viewer, each in threads of its own.
 
+use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,6 +45,8 @@ struct Desktop {
     screen: Framebuffer,
     happened: Vec<Happening>,
     heard: Vec<ClientMessage>,
+    /// How often updates were asked for.
+    asked: usize,
     connections: usize,
     /// Connections that were made before so many are closed.
     closed: usize,
@@ -64,7 +67,7 @@ impl Screen {
         let address = listener.local_addr().unwrap().to_string();
         let screen = Framebuffer::new(width, height).unwrap();
         let (happened, heard) = (Vec::new(), Vec::new());
-        let desktop = Desktop { screen, happened, heard, connections: 0, closed: 0 };
+        let desktop = Desktop { screen, happened, heard, asked: 0, connections: 0, closed: 0 };
         let server = Self { address, desktop: Arc::new(Mutex::new(desktop)), password };
         let accepting = server.clone();
         std::thread::spawn(move || {
@@ -104,6 +107,19 @@ impl Screen {
         desktop.happened.push(Happening::Painted(rect));
     }
 
+    /// Paints pixels of many colours, whose red is this mark.
+    pub fn mark(&self, rect: Rect, mark: u8) {
+        let mut desktop = self.desktop();
+        let mut state = u32::from(mark);
+        for row in 0..rect.height {
+            for pixel in desktop.screen.columns_mut(rect.x, rect.y + row, rect.width) {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                *pixel = u32::from(mark) << 16 | state >> 16;
+            }
+        }
+        desktop.happened.push(Happening::Painted(rect));
+    }
+
     pub fn copy(&self, from: Rect, to: Rect) {
         let mut desktop = self.desktop();
         desktop.screen.copy(from, to);
@@ -131,6 +147,11 @@ impl Screen {
     /// What clients have said, apart from requests for updates and the like.
     pub fn heard(&self) -> Vec<ClientMessage> {
         self.desktop().heard.clone()
+    }
+
+    /// How often clients have asked for updates.
+    pub fn asked(&self) -> usize {
+        self.desktop().asked
     }
 
     /// How many connections there were that were let in.
@@ -162,6 +183,7 @@ impl Screen {
         while self.desktop().closed < number && read(&mut tcp, &mut input) {
             let mut out = Vec::new();
             while let Some(message) = ClientMessage::parse(&mut input)? {
+                viewer.on_message(&message, &mut out)?;
                 match message {
                     ClientMessage::Key { .. }
                     | ClientMessage::Pointer { .. }
@@ -170,7 +192,8 @@ impl Screen {
                         self.resize(width, height);
                         viewer.resize_result(0);
                     }
-                    other => viewer.on_message(&other)?,
+                    ClientMessage::UpdateRequest { .. } => self.desktop().asked += 1,
+                    _ => {}
                 }
             }
             let desktop = self.desktop();
@@ -255,6 +278,8 @@ struct Seen {
     text: Vec<u8>,
     bells: usize,
     copies: usize,
+    /// The most that it has seen of the marks of [`Screen::mark`] at once.
+    marks: usize,
     /// Why it is over.
     end: Option<String>,
 }
@@ -270,22 +295,27 @@ pub struct Watcher {
 impl Watcher {
     /// A viewer that connects to an address, and answers a challenge so.
     pub fn start(address: &str, answer: [u8; 16]) -> Self {
-        Self::new(address, Some(answer))
+        Self::new(address, Some(answer), false)
     }
 
     /// A viewer whose user never types the password.
     pub fn silent(address: &str) -> Self {
-        Self::new(address, None)
+        Self::new(address, None, false)
     }
 
-    fn new(address: &str, answer: Option<[u8; 16]>) -> Self {
+    /// A viewer that asks for no update, as it wants them continuously.
+    pub fn continuous(address: &str) -> Self {
+        Self::new(address, Some([0; 16]), true)
+    }
+
+    fn new(address: &str, answer: Option<[u8; 16]>, continuous: bool) -> Self {
         let mut tcp = TcpStream::connect(address).unwrap();
         tcp.set_read_timeout(Some(TICK)).unwrap();
         let watcher = Self { seen: Arc::default(), orders: Arc::default(), stop: Arc::default() };
         let (seen, orders, stop) =
             (watcher.seen.clone(), watcher.orders.clone(), watcher.stop.clone());
         std::thread::spawn(move || {
-            let end = watch(&mut tcp, answer, &seen, &orders, &stop);
+            let end = watch(&mut tcp, answer, continuous, &seen, &orders, &stop);
             let reason = end.err().map_or("closed".into(), |error| error.to_string());
             seen.lock().unwrap().end = Some(reason);
         });
@@ -330,6 +360,11 @@ impl Watcher {
         self.seen().copies
     }
 
+    /// The most marks of [`Screen::mark`] that it has seen at once.
+    pub fn marks(&self) -> usize {
+        self.seen().marks
+    }
+
     /// Why it is over, if it is.
     pub fn end(&self) -> Option<String> {
         self.seen().end.clone()
@@ -350,6 +385,7 @@ impl Drop for Watcher {
 fn watch(
     tcp: &mut TcpStream,
     answer: Option<[u8; 16]>,
+    continuous: bool,
     seen: &Mutex<Seen>,
     orders: &Mutex<Vec<u8>>,
     stop: &AtomicBool,
@@ -372,11 +408,17 @@ fn watch(
     let mut screen = Framebuffer::new(init.width, init.height).unwrap();
     seen.lock().unwrap().name = init.name;
     ClientMessage::SetPixelFormat(PixelFormat::RGB32).write(&mut out);
-    ClientMessage::SetEncodings(encoding::WANTED.to_vec()).write(&mut out);
+    let mut encodings = encoding::WANTED.to_vec();
+    if continuous {
+        encodings.extend(encoding::CONTINUOUS);
+    }
+    ClientMessage::SetEncodings(encodings).write(&mut out);
     let ask = |incremental, screen: &Framebuffer, out: &mut Vec<u8>| {
         ClientMessage::UpdateRequest { incremental, rect: screen.bounds() }.write(out);
     };
-    ask(false, &screen, &mut out);
+    if !continuous {
+        ask(false, &screen, &mut out);
+    }
     let mut decoder = Decoder::new();
     loop {
         out.append(&mut orders.lock().unwrap());
@@ -388,7 +430,12 @@ fn watch(
             let mut seen = seen.lock().unwrap();
             match event {
                 ServerEvent::UpdateEnd => {
-                    ask(true, &screen, &mut out);
+                    if !continuous {
+                        ask(true, &screen, &mut out);
+                    }
+                    let marks: BTreeSet<u32> =
+                        screen.rows(screen.bounds()).flatten().map(|pixel| pixel >> 16).collect();
+                    seen.marks = seen.marks.max(marks.len());
                     seen.screen = Some(screen.clone());
                 }
                 ServerEvent::Copied { .. } => seen.copies += 1,
@@ -396,7 +443,16 @@ fn watch(
                 ServerEvent::CutText(text) => seen.text = text.to_vec(),
                 ServerEvent::Bell => seen.bells += 1,
                 ServerEvent::Named(name) => seen.name = name,
+                ServerEvent::EndOfContinuousUpdates | ServerEvent::Resized { .. } if continuous => {
+                    let rect = screen.bounds();
+                    ClientMessage::EnableContinuousUpdates { enable: true, rect }.write(&mut out);
+                }
+                ServerEvent::Fence(fence) => {
+                    let answer = fence.answer().map(ClientMessage::Fence);
+                    answer.into_iter().for_each(|answer| answer.write(&mut out));
+                }
                 ServerEvent::Painted(_)
+                | ServerEvent::EndOfContinuousUpdates
                 | ServerEvent::Resized { .. }
                 | ServerEvent::Screens(_)
                 | ServerEvent::ResizeResult { .. } => {}

@@ -2,8 +2,9 @@
 //!
 //! Changes of the screen are *pieces*, each of which is a message of an ordered group (see the transport's
 //! `groups`): some [tiles](tile) of pixels, a copy within the screen, or a new size. [`Source`] makes them and says
-//! which must come before which others, which follows from geometry alone; [`Painter`] paints them. All else is in
-//! [`ToServer`] and [`ToViewer`] messages on one stream in each direction.
+//! which must come before which others, which follows from geometry, or from fences between updates
+//! ([`UpdateOrder`]); [`Painter`] paints them. All else is in [`ToServer`] and [`ToViewer`] messages on one stream in
+//! each direction.
 //!
 //! # A piece
 //!
@@ -36,7 +37,7 @@ pub mod tile;
 
 pub use cells::TILE;
 pub use control::{ControlError, End, MAX_CONTROL, MAX_REASON, ToServer, ToViewer, VERSION};
-pub use order::WINDOW;
+pub use order::{UpdateOrder, WINDOW};
 pub use painter::{Change, Painted, Painter};
 pub use piece::{MAX_PIECE, MAX_SUPERSEDED, PieceError};
 pub use source::{MAX_COPIES, Outgoing, Source};

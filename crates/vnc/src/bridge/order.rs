@@ -5,6 +5,9 @@
 //! meanwhile, then the older one need not be painted at all: it is *superseded* and cancelled. The newer one
 //! does not wait for it, but names it, so that the painter leaves it out if it comes all the same. A piece that
 //! supersedes another takes over what that one superseded.
+//!
+//! That is [`UpdateOrder::Geometry`]. With [`UpdateOrder::Fences`], all pieces of an update come before those of the
+//! next, and none is superseded.
 
 use super::piece::MAX_SUPERSEDED;
 use crate::rect::Rect;
@@ -16,6 +19,17 @@ pub const WINDOW: u64 = 32_768;
 /// Most pieces that one names to come after; a piece that comes after more is put behind a fence. As many as a
 /// message of an ordered group may name.
 const MAX_AFTER: usize = 32;
+
+/// What orders the pieces of different updates.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum UpdateOrder {
+    /// Only what they write and read: parts of two updates may be shown at once.
+    #[default]
+    Geometry,
+    /// A fence between any two updates (Eghbal and Lu 2025, section 3): no piece of an update is painted before all
+    /// of the former one are.
+    Fences,
+}
 
 /// What a piece does to the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -58,7 +72,7 @@ struct Open {
 }
 
 /// How a piece stands to those that are on their way.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Those that come first.
     pub after: Vec<u64>,
@@ -73,15 +87,27 @@ pub struct Plan {
 /// The pieces that are on their way.
 #[derive(Debug, Default)]
 pub struct Order {
+    between: UpdateOrder,
     open: BTreeMap<u64, Open>,
     bytes: usize,
     /// The number of the next piece.
     next: u64,
+    /// The update of the newest piece.
+    update: u32,
 }
 
 impl Order {
-    /// How a new piece stands to those on their way.
-    pub fn plan(&self, footprint: &Footprint) -> Plan {
+    /// No pieces yet.
+    pub fn new(between: UpdateOrder) -> Self {
+        Self { between, ..Self::default() }
+    }
+
+    /// How a new piece of an update stands to those on their way.
+    pub fn plan(&self, footprint: &Footprint, update: u32) -> Plan {
+        let fence = Plan { fence: true, ..Plan::default() };
+        if self.between == UpdateOrder::Fences && update != self.update {
+            return fence;
+        }
         let mut plan = Plan::default();
         let around = around(footprint);
         for (&number, old) in &self.open {
@@ -100,7 +126,7 @@ impl Order {
             }
         }
         if plan.after.len() > MAX_AFTER {
-            return Plan { fence: true, ..Plan::default() };
+            return fence;
         }
         // Distances that do not fit name pieces so old that a painter leaves them out anyway.
         plan.superseded.retain(|&number| self.next - number < WINDOW);
@@ -109,7 +135,10 @@ impl Order {
 
     fn may_supersede(&self, footprint: &Footprint, old: &Open, plan: &Plan) -> bool {
         let room = MAX_SUPERSEDED.saturating_sub(plan.superseded.len());
-        old.superseded.len() < room && footprint.covers(&old.footprint) && !self.is_read(old)
+        self.between == UpdateOrder::Geometry
+            && old.superseded.len() < room
+            && footprint.covers(&old.footprint)
+            && !self.is_read(old)
     }
 
     /// Whether a piece on its way copies from what another writes.
@@ -118,8 +147,15 @@ impl Order {
         reads.into_iter().any(|read| written.footprint.writes_on(read))
     }
 
-    /// Notes that a piece was sent as it was planned.
-    pub fn sent(&mut self, number: u64, footprint: Footprint, plan: Plan, size: usize) {
+    /// Notes that a piece of an update was sent as it was planned.
+    pub fn sent(
+        &mut self,
+        number: u64,
+        update: u32,
+        footprint: Footprint,
+        plan: Plan,
+        size: usize,
+    ) {
         for cancelled in plan.cancel {
             self.settled(cancelled);
         }
@@ -129,7 +165,7 @@ impl Order {
         let around = around(&footprint);
         self.bytes += size;
         self.open.insert(number, Open { footprint, superseded: plan.superseded, around, size });
-        self.next = number + 1;
+        (self.next, self.update) = (number + 1, update);
     }
 
     /// Nothing on its way needs to be named any more: a fence is behind it.
@@ -148,7 +184,7 @@ impl Order {
 
     /// Forgets all pieces; returns what those wrote whose fate was open.
     pub fn abandon(&mut self) -> Vec<Rect> {
-        let open = std::mem::take(self).open;
+        let open = std::mem::replace(self, Self::new(self.between)).open;
         open.into_values().flat_map(|open| open.footprint.writes).collect()
     }
 
@@ -181,10 +217,14 @@ mod tests {
     }
 
     fn send(order: &mut Order, footprint: Footprint) -> (Vec<u64>, Vec<u64>) {
-        let plan = order.plan(&footprint);
-        let result = (plan.after.clone(), plan.superseded.clone());
-        order.sent(order.next, footprint, plan, 10);
-        result
+        let plan = send_of(order, 0, footprint);
+        (plan.after, plan.superseded)
+    }
+
+    fn send_of(order: &mut Order, update: u32, footprint: Footprint) -> Plan {
+        let plan = order.plan(&footprint, update);
+        order.sent(order.next, update, footprint, plan.clone(), 10);
+        plan
     }
 
     const LEFT: Rect = Rect::new(0, 0, 10, 10);
@@ -232,11 +272,11 @@ mod tests {
             send(&mut order, paint(Rect::new(10 * x, 0, 10, 20)));
         }
         let row = paint(Rect::new(0, 0, 400, 10));
-        let plan = order.plan(&row);
+        let plan = order.plan(&row, 0);
         assert_eq!(plan, Plan { fence: true, ..Plan::default() });
-        order.sent(40, row, plan, 10);
+        order.sent(40, 0, row, plan, 10);
         // What is before the fence is not named any more.
-        assert_eq!(order.plan(&paint(Rect::new(5, 5, 10, 10))).after, [40]);
+        assert_eq!(order.plan(&paint(Rect::new(5, 5, 10, 10)), 0).after, [40]);
     }
 
     #[test]
@@ -245,7 +285,7 @@ mod tests {
         for x in 0..80 {
             send(&mut order, paint(Rect::new(10 * x, 0, 10, 10)));
         }
-        let plan = order.plan(&paint(Rect::new(0, 0, 800, 10)));
+        let plan = order.plan(&paint(Rect::new(0, 0, 800, 10)), 0);
         assert_eq!(plan.superseded.len(), MAX_SUPERSEDED);
         assert_eq!(plan.after.len(), 80 - MAX_SUPERSEDED);
         let mut order = Order::default();
@@ -253,6 +293,24 @@ mod tests {
             send(&mut order, paint(LEFT));
         }
         assert!(order.open.len() <= 4, "{}", order.open.len());
+    }
+
+    #[test]
+    fn a_fence_is_between_any_two_updates_if_that_is_the_order() {
+        let mut order = Order::new(UpdateOrder::Fences);
+        let none = Plan::default();
+        assert_eq!(send_of(&mut order, 1, paint(LEFT)), Plan { fence: true, ..none.clone() });
+        assert_eq!(send_of(&mut order, 1, paint(RIGHT)), none);
+        // Within an update, geometry is left, and nothing is superseded.
+        assert_eq!(send_of(&mut order, 1, paint(LEFT)), Plan { after: vec![0], ..none.clone() });
+        // The next update paints over both, and somewhere else.
+        let over = paint(LEFT.around(RIGHT));
+        assert_eq!(send_of(&mut order, 2, over.clone()), Plan { fence: true, ..none.clone() });
+        assert_eq!(send_of(&mut order, 2, paint(Rect::new(50, 50, 1, 1))), none);
+        assert_eq!(order.bytes(), 50);
+        // It stays so when all on its way is given up.
+        order.abandon();
+        assert!(send_of(&mut order, 3, over).fence);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
-use super::order::{Footprint, Order, Plan};
+use super::order::{Footprint, Order, Plan, UpdateOrder};
 use super::piece::{Body, Piece};
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
@@ -90,6 +90,14 @@ impl Source {
         };
         source.resize(screen)?;
         Ok(source)
+    }
+
+    /// Has the pieces of different updates ordered otherwise than by geometry. With [`UpdateOrder::Fences`], whoever
+    /// takes the pieces shows it whole updates only, and the next one once all pieces of the former are taken.
+    #[must_use]
+    pub fn with_order(mut self, order: UpdateOrder) -> Self {
+        self.order = Order::new(order);
+        self
     }
 
     /// Notes that a rectangle may have changed.
@@ -221,7 +229,7 @@ impl Source {
     }
 
     fn piece(&mut self, body: &Body<'_>, footprint: Footprint) -> Outgoing {
-        let plan = self.order.plan(&footprint);
+        let plan = self.order.plan(&footprint, self.update);
         let back = |&number: &u64| u16::try_from(self.number - number).ok();
         let superseded = plan.superseded.iter().filter_map(back).collect();
         let piece = Piece { update: self.update, superseded, body: body.clone() };
@@ -232,7 +240,8 @@ impl Source {
     /// Notes that a piece was sent; returns the numbers of those that are to be cancelled because of it.
     pub fn sent(&mut self, piece: Outgoing) -> Vec<u64> {
         let cancel = piece.plan.cancel.clone();
-        self.order.sent(self.number, piece.footprint, piece.plan, piece.data.len());
+        let size = piece.data.len();
+        self.order.sent(self.number, piece.update, piece.footprint, piece.plan, size);
         if piece.then_fence {
             self.order.fence();
             self.size_piece = Some(self.number);

@@ -1,6 +1,6 @@
 //! Both ends together: random changes, delivered in any order that an ordered group allows.
 
-use super::{Outgoing, Painter, Source};
+use super::{Outgoing, Painter, Source, UpdateOrder};
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
 use proptest::prelude::*;
@@ -10,6 +10,7 @@ use sutura_random::Rng;
 /// A piece on its way.
 #[derive(Debug)]
 struct Message {
+    update: u32,
     data: Vec<u8>,
     after: Vec<u64>,
     /// All before this one come first.
@@ -30,12 +31,17 @@ struct Bridge {
     cancelled: BTreeSet<u64>,
     /// Painted, while the sender does not know yet.
     unreported: Vec<u64>,
+    order: UpdateOrder,
 }
 
 impl Bridge {
     fn new(seed: u64, quality: Option<u8>) -> Self {
+        Self::with_order(seed, quality, UpdateOrder::Geometry)
+    }
+
+    fn with_order(seed: u64, quality: Option<u8>, order: UpdateOrder) -> Self {
         let screen = Framebuffer::new(200, 150).unwrap();
-        let source = Source::new(&screen, quality).unwrap();
+        let source = Source::new(&screen, quality).unwrap().with_order(order);
         let painter = Painter::new(Framebuffer::new(0, 0).unwrap());
         Self {
             random: Rng::new(seed),
@@ -47,6 +53,7 @@ impl Bridge {
             on_its_way: BTreeMap::new(),
             cancelled: BTreeSet::new(),
             unreported: Vec::new(),
+            order,
         }
     }
 
@@ -114,7 +121,8 @@ impl Bridge {
         }
         let after = piece.after().to_vec();
         assert!(after.len() <= 32 && after.iter().all(|&number| number < self.next));
-        let message = Message { data: piece.data.clone(), after, fence: self.fence };
+        let (update, data) = (piece.update, piece.data.clone());
+        let message = Message { update, data, after, fence: self.fence };
         self.on_its_way.insert(self.next, message);
         self.next += 1;
         if piece.then_fence {
@@ -141,7 +149,12 @@ impl Bridge {
         } else if !ready.is_empty() {
             let number = ready[self.below(ready.len() as u64) as usize];
             let message = self.on_its_way.remove(&number).unwrap();
-            self.painter.paint(number, &message.data).unwrap();
+            let painted = self.painter.paint(number, &message.data).unwrap();
+            if self.order == UpdateOrder::Fences {
+                let mut others = self.on_its_way.values();
+                assert!(others.all(|other| other.update >= message.update), "{number} is early");
+                assert!(!painted.changes.is_empty(), "{number} is superseded");
+            }
             self.unreported.push(number);
         }
     }
@@ -167,7 +180,10 @@ impl Bridge {
     fn step(&mut self) {
         match self.below(100) {
             0 => self.reconnect(),
-            1..=30 => self.change(),
+            1..=30 => {
+                self.change();
+                self.source.begin_update();
+            }
             31..=60 => {
                 self.send();
             }
@@ -188,8 +204,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn both_ends_show_the_same_in_the_end(seed: u64, lossy: bool) {
-        let mut bridge = Bridge::new(seed, lossy.then_some(30));
+    fn both_ends_show_the_same_in_the_end(seed: u64, lossy: bool, fences: bool) {
+        let order = if fences { UpdateOrder::Fences } else { UpdateOrder::Geometry };
+        let mut bridge = Bridge::with_order(seed, lossy.then_some(30), order);
         for round in 0..3 {
             (0..200).for_each(|_| bridge.step());
             bridge.settle();
@@ -256,4 +273,43 @@ fn a_part_that_changes_all_the_time_does_not_hold_up_the_rest() {
         }
     }
     panic!("the rest is never sent");
+}
+
+/// The colours that a viewer sees at once while five updates of the whole screen are on their way, each of pieces in
+/// four places.
+fn colours_at_once(order: UpdateOrder, seed: u64) -> BTreeSet<Vec<u32>> {
+    const PLACES: [(u16, u16); 4] = [(0, 0), (64, 0), (0, 64), (64, 64)];
+    let mut bridge = Bridge::with_order(seed, None, order);
+    bridge.settle();
+    for update in 1..=5 {
+        bridge.source.begin_update();
+        for (x, y) in PLACES {
+            let rect = Rect::new(x, y, 64, 64);
+            bridge.screen.fill(rect, update);
+            bridge.source.painted(rect);
+            let piece = bridge.source.next(&bridge.screen).unwrap();
+            bridge.transmit(piece);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    while !bridge.on_its_way.is_empty() {
+        bridge.deliver();
+        let colours = PLACES.map(|(x, y)| bridge.painter.screen().pixel(x, y).unwrap());
+        seen.insert(BTreeSet::from(colours).into_iter().collect());
+    }
+    seen
+}
+
+#[test]
+fn fences_let_nobody_see_a_part_of_an_update_before_all_of_the_former() {
+    let mut torn = 0;
+    for seed in 0..50 {
+        for colours in colours_at_once(UpdateOrder::Fences, seed) {
+            let [first, .., last] = colours[..] else { continue };
+            assert_eq!((colours.len(), last - first), (2, 1), "{colours:?}");
+        }
+        let torn_by = |colours: &Vec<u32>| colours[colours.len() - 1] - colours[0] > 1;
+        torn += colours_at_once(UpdateOrder::Geometry, seed).iter().filter(|c| torn_by(c)).count();
+    }
+    assert!(torn > 0, "geometry alone tears too");
 }

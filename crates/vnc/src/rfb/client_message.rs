@@ -1,7 +1,7 @@
 //! The messages of clients (RFC 6143, section 7.5, and the community's version of the protocol).
 
 use super::wire::{self, Read, Reader, bounded, put_counted, put_rect};
-use super::{MAX_SCREENS, PixelFormat, RfbError, Screen};
+use super::{Fence, MAX_SCREENS, PixelFormat, RfbError, Screen};
 use crate::rect::Rect;
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -9,8 +9,6 @@ use bytes::{BufMut as _, Bytes, BytesMut};
 pub const MAX_ENCODINGS: usize = 1024;
 /// Bytes of the longest text of a clipboard.
 pub const MAX_CUT_TEXT: usize = 1 << 20;
-/// Bytes of the longest payload of a fence.
-pub const MAX_FENCE: usize = 64;
 
 const SET_PIXEL_FORMAT: u8 = 0;
 const SET_ENCODINGS: u8 = 2;
@@ -71,12 +69,7 @@ pub enum ClientMessage {
         rect: Rect,
     },
     /// A fence or the answer to one (Fence).
-    Fence {
-        /// What the fence waits for, and whether it is a request.
-        flags: u32,
-        /// What the answer repeats.
-        payload: Bytes,
-    },
+    Fence(Fence),
 }
 
 impl ClientMessage {
@@ -85,7 +78,7 @@ impl ClientMessage {
     /// The extended clipboard, which some viewers use without asking, is skipped.
     ///
     /// # Errors
-    /// The type is unknown, a list is longer than [`MAX_ENCODINGS`], [`MAX_SCREENS`] or [`MAX_FENCE`], a text is
+    /// The type is unknown, a list is longer than [`MAX_ENCODINGS`], [`MAX_SCREENS`] or [`MAX_FENCE`](super::MAX_FENCE), a text is
     /// longer than [`MAX_CUT_TEXT`], or the pixel format is unusable.
     pub fn parse(input: &mut BytesMut) -> Result<Option<Self>, RfbError> {
         loop {
@@ -126,12 +119,7 @@ impl ClientMessage {
             ENABLE_CONTINUOUS_UPDATES => {
                 Self::EnableContinuousUpdates { enable: reader.u8()? != 0, rect: reader.rect()? }
             }
-            CLIENT_FENCE => {
-                reader.bytes(3)?;
-                let flags = reader.u32()?;
-                let length = bounded("the payload of a fence", reader.u8()?.into(), MAX_FENCE)?;
-                Self::Fence { flags, payload: Bytes::copy_from_slice(reader.bytes(length)?) }
-            }
+            CLIENT_FENCE => Self::Fence(Fence::read(reader)?),
             SET_DESKTOP_SIZE => {
                 reader.bytes(1)?;
                 let (width, height) = (reader.u16()?, reader.u16()?);
@@ -178,13 +166,7 @@ impl ClientMessage {
                 out.extend([ENABLE_CONTINUOUS_UPDATES, enable.into()]);
                 put_rect(out, rect);
             }
-            Self::Fence { flags, payload } => {
-                let payload = &payload[..payload.len().min(MAX_FENCE)];
-                out.extend([CLIENT_FENCE, 0, 0, 0]);
-                out.put_u32(*flags);
-                out.push(payload.len() as u8);
-                out.extend(payload);
-            }
+            Self::Fence(fence) => fence.write(CLIENT_FENCE, out),
         }
     }
 }
@@ -210,6 +192,7 @@ pub(super) fn read_cut_text(reader: &mut Reader<'_>) -> Read<Option<Bytes>> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::MAX_FENCE;
     use super::super::pixel_format::tests::COMMON;
     use super::*;
     use proptest::collection::vec;
@@ -239,7 +222,7 @@ mod tests {
                 b"\x96\x01\0\x01\0\x02\0\x03\x01\x04",
             ),
             (
-                ClientMessage::Fence { flags: 1 << 31, payload: "xy".into() },
+                ClientMessage::Fence(Fence { flags: 1 << 31, payload: "xy".into() }),
                 b"\xf8\0\0\0\x80\0\0\0\x02xy",
             ),
             (
@@ -277,7 +260,7 @@ mod tests {
         for message in [
             ClientMessage::SetEncodings(vec![0; MAX_ENCODINGS + 1]),
             ClientMessage::CutText(vec![0; MAX_CUT_TEXT + 1].into()),
-            ClientMessage::Fence { flags: 0, payload: vec![0; MAX_FENCE + 1].into() },
+            ClientMessage::Fence(Fence { flags: 0, payload: vec![0; MAX_FENCE + 1].into() }),
             ClientMessage::SetDesktopSize {
                 width: 1,
                 height: 1,
@@ -328,7 +311,7 @@ mod tests {
             (any::<bool>(), any_rect())
                 .prop_map(|(enable, rect)| ClientMessage::EnableContinuousUpdates { enable, rect }),
             (any::<u32>(), vec(any::<u8>(), 0..=MAX_FENCE)).prop_map(|(flags, payload)| {
-                ClientMessage::Fence { flags, payload: payload.into() }
+                ClientMessage::Fence(Fence { flags, payload: payload.into() })
             }),
         ]
     }

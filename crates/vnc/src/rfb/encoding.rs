@@ -23,6 +23,9 @@ pub const FENCE: i32 = -312;
 /// Updates that are not asked for one by one.
 pub const CONTINUOUS_UPDATES: i32 = -313;
 
+/// What a client adds that wants updates without asking for each.
+pub const CONTINUOUS: [i32; 2] = [FENCE, CONTINUOUS_UPDATES];
+
 /// What the [`Decoder`](super::Decoder) decodes, best first.
 pub const WANTED: [i32; 9] = [
     COPY_RECT,

@@ -155,7 +155,11 @@ impl Bench {
     }
 
     fn act(&mut self, message: &ClientMessage) -> Result<(), RfbError> {
-        self.viewer.on_message(message)?;
+        let mut said = Vec::new();
+        self.viewer.on_message(message, &mut said)?;
+        self.decode(&said, |event| {
+            matches!(event, ServerEvent::Fence(_) | ServerEvent::EndOfContinuousUpdates)
+        });
         match *message {
             ClientMessage::SetPixelFormat(format) => self.decodes &= format == PixelFormat::RGB32,
             ClientMessage::Pointer { buttons, x, y } => {
@@ -188,7 +192,7 @@ impl Bench {
             | ClientMessage::UpdateRequest { .. }
             | ClientMessage::CutText(_)
             | ClientMessage::EnableContinuousUpdates { .. }
-            | ClientMessage::Fence { .. } => {}
+            | ClientMessage::Fence(_) => {}
         }
         Ok(())
     }
@@ -200,22 +204,35 @@ impl Bench {
         if !self.decodes || !wants {
             return;
         }
-        let (mut decoder, mut input) = (Decoder::new(), BytesMut::from(&out[..]));
-        let mut last = None;
-        while let Some(event) =
-            decoder.next(&mut input, &mut self.shown).expect("an update of ours")
-        {
-            last = Some(event);
+        let mut ends = 0;
+        self.decode(&out, |event| {
+            let fence = matches!(event, ServerEvent::Fence(_));
+            let end = matches!(event, ServerEvent::UpdateEnd);
+            ends += u32::from(end);
+            fence == (ends == 1 && !end)
+        });
+        assert_eq!(ends, 1);
+    }
+
+    /// Decodes what is written for the viewer, all of which must be as expected.
+    fn decode(&mut self, out: &[u8], mut is_expected: impl FnMut(&ServerEvent) -> bool) {
+        let (mut decoder, mut input) = (Decoder::new(), BytesMut::from(out));
+        while let Some(event) = decoder.next(&mut input, &mut self.shown).expect("one of ours") {
+            assert!(is_expected(&event), "{event:?}");
         }
-        assert_eq!((last, input.len()), (Some(ServerEvent::UpdateEnd), 0));
+        assert!(input.is_empty());
     }
 
     /// Asks for what is left: the size and then the pixels.
     fn finish(mut self) {
         let rect = Rect::new(0, 0, 100, 100);
+        let asked_only = ClientMessage::EnableContinuousUpdates { enable: false, rect };
+        if self.act(&asked_only).is_err() {
+            return;
+        }
         for _ in 0..2 {
             let message = ClientMessage::UpdateRequest { incremental: true, rect };
-            if self.viewer.on_message(&message).is_err() {
+            if self.act(&message).is_err() {
                 return;
             }
             self.update();

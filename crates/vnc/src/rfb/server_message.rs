@@ -1,5 +1,6 @@
 //! The messages of a server that need nothing of the viewer's state.
 
+use super::Fence;
 use super::client_message::MAX_CUT_TEXT;
 use super::wire::put_counted;
 
@@ -7,6 +8,8 @@ pub(super) const FRAMEBUFFER_UPDATE: u8 = 0;
 pub(super) const SET_COLOUR_MAP_ENTRIES: u8 = 1;
 pub(super) const BELL: u8 = 2;
 pub(super) const SERVER_CUT_TEXT: u8 = 3;
+pub(super) const END_OF_CONTINUOUS_UPDATES: u8 = 150;
+pub(super) const SERVER_FENCE: u8 = 248;
 
 /// Writes a Bell to a viewer (RFC 6143, section 7.6.3).
 pub fn write_bell(out: &mut Vec<u8>) {
@@ -17,6 +20,16 @@ pub fn write_bell(out: &mut Vec<u8>) {
 pub fn write_cut_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend([SERVER_CUT_TEXT, 0, 0, 0]);
     put_counted(out, text, MAX_CUT_TEXT);
+}
+
+/// Writes an EndOfContinuousUpdates (ContinuousUpdates of the community's version of the protocol).
+pub(super) fn write_end_of_continuous_updates(out: &mut Vec<u8>) {
+    out.push(END_OF_CONTINUOUS_UPDATES);
+}
+
+/// Writes a ServerFence (Fence of the community's version of the protocol).
+pub(super) fn write_fence(fence: &Fence, out: &mut Vec<u8>) {
+    fence.write(SERVER_FENCE, out);
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a server does.
 
-use super::super::{Cursor, Screen};
+use super::super::{Cursor, Fence, Screen};
 use crate::rect::Rect;
 use bytes::Bytes;
 
@@ -40,4 +40,8 @@ pub enum ServerEvent {
     Bell,
     /// The server's clipboard has a new text, in ISO 8859-1 (7.6.4).
     CutText(Bytes),
+    /// A fence, which is to be answered if it is a request, or the answer to one (Fence).
+    Fence(Fence),
+    /// Updates are sent only when they are asked for, and others may be asked for (ContinuousUpdates).
+    EndOfContinuousUpdates,
 }

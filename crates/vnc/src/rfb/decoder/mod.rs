@@ -9,9 +9,12 @@ mod tests;
 
 use super::client_message::read_cut_text;
 use super::server_init::read_name;
-use super::server_message::{BELL, FRAMEBUFFER_UPDATE, SERVER_CUT_TEXT, SET_COLOUR_MAP_ENTRIES};
+use super::server_message::{
+    BELL, END_OF_CONTINUOUS_UPDATES, FRAMEBUFFER_UPDATE, SERVER_CUT_TEXT, SERVER_FENCE,
+    SET_COLOUR_MAP_ENTRIES,
+};
 use super::wire::{self, Read, Reader};
-use super::{Cursor, RfbError, Screen, encoding};
+use super::{Cursor, Fence, RfbError, Screen, encoding};
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
 use bytes::{Buf as _, BytesMut};
@@ -79,6 +82,12 @@ impl Decoder {
         Self { state: State::Message, left: Some(0), events: VecDeque::new() }
     }
 
+    /// Whether it is within an update, of which the screen shows a part.
+    #[must_use]
+    pub fn is_in_update(&self) -> bool {
+        matches!(self.state, State::Rectangle | State::Body(..))
+    }
+
     /// Consumes `input`, paints into `screen` and resizes it, up to the next event; `None` if more bytes are needed.
     ///
     /// # Errors
@@ -141,6 +150,10 @@ impl Decoder {
                 SERVER_CUT_TEXT => {
                     (State::Message, read_cut_text(reader)?.map(ServerEvent::CutText))
                 }
+                END_OF_CONTINUOUS_UPDATES => {
+                    (State::Message, Some(ServerEvent::EndOfContinuousUpdates))
+                }
+                SERVER_FENCE => (State::Message, Some(ServerEvent::Fence(Fence::read(reader)?))),
                 kind => return Err(RfbError::Message { peer: "server", kind }.into()),
             })
         })?;

@@ -2,7 +2,7 @@
 
 use super::super::client_message::MAX_CUT_TEXT;
 use super::super::test_encoder::{put, rectangle, update};
-use super::super::{MAX_CURSOR, MAX_NAME, MAX_SCREENS};
+use super::super::{MAX_CURSOR, MAX_FENCE, MAX_NAME, MAX_SCREENS};
 use super::*;
 use crate::MAX_PIXELS;
 use proptest::collection::vec;
@@ -186,6 +186,30 @@ fn other_messages_come_between_updates() {
 }
 
 #[test]
+fn fences_and_the_end_of_unasked_updates_are_told() {
+    let fence = b"\xf8\0\0\0\x80\0\0\x01\x03abc";
+    let events = events(&[&[150], fence, &update(0)]);
+    let fence = ServerEvent::Fence(Fence { flags: 0x8000_0001, payload: "abc".into() });
+    assert_eq!(events, [ServerEvent::EndOfContinuousUpdates, fence, ServerEvent::UpdateEnd]);
+}
+
+#[test]
+fn an_update_is_under_way_from_its_first_byte_to_its_end() {
+    let pixel = [&rectangle(Rect::new(0, 0, 1, 1), encoding::RAW), RED].concat();
+    let bytes = [&update(1)[..], &pixel, &[2]].concat();
+    let (mut decoder, mut input) = (Decoder::new(), BytesMut::new());
+    let mut screen = Framebuffer::new(40, 30).unwrap();
+    let mut within = Vec::new();
+    for byte in bytes {
+        input.extend_from_slice(&[byte]);
+        while decoder.next(&mut input, &mut screen).unwrap().is_some() {}
+        within.push(decoder.is_in_update());
+    }
+    // The header has 4 bytes, the rectangle 16, and the bell 1.
+    assert_eq!(within, [vec![false; 3], vec![true; 16], vec![false; 2]].concat());
+}
+
+#[test]
 fn the_last_rectangle_ends_an_update_of_any_number() {
     let last = rectangle(Rect::default(), encoding::LAST_RECT);
     let pixel = [&rectangle(Rect::new(0, 0, 1, 1), encoding::RAW), RED].concat();
@@ -254,7 +278,7 @@ fn subrectangles_that_only_cost_time_are_refused() {
 
 #[test]
 fn what_is_unknown_is_named() {
-    assert_eq!(error(&[&[150]]), "unknown message type 150 from the server");
+    assert_eq!(error(&[&[151]]), "unknown message type 151 from the server");
     let tight = rectangle(Rect::new(0, 0, 1, 1), 7);
     assert_eq!(error(&[&update(1), &tight]), "unknown encoding 7");
     let fence = rectangle(Rect::new(0, 0, 1, 1), encoding::FENCE);
@@ -283,6 +307,8 @@ fn what_is_too_large_is_refused_before_it_comes() {
     let layout = rectangle(Rect::default(), encoding::EXTENDED_DESKTOP_SIZE);
     let text = too_large("a list of screens", MAX_SCREENS + 1, MAX_SCREENS);
     assert_eq!(error(&[&update(1), &layout, &[MAX_SCREENS as u8 + 1]]), text);
+    let text = too_large("the payload of a fence", MAX_FENCE + 1, MAX_FENCE);
+    assert_eq!(error(&[&[248, 0, 0, 0, 0, 0, 0, 0, MAX_FENCE as u8 + 1]]), text);
     let size = rectangle(Rect::new(0, 0, 4097, 4096), encoding::DESKTOP_SIZE);
     let text = format!("a screen of 4097x4096 pixels is larger than {MAX_PIXELS} pixels");
     assert_eq!(error(&[&update(1), &size]), text);

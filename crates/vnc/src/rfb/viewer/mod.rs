@@ -1,5 +1,6 @@
 //! What a viewer was not sent yet.
 
+mod continuous;
 mod region;
 mod support;
 #[cfg(test)]
@@ -9,6 +10,8 @@ mod update;
 use super::{ClientMessage, Cursor, PixelFormat, RfbError};
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
+use continuous::Continuous;
+pub use continuous::MAX_UNDER_WAY;
 pub use region::MAX_DIRTY;
 use region::Region;
 use support::Support;
@@ -29,6 +32,7 @@ pub struct Viewer {
     support: Option<Support>,
     /// What the viewer wants an update of.
     request: Option<Rect>,
+    continuous: Continuous,
     /// What the viewer holds for the whole screen.
     known: Rect,
     /// The whole screen.
@@ -63,6 +67,7 @@ impl Viewer {
             colour_map_due: false,
             support: None,
             request: None,
+            continuous: Continuous::default(),
             known: bounds,
             bounds,
             layout_due: false,
@@ -75,27 +80,46 @@ impl Viewer {
         }
     }
 
-    /// Takes note of what the viewer wants; other messages are ignored.
+    /// Takes note of what the viewer wants, and adds to `out` what is to be said before anything else: for each
+    /// message no more bytes than it had, and 10 bytes once. It is to be told all messages, though it does nothing
+    /// about keys, the pointer, texts and sizes.
     ///
     /// # Errors
     /// The screen changed its size before the viewer said that it supports no such thing.
-    pub fn on_message(&mut self, message: &ClientMessage) -> Result<(), RfbError> {
+    pub fn on_message(
+        &mut self,
+        message: &ClientMessage,
+        out: &mut Vec<u8>,
+    ) -> Result<(), RfbError> {
+        self.continuous.before_message(out);
         match message {
             ClientMessage::SetPixelFormat(format) => {
                 self.format = *format;
                 self.colour_map_due = !format.is_true_colour();
                 Ok(())
             }
-            ClientMessage::SetEncodings(encodings) => self.set_support(Support::of(encodings)),
+            ClientMessage::SetEncodings(encodings) => {
+                self.set_support(Support::of(encodings))?;
+                self.continuous.introduce(self.supports(), out);
+                Ok(())
+            }
             &ClientMessage::UpdateRequest { incremental, rect } => {
                 self.on_request(incremental, rect)
+            }
+            &ClientMessage::EnableContinuousUpdates { enable, rect } => {
+                // Whoever did not list them was not told that there are any.
+                let enable = enable && self.supports().continuous_updates;
+                self.continuous.enable(enable.then_some(rect), out);
+                Ok(())
+            }
+            ClientMessage::Fence(fence) => {
+                self.continuous.on_fence(fence, out);
+                Ok(())
             }
             ClientMessage::Key { .. }
             | ClientMessage::Pointer { .. }
             | ClientMessage::CutText(_)
-            | ClientMessage::SetDesktopSize { .. }
-            | ClientMessage::EnableContinuousUpdates { .. }
-            | ClientMessage::Fence { .. } => Ok(()),
+            | ClientMessage::SetDesktopSize { .. } => Ok(()),
         }
     }
 
@@ -119,6 +143,10 @@ impl Viewer {
     fn on_request(&mut self, incremental: bool, rect: Rect) -> Result<(), RfbError> {
         if self.known != self.bounds && self.support.is_none() {
             return Err(RfbError::CannotResize);
+        }
+        // Updates that come unasked are not to be asked for.
+        if incremental && self.continuous.is_on() {
+            return Ok(());
         }
         self.request = Some(self.request.unwrap_or_default().around(rect));
         if !incremental {
@@ -208,11 +236,17 @@ impl Viewer {
         self.name = Some(name.into());
     }
 
+    /// What may be sent now: what the viewer has asked for, and what it wants unasked.
+    fn wanted(&self) -> Option<Rect> {
+        let unasked = self.continuous.area(self.supports());
+        self.request.into_iter().chain(unasked).reduce(Rect::around)
+    }
+
     /// Whether the viewer waits for an update and there is something for it.
     #[must_use]
     pub fn wants(&self) -> bool {
         let support = self.supports();
-        self.request.is_some_and(|request| {
+        self.wanted().is_some_and(|request| {
             self.is_resize_due()
                 || self.cursor_due && support.cursor
                 || self.name.is_some() && support.desktop_name
@@ -226,13 +260,15 @@ impl Viewer {
         self.known != self.bounds || self.layout_due || self.resize_result.is_some()
     }
 
-    /// Writes an update with what is new on the screen in what the viewer asked for, if [`Self::wants`] it. The
-    /// size of the screen goes into an update of its own, because viewers ask for the new size only then.
+    /// Writes an update with what is new on the screen in what the viewer wants, if [`Self::wants`] it. The size of
+    /// the screen goes into an update of its own, because viewers ask for the new size only then. Behind an update
+    /// that comes unasked is a fence, if the viewer answers those: [`MAX_UNDER_WAY`] updates are sent before.
     pub fn update(&mut self, screen: &Framebuffer, out: &mut Vec<u8>) {
         if !self.wants() {
             return;
         }
-        let Some(request) = self.request.take() else { return };
+        let Some(wanted) = self.wanted() else { return };
+        self.request = None;
         if std::mem::take(&mut self.colour_map_due) {
             update::set_colour_map_entries(out);
         }
@@ -241,9 +277,12 @@ impl Viewer {
             self.write_size(&mut update);
         } else {
             self.write_news(&mut update);
-            self.write_pixels(request, screen, &mut update);
+            self.write_pixels(wanted, screen, &mut update);
         }
         update.finish();
+        if self.continuous.is_on() {
+            self.continuous.update_sent(self.supports(), out);
+        }
     }
 
     fn write_size(&mut self, update: &mut Update<'_>) {

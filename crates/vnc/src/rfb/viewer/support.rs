@@ -12,6 +12,8 @@ pub(super) struct Support {
     pub(super) desktop_name: bool,
     pub(super) desktop_size: bool,
     pub(super) extended_desktop_size: bool,
+    pub(super) fence: bool,
+    pub(super) continuous_updates: bool,
 }
 
 impl Support {
@@ -25,6 +27,8 @@ impl Support {
             desktop_name: has(encoding::DESKTOP_NAME),
             desktop_size: has(encoding::DESKTOP_SIZE),
             extended_desktop_size: has(encoding::EXTENDED_DESKTOP_SIZE),
+            fence: has(encoding::FENCE),
+            continuous_updates: has(encoding::CONTINUOUS_UPDATES),
         }
     }
 

@@ -12,14 +12,21 @@ const ALL: [i32; 9] = encoding::WANTED;
 /// A viewer that listed encodings and was sent a screen of 40x30 already.
 fn viewer(encodings: &[i32]) -> (Viewer, Framebuffer) {
     let (mut viewer, screen) = (Viewer::new(40, 30), Framebuffer::new(40, 30).unwrap());
-    viewer.on_message(&ClientMessage::SetEncodings(encodings.to_vec())).unwrap();
+    tell(&mut viewer, &ClientMessage::SetEncodings(encodings.to_vec()));
     ask(&mut viewer);
     assert!(!next(&mut viewer, &screen).is_empty());
     (viewer, screen)
 }
 
+/// What a viewer hears at once when it has said something.
+pub(super) fn tell(viewer: &mut Viewer, message: &ClientMessage) -> Vec<u8> {
+    let mut out = Vec::new();
+    viewer.on_message(message, &mut out).unwrap();
+    out
+}
+
 fn request(viewer: &mut Viewer, incremental: bool, rect: Rect) {
-    viewer.on_message(&ClientMessage::UpdateRequest { incremental, rect }).unwrap();
+    tell(viewer, &ClientMessage::UpdateRequest { incremental, rect });
 }
 
 /// Asks for all that is new.
@@ -44,7 +51,7 @@ fn update(viewer: &mut Viewer, screen: &Framebuffer) -> Vec<u8> {
 }
 
 /// What a decoder makes of an update.
-fn decode(bytes: &[u8], screen: &mut Framebuffer) -> Vec<ServerEvent> {
+pub(super) fn decode(bytes: &[u8], screen: &mut Framebuffer) -> Vec<ServerEvent> {
     let (mut decoder, mut input) = (Decoder::new(), BytesMut::from(bytes));
     let mut events = Vec::new();
     while let Some(event) = decoder.next(&mut input, screen).unwrap() {
@@ -134,7 +141,7 @@ fn copies_are_sent_only_of_what_the_viewer_has() {
     assert_eq!(events.len(), 3, "{events:?}");
     assert!(events.iter().all(|event| matches!(event, ServerEvent::Painted(_))));
     viewer.copied(a, b);
-    viewer.on_message(&ClientMessage::SetEncodings(vec![])).unwrap();
+    tell(&mut viewer, &ClientMessage::SetEncodings(vec![]));
     assert_eq!(news(&mut viewer, &screen), [ServerEvent::Painted(b)]);
     viewer.copied(a, b);
     assert_eq!(news(&mut viewer, &screen), [ServerEvent::Painted(b)]);
@@ -184,7 +191,7 @@ fn the_pointer_is_sent_to_viewers_that_draw_it() {
     viewer.cursor(Some(cursor.clone()));
     assert!(!viewer.draws_cursor());
     assert!(news(&mut viewer, &screen).is_empty());
-    viewer.on_message(&ClientMessage::SetEncodings(ALL.to_vec())).unwrap();
+    tell(&mut viewer, &ClientMessage::SetEncodings(ALL.to_vec()));
     assert!(viewer.draws_cursor());
     assert_eq!(news(&mut viewer, &screen), [ServerEvent::Cursor(cursor.clone())]);
     viewer.cursor(Some(cursor));
@@ -198,7 +205,7 @@ fn the_name_is_sent_to_viewers_that_show_it() {
     let (mut viewer, screen) = viewer(&[]);
     viewer.named("new");
     assert!(news(&mut viewer, &screen).is_empty());
-    viewer.on_message(&ClientMessage::SetEncodings(ALL.to_vec())).unwrap();
+    tell(&mut viewer, &ClientMessage::SetEncodings(ALL.to_vec()));
     assert_eq!(news(&mut viewer, &screen), [ServerEvent::Named("new".into())]);
     assert!(news(&mut viewer, &screen).is_empty());
 }
@@ -241,17 +248,17 @@ fn viewers_that_know_no_new_sizes_are_told_apart() {
         viewer.resized(9, 9).unwrap();
         viewer
     };
-    assert_eq!(early().on_message(&asks), Err(RfbError::CannotResize));
+    assert_eq!(early().on_message(&asks, &mut Vec::new()), Err(RfbError::CannotResize));
     let supports = |encodings: &[i32]| ClientMessage::SetEncodings(encodings.to_vec());
-    assert_eq!(early().on_message(&supports(&[0])), Err(RfbError::CannotResize));
+    assert_eq!(early().on_message(&supports(&[0]), &mut Vec::new()), Err(RfbError::CannotResize));
     let mut able = early();
-    able.on_message(&supports(&[encoding::DESKTOP_SIZE])).unwrap();
-    able.on_message(&asks).unwrap();
+    tell(&mut able, &supports(&[encoding::DESKTOP_SIZE]));
+    tell(&mut able, &asks);
     assert!(able.wants());
-    let error = able.on_message(&supports(&[0]));
+    let error = able.on_message(&supports(&[0]), &mut Vec::new());
     assert_eq!(error, Err(RfbError::CannotResize));
     let mut waiting = Viewer::new(40, 30);
-    waiting.on_message(&asks).unwrap();
+    tell(&mut waiting, &asks);
     assert_eq!(waiting.resized(9, 9), Err(RfbError::CannotResize));
 }
 
@@ -271,7 +278,7 @@ fn the_result_of_a_new_size_is_sent_to_those_who_asked() {
     let resized = ServerEvent::Resized { width: 40, height: 20 };
     assert_eq!(events[..2], [ServerEvent::ResizeResult { status: 1 }, resized]);
     viewer.resize_result(1);
-    viewer.on_message(&ClientMessage::SetEncodings(vec![encoding::DESKTOP_SIZE])).unwrap();
+    tell(&mut viewer, &ClientMessage::SetEncodings(vec![encoding::DESKTOP_SIZE]));
     viewer.resize_result(1);
     assert!(!news(&mut viewer, &screen).iter().any(|e| matches!(e, ServerEvent::Resized { .. })));
 }
@@ -291,7 +298,7 @@ fn other_formats_have_other_bytes() {
     for (bytes, expected) in COMMON.iter().zip([4, 4, 2, 2, 1, 1]) {
         let (mut viewer, mut screen) = viewer(&[]);
         let format = PixelFormat::parse(bytes).unwrap();
-        viewer.on_message(&ClientMessage::SetPixelFormat(format)).unwrap();
+        tell(&mut viewer, &ClientMessage::SetPixelFormat(format));
         screen.fill(Rect::new(0, 0, 1, 1), 0x00ff_8033);
         viewer.painted(Rect::new(0, 0, 2, 1));
         let mut out = update(&mut viewer, &screen);
@@ -379,7 +386,7 @@ impl Bench {
                 self.update();
             }
             Action::Encodings(encodings) => {
-                viewer.on_message(&ClientMessage::SetEncodings(encodings)).unwrap();
+                tell(viewer, &ClientMessage::SetEncodings(encodings));
             }
             Action::Update => {
                 ask(viewer);

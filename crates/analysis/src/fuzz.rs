@@ -61,6 +61,7 @@ fn analyse(trace: &Trace, direction: Direction) {
     let texts = [
         crate::text::overview(&overview),
         crate::text::multiplexing(&multiplexing),
+        crate::text::bundling(&crate::bundling(trace, direction)),
         crate::text::streams(&streams),
         crate::text::waterfall(&streams),
         crate::text::blocking(&blocking),

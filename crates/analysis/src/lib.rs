@@ -3,7 +3,7 @@
 //! [`Reader`] turns the bytes of a file, written by this project or by other stacks, into
 //! [`Trace`]s. Everything else is a pure function of a trace: [`arrivals()`] classifies each STREAM
 //! frame (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] shows
-//! how streams took turns, [`stream_table()`] summarises each stream, [`head_of_line_blocking()`]
+//! how streams took turns, [`bundling()`] how their frames shared packets, [`stream_table()`] summarises each stream, [`head_of_line_blocking()`]
 //! computes what a single ordered byte stream would have held back, [`byte_index()`] how early the
 //! bytes arrived. [`text`] and [`figure`] present the results.
 //!
@@ -30,6 +30,7 @@
 
 mod arrivals;
 mod blocking;
+mod bundling;
 mod byte_index;
 mod coverage;
 mod error;
@@ -53,6 +54,7 @@ mod build;
 
 pub use arrivals::{Arrival, Class, Direction, arrivals};
 pub use blocking::{Blocking, Held, head_of_line_blocking, sent_frames};
+pub use bundling::{Bundling, bundling};
 pub use byte_index::{ByteIndex, Index, SAMPLING_INTERVAL, StreamIndex, byte_index, sampled_index};
 pub use error::{Error, ErrorKind, Position};
 pub use multiplexing::{Multiplexing, multiplexing};

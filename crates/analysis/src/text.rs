@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::blocking::{Blocking, Held};
+use crate::bundling::Bundling;
 use crate::byte_index::ByteIndex;
 use crate::limits::MAX_DRAWN_BARS;
 use crate::multiplexing::Multiplexing;
@@ -109,6 +110,17 @@ pub fn multiplexing(multiplexing: &Multiplexing) -> String {
         multiplexing.switches(),
         multiplexing.mean_run(),
         multiplexing.longest_run(),
+    )
+}
+
+/// How frames are bundled in packets.
+pub fn bundling(bundling: &Bundling) -> String {
+    let Bundling { packets, by_frames: [one, two, three, more], most_frames, .. } = bundling;
+    format!(
+        "{packets} packets with stream data: {one} with one STREAM frame, {two} with two, {three} with three, \
+         {more} with more ({most_frames} at most)\n\
+         {} with several frames of one stream, {} with several streams, {} short although no stream ended\n",
+        bundling.split, bundling.mixed, bundling.short,
     )
 }
 
@@ -310,6 +322,17 @@ mod tests {
         let bar = format!("|{}{}|", ".".repeat(30), "=".repeat(30));
         assert!(text.contains(&bar), "{text}");
         assert_eq!(waterfall(&[]).lines().count(), 1);
+    }
+
+    #[test]
+    fn bundling_is_told_in_two_lines() {
+        let trace =
+            Build::default().received(0, 0, &[frame(0, 0, 100), frame(0, 100, 100)]).trace();
+        let text = bundling(&crate::bundling(&trace, Direction::Received));
+        assert!(
+            text.starts_with("1 packets with stream data: 0 with one STREAM frame, 1 with two")
+        );
+        assert!(text.ends_with("1 with several frames of one stream, 0 with several streams, 0 short although no stream ended\n"), "{text}");
     }
 
     #[test]

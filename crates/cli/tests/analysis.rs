@@ -102,6 +102,10 @@ fn a_transfer_over_a_lossy_link() {
     assert!(progressive > 0.0 && progressive < sampled, "{index}");
     assert_eq!(report["comparison"][0]["speedup"], 1.0);
     assert_eq!(at_client["multiplexing"]["arrivals"], Value::Null);
+    let bundled = at_client["bundling"]["by_frames"].as_array().unwrap().iter();
+    let packets = bundled.map(|count| count.as_u64().unwrap()).sum::<u64>();
+    assert!(packets > 0, "{at_client}");
+    assert_eq!(at_client["bundling"]["packets"], packets);
     // Three figures of the client, two of the server.
     let files = names(&figures);
     assert_eq!(files.len(), 5, "{files:?}");

@@ -120,6 +120,11 @@ pub struct TransportConfig {
     /// sent when it can no longer arrive in time; `None` sends them all the same. See
     /// [`Connection::send_message`](crate::Connection::send_message).
     pub cancel_late: Option<u64>,
+    /// The application error code with which this end stops a stream (STOP_SENDING) as soon as repair symbols
+    /// gave it all that was missing of it, and with which the peer says so of a stream of ours; `None` to leave
+    /// it at acknowledgements, which say the same. Both ends need it. The application reads the stream all the
+    /// same, and its sender is told that it is finished (Eghbal and Lu 2025, section 4.2).
+    pub stop_recovered: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
     /// How often the peer is asked to acknowledge packets, if it can be asked; `None` for as often as
@@ -162,6 +167,7 @@ impl Default for TransportConfig {
             datagram_receive_buffer: Some(1 << 20),
             datagram_send_buffer: 1 << 20,
             cancel_late: None,
+            stop_recovered: None,
             max_ack_delay: Duration::from_millis(25),
             ack_frequency: None,
             migration: true,

@@ -64,6 +64,8 @@ pub struct Args {
 enum Analysis {
     /// How streams took turns
     Multiplexing,
+    /// How their frames are bundled in packets
+    Bundling,
     /// Summary of each stream
     Streams,
     /// Streams over time
@@ -78,6 +80,7 @@ impl Analysis {
     const fn title(self) -> &'static str {
         match self {
             Self::Multiplexing => "Multiplexing",
+            Self::Bundling => "Bundling",
             Self::Streams => "Streams",
             Self::Waterfall => "Waterfall",
             Self::Blocking => "Head-of-line blocking",

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use serde_json::{Value, json};
 use sutura_analysis::text::{self, Compared};
 use sutura_analysis::{
-    Blocking, ByteIndex, Direction, Multiplexing, Overview, StreamSummary, byte_index, figure,
-    head_of_line_blocking, multiplexing, overview, stream_table,
+    Blocking, Bundling, ByteIndex, Direction, Multiplexing, Overview, StreamSummary, bundling,
+    byte_index, figure, head_of_line_blocking, multiplexing, overview, stream_table,
 };
 
 use super::load::Record;
@@ -23,6 +23,7 @@ pub struct Report {
     record: Record,
     overview: Overview,
     multiplexing: Multiplexing,
+    bundling: Bundling,
     streams: Vec<StreamSummary>,
     /// `None` if sent data is analysed: only the receiver sees blocking.
     blocking: Option<Blocking>,
@@ -36,6 +37,7 @@ impl Report {
         Self {
             overview: overview(trace, direction),
             multiplexing: multiplexing(trace, direction),
+            bundling: bundling(trace, direction),
             streams: stream_table(trace, direction),
             blocking: received
                 .then(|| head_of_line_blocking(trace, record.order.as_deref().unwrap_or_default())),
@@ -87,6 +89,7 @@ impl Report {
         for analysis in wanted.filter(|&analysis| args.wants(analysis)) {
             let part = match analysis {
                 Analysis::Multiplexing => text::multiplexing(&self.multiplexing),
+                Analysis::Bundling => text::bundling(&self.bundling),
                 Analysis::Streams => text::streams(&self.streams),
                 Analysis::Waterfall => text::waterfall(&self.streams),
                 Analysis::Blocking => self.blocking_text(),
@@ -134,6 +137,7 @@ impl Report {
             "name": self.record.name,
             "overview": self.overview,
             "multiplexing": wanted(Analysis::Multiplexing, multiplexing),
+            "bundling": wanted(Analysis::Bundling, json!(self.bundling)),
             "streams": wanted(Analysis::Streams, json!(self.streams)),
             "blocking": wanted(Analysis::Blocking, json!(blocking)),
             "byte_index": wanted(Analysis::ByteIndex, json!(self.byte_index)),

@@ -248,7 +248,8 @@ fn new_streams(config: &TransportConfig, side: Side) -> Streams {
     let order = config.resend_order.build(&scheduler);
     let streams = Streams::new(side, handshake::stream_limits(config), scheduler(), order);
     let protection = config.redundancy.clone().map(Protection::new);
-    streams.with_delivery(config.delivery.clone()).with_protection(protection)
+    let streams = streams.with_delivery(config.delivery.clone()).with_protection(protection);
+    streams.with_stop_recovered(config.stop_recovered)
 }
 
 impl std::fmt::Debug for Connection {

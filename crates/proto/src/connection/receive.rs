@@ -505,11 +505,23 @@ impl Connection {
             let (session, id) = (recovered.symbol.session, recovered.symbol.id);
             self.observe(now, &Observation::SymbolRecovered { session, id, frames: &frames });
             result = result.and_then(|()| self.on_protected_frames(&frames));
+            if self.config.stop_recovered.is_some() {
+                self.stop_recovered(&frames);
+            }
             // Tell the sender at once: it may be about to retransmit the data.
             self.spaces[SpaceId::Data as usize].acks.set_immediate();
         }
         self.scratch.recovered = frames;
         result
+    }
+
+    /// Stops the streams of recovered frames of which nothing is missing any more.
+    fn stop_recovered(&mut self, frames: &[u8]) {
+        for frame in FrameIter::new(frames, Carrier::SourceSymbol).map_while(Result::ok) {
+            if let Frame::Stream(stream) = frame {
+                self.egress.streams.recovered(stream.id);
+            }
+        }
     }
 
     /// Processes a packet after this end has closed: only the peer's own close still matters.

@@ -64,7 +64,7 @@ impl Streams {
     /// Whether a control frame is pending.
     #[must_use]
     pub fn wants_control(&self) -> bool {
-        !self.control.is_empty()
+        !self.control.is_empty() || !self.whole.is_empty()
     }
 
     /// Appends at most `room` bytes of control frames to `out`, and a token for each to `tokens`.
@@ -80,6 +80,12 @@ impl Streams {
         let mut page = Page { start: out.len(), out, room, tokens };
         if !self.write_connection_control(now, rtt, &mut page) {
             return;
+        }
+        while let Some((id, code)) = self.whole.next() {
+            if !page.put(&Frame::StopSending { id, code }, ControlToken::StopSending(id)) {
+                return;
+            }
+            self.whole.written();
         }
         while let Some(&id) = self.control.streams.front() {
             if let Some(stream) = self.table.get_mut(id) {

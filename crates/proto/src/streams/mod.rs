@@ -25,6 +25,7 @@ mod send_pool;
 mod table;
 mod transmit;
 mod unsent;
+mod whole;
 
 #[cfg(test)]
 mod tests;
@@ -51,6 +52,7 @@ use std::sync::Arc;
 use sutura_schedule::Scheduler;
 use table::{Half, MAX_STREAM_COUNT, Stream, Table};
 use transmit::Outgoing;
+use whole::Whole;
 
 /// Limits of this endpoint, for the peer and for itself. Those for the peer are announced in the
 /// transport parameters (RFC 9000 section 18.2).
@@ -250,6 +252,8 @@ pub struct Streams {
     protection: Option<Protection>,
     /// Messages whose streams are over, until the owner of messages takes them.
     ended_messages: Vec<EndedMessage>,
+    /// Streams to be stopped because repair completed them.
+    whole: Whole,
 }
 
 impl Streams {
@@ -278,6 +282,7 @@ impl Streams {
             delivery: Arc::new(StreamOrder),
             protection: None,
             ended_messages: Vec::new(),
+            whole: Whole::default(),
         }
     }
 
@@ -291,6 +296,12 @@ impl Streams {
     #[must_use]
     pub fn with_protection(self, protection: Option<Protection>) -> Self {
         Self { protection, ..self }
+    }
+
+    /// Makes streams that repair completes be stopped with this code; by default none is.
+    #[must_use]
+    pub fn with_stop_recovered(self, code: Option<u64>) -> Self {
+        Self { whole: Whole::new(code), ..self }
     }
 
     /// Sets the limits from the peer's transport parameters. Those remembered for 0-RTT may be set

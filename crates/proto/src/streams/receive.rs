@@ -116,8 +116,18 @@ impl Streams {
         Ok(lookup != Lookup::Gone)
     }
 
+    /// A repair symbol gave data of the stream. If nothing is missing now, the stream is stopped, where that is
+    /// [wanted](Self::with_stop_recovered): its sender knows then without an acknowledgement of each part.
+    pub fn recovered(&mut self, id: StreamId) {
+        let half = self.table.get(id).and_then(|stream| stream.recv.as_ref());
+        if half.is_some_and(|half| half.is_whole()) {
+            self.whole.add(id);
+        }
+    }
+
     /// STOP_SENDING (section 19.5): resets the stream with the peer's code and notifies the
-    /// application, unless everything was delivered.
+    /// application, unless everything was delivered. If the code says that the peer
+    /// [recovered](Self::with_stop_recovered) the stream, the application learns that it is finished.
     ///
     /// # Errors
     /// We cannot send on the stream, or the peer may not open it.
@@ -130,6 +140,11 @@ impl Streams {
             return Ok(());
         };
         let message = send.message;
+        if self.whole.is_meant(code) && send.is_all_sent() {
+            self.abandon(id, code);
+            self.report_end(message, StreamEvent::Finished { id }, true);
+            return Ok(());
+        }
         if !send.stop(code) {
             return Ok(());
         }

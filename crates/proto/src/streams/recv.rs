@@ -154,6 +154,11 @@ impl RecvHalf {
         }
     }
 
+    /// Whether all bytes have been received, and the application has not read them all.
+    pub(super) fn is_whole(&self) -> bool {
+        self.state == RecvState::DataRecvd && self.stop == Stop::No
+    }
+
     /// Whether received bytes are discarded.
     fn discards(&self) -> bool {
         self.stop != Stop::No || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)

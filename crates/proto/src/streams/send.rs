@@ -287,6 +287,11 @@ impl SendHalf {
         due
     }
 
+    /// Whether everything was sent, the end included, and some of it is not acknowledged.
+    pub(super) fn is_all_sent(&self) -> bool {
+        self.state == SendState::DataSent
+    }
+
     /// The peer asks us to stop; returns whether it does so for the first time.
     pub(super) fn stop(&mut self, code: u64) -> bool {
         let news = self.stopped.is_none() && self.is_sending();

@@ -15,6 +15,7 @@ mod fec_charges;
 mod fec_codes;
 mod fec_events;
 mod fec_limits;
+mod fec_stop;
 mod first_answer;
 mod frame_work;
 mod grease;

@@ -21,7 +21,7 @@ const LOSSES: [f64; 3] = [0.0, 0.5, 2.0];
 /// Downloads of each configuration, as in the paper.
 const DOWNLOADS: u64 = 95;
 /// The policies, in the order of the tables.
-const POLICIES: [&str; 2] = ["buffer", "bulk"];
+const POLICIES: [&str; 4] = ["buffer", "buffer:literal", "bulk", "bulk:literal"];
 /// The configurations of which each download is drawn: share of loss and window.
 const SCATTERED: [(f64, u64); 2] = [(2.0, 150_000), (0.5, 6_000_000)];
 
@@ -32,8 +32,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 fn run(options: &Options) -> Result<Report, Error> {
-    let path =
-        |loss| Path { mbit: 8.0, one_way_ms: 200.0, loss_down: loss, loss_up: loss, burst: 1.0 };
+    let path = |loss| Path::random([8.0, 200.0, loss, loss]);
     let download =
         |(loss, window)| Download { path: path(loss), bytes: BYTES, buffer: Some(window) };
     let all = LOSSES.iter().flat_map(|loss| WINDOWS.iter().map(move |window| (*loss, *window)));

@@ -8,7 +8,8 @@ use sutura_analysis::table::{Cell, Table};
 
 use super::Experiment;
 use super::flec_path::{
-    Compared, Download, Outcome, Path, compare, distribution, mean_wire, median_time, points,
+    Compared, Download, Outcome, Path, compare, distribution, mean_burst, mean_wire, median_time,
+    points,
 };
 use crate::design::{Range, latin_hypercube};
 use crate::{Error, Options};
@@ -17,14 +18,14 @@ use crate::{Error, Options};
 const BYTES: u64 = 5_000_000;
 /// Receive windows.
 const WINDOWS: [u64; 6] = [70_000, 150_000, 250_000, 400_000, 700_000, 3_000_000];
-/// Downloads of each path.
-const SEEDS: u64 = 20;
+/// Downloads of each path with the first policy and without, and with those beside it.
+const SEEDS: [u64; 2] = [20, 5];
 /// The policies, in the order of the tables.
-const POLICIES: [&str; 1] = ["buffer"];
+const POLICIES: [&str; 2] = ["buffer", "buffer:literal"];
 /// The seed of the design: it is the same whatever the seed of the losses.
 const DESIGN: u64 = 96;
-/// The means of the bursts of losses, in packets.
-const BURSTS: Range = Range { low: 1.0, high: 4.0 };
+/// The inverse of the chance that a packet of a burst is its last one (`G_r` of 33 %).
+const BURST: f64 = 3.0;
 /// How often a loss begins in percent, and the share of lost packets where losses are independent.
 const BURSTY: Range = Range { low: 0.1, high: 1.5 };
 const RANDOM: Range = Range { low: 0.1, high: 3.0 };
@@ -59,14 +60,11 @@ impl Kind {
                 latin_hypercube(count, ranges, DESIGN).into_iter().map(Path::random).collect()
             }
             Self::Bursts => {
-                let path = |[mbit, one_way_ms, down, up, burst]: [f64; 5]| Path {
-                    mbit,
-                    one_way_ms,
-                    loss_down: share_lost(down, burst),
-                    loss_up: share_lost(up, burst),
-                    burst,
+                let path = |[mbit, one_way_ms, down, up]: [f64; 4]| Path {
+                    burst: BURST,
+                    ..Path::random([mbit, one_way_ms, share_lost(down), share_lost(up)])
                 };
-                let ranges = [mbit, delay, BURSTY, BURSTY, BURSTS];
+                let ranges = [mbit, delay, BURSTY, BURSTY];
                 latin_hypercube(count, ranges, DESIGN).into_iter().map(path).collect()
             }
         }
@@ -75,8 +73,8 @@ impl Kind {
 
 /// The share of packets that are lost, in percent, if a burst begins with `begins` percent of the
 /// packets that follow one that arrived.
-fn share_lost(begins: f64, burst: f64) -> f64 {
-    let lost = begins * burst;
+fn share_lost(begins: f64) -> f64 {
+    let lost = begins * mean_burst(BURST);
     100.0 * lost / (100.0 + lost)
 }
 
@@ -96,62 +94,75 @@ fn run(options: &Options) -> Result<Report, Error> {
             let download =
                 |path: &Path| Download { path: *path, bytes: BYTES, buffer: Some(window) };
             let downloads: Vec<_> = paths.iter().map(download).collect();
-            let points = compare(options, &downloads, &POLICIES, [options.seeds(SEEDS); 2])?;
+            let points = compare(options, &downloads, &POLICIES, SEEDS.map(|n| options.seeds(n)))?;
             groups.push(Group { kind, window, points });
         }
     }
     Ok(report(&groups))
 }
 
-fn ratios(group: &Group, of: impl Fn(&[Outcome]) -> f64 + Copy) -> Vec<f64> {
-    sorted(group.points.iter().map(|point| point.ratio(0, of)))
+type Row<'a> = (usize, &'a Group);
+
+fn ratios((policy, group): &Row<'_>, of: impl Fn(&[Outcome]) -> f64 + Copy) -> Vec<f64> {
+    sorted(group.points.iter().map(|point| point.ratio(*policy, of)))
+}
+
+/// A row for each policy and group.
+fn time_table(groups: &[Group]) -> Table {
+    let rows = (0..POLICIES.len()).flat_map(|n| groups.iter().map(move |group| (n, group)));
+    let rows: Vec<Row<'_>> = rows.collect();
+    let at = |row: &Row<'_>, q| Cell::Number(quantile(&ratios(row, median_time), q));
+    let share = |(policy, group): &Row<'_>, holds: &dyn Fn(usize, &Compared) -> bool| {
+        let count = group.points.iter().filter(|point| holds(*policy, point)).count();
+        Cell::Share(count as f64 / group.points.len().max(1) as f64)
+    };
+    let limiting =
+        |row: &Row<'_>| share(row, &|_, point| point.download.path.product() > row.1.window as f64);
+    let ideal = |(_, group): &Row<'_>| {
+        let ideals = group.points.iter().map(|point| point.ideal_ratio(median_time));
+        Cell::Number(quantile(&sorted(ideals), 0.5))
+    };
+    let repairs = |(policy, group): &Row<'_>| {
+        let all = group.points.iter().filter_map(|point| point.policies.get(*policy)).flatten();
+        Cell::Number(mean(all.map(|outcome| outcome.repairs)))
+    };
+    Table::of(
+        "Median time of a path with a policy, divided by that without protection",
+        &rows,
+        &[
+            ("policy", &|(policy, _)| POLICIES[*policy].into()),
+            ("losses", &|(_, group)| group.kind.name().into()),
+            ("window", &|(_, group)| group.window.into()),
+            ("limiting", &|row| limiting(row)),
+            ("faster", &|row| share(row, &|policy, point| point.ratio(policy, median_time) < 1.0)),
+            ("p5", &|row| at(row, 0.05)),
+            ("p50", &|row| at(row, 0.5)),
+            ("p95", &|row| at(row, 0.95)),
+            ("worst", &|row| at(row, 1.0)),
+            ("ideal p50", &|row| ideal(row)),
+            ("bytes p50", &|row| Cell::Number(quantile(&ratios(row, mean_wire), 0.5))),
+            ("bytes worst", &|row| Cell::Number(quantile(&ratios(row, mean_wire), 1.0))),
+            ("repairs", &|row| repairs(row)),
+        ],
+    )
 }
 
 fn report(groups: &[Group]) -> Report {
-    let at = |group: &Group, q| Cell::Number(quantile(&ratios(group, median_time), q));
-    let share = |group: &Group, holds: &dyn Fn(&Compared) -> bool| {
-        let count = group.points.iter().filter(|point| holds(point)).count();
-        Cell::Share(count as f64 / group.points.len().max(1) as f64)
-    };
-    let ratio = |point: &Compared| point.ratio(0, median_time);
-    let table = Table::of(
-        "Median time of a path with `buffer`, divided by that without protection",
-        groups,
-        &[
-            ("losses", &|group| group.kind.name().into()),
-            ("window", &|group| group.window.into()),
-            ("limiting", &|group| {
-                share(group, &|point| point.download.path.product() > group.window as f64)
-            }),
-            ("faster", &|group| share(group, &|point| ratio(point) < 1.0)),
-            ("p5", &|group| at(group, 0.05)),
-            ("p50", &|group| at(group, 0.5)),
-            ("p95", &|group| at(group, 0.95)),
-            ("worst", &|group| at(group, 1.0)),
-            ("ideal p50", &|group| {
-                let ideals = group.points.iter().map(|point| point.ideal_ratio(median_time));
-                Cell::Number(quantile(&sorted(ideals), 0.5))
-            }),
-            ("bytes p50", &|group| Cell::Number(quantile(&ratios(group, mean_wire), 0.5))),
-            ("bytes worst", &|group| Cell::Number(quantile(&ratios(group, mean_wire), 1.0))),
-            ("repairs", &|group| {
-                let all = group.points.iter().flat_map(|point| &point.policies).flatten();
-                Cell::Number(mean(all.map(|outcome| outcome.repairs)))
-            }),
-        ],
-    );
     Report {
         title: "Receivers with small buffers on many paths".to_owned(),
         text: vec![format!(
             "Michel et al. 2022 (FlEC), section VII-B2, Figs. 10 and 11: 5 MB with BBR over links of 1 \
              to 30 Mbit/s and 5 to 200 ms one way. Losses are independent, 0.1 to 3 % each way, or \
-             come in bursts of 1 to 4 packets on average, of which 0.1 to 1.5 % of packets begin \
-             one. The paths are Latin hypercubes of our own; the medians are of {SEEDS} seeds, the \
-             same with and without protection. `limiting` is the share of paths that hold more than \
-             the window in a round trip, `faster` that of paths with a lower median time. `ideal` is \
-             the ratio of a download over the same path without losses."
+             come in bursts, of which 0.1 to 1.5 % of packets begin one: each packet of a burst is the \
+             last with a probability of a third (G_r of 33 %), and the fifth always is. The paths are \
+             Latin hypercubes of our own; the medians are of {} seeds with `buffer`, and of {} with \
+             Algorithm 2 to the letter, `buffer:literal`, the same with and without protection. \
+             `limiting` is the share of paths that hold more than the window in a round trip, \
+             `faster` that of paths with a lower median time. `ideal` is the ratio of a download over \
+             the same path without losses.",
+            SEEDS[0], SEEDS[1],
         )],
-        tables: vec![table, worst_table(groups)],
+        tables: vec![time_table(groups), worst_table(groups)],
         charts: [Kind::Random, Kind::Bursts].map(|kind| chart(groups, kind)).to_vec(),
         ..Report::default()
     }
@@ -167,7 +178,7 @@ fn worst_table(groups: &[Group]) -> Table {
         points
     });
     Table::of(
-        "Paths on which it gains least",
+        format!("Paths on which `{}` gains least", POLICIES[0]),
         rows,
         &[
             ("losses", &|(group, _)| group.kind.name().into()),
@@ -183,7 +194,7 @@ fn worst_table(groups: &[Group]) -> Table {
 fn chart(groups: &[Group], kind: Kind) -> Chart {
     let groups = groups.iter().filter(|group| group.kind == kind);
     let series = groups.map(|group| {
-        let ratios = ratios(group, median_time);
+        let ratios = ratios(&(0, group), median_time);
         Series::line(format!("{} kB", group.window / 1000), distribution(ratios))
     });
     Chart {

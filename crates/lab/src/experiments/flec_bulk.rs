@@ -24,7 +24,7 @@ const SIZES: [(u64, [u64; 2]); 5] = [
     (10_000_000, [20, 3]),
 ];
 /// The policies, in the order of the tables.
-const POLICIES: [&str; 3] = ["bulk", "ac-rlnc", "sr-arq"];
+const POLICIES: [&str; 5] = ["bulk", "bulk:literal", "ac-rlnc", "ac-rlnc:literal", "sr-arq"];
 /// The seed of the design: it is the same whatever the seed of the losses.
 const DESIGN: u64 = 95;
 
@@ -199,7 +199,7 @@ fn worst_table(sizes: &[Size]) -> Table {
 
 fn rows_of_policies(sizes: &[Size]) -> Vec<Chart> {
     let chart = |(policy, name): (usize, &&str)| Chart {
-        name: (*name).to_owned(),
+        name: name.replace(':', "-"),
         title: format!("Completion times with `{name}`"),
         x: Axis::log("time divided by that without protection"),
         y: Axis::linear("share of paths"),
@@ -226,9 +226,11 @@ fn text() -> Vec<String> {
          ratio of a download over the same path without losses: its quantiles are over the paths, too."
             .to_owned(),
         "The rules of Table II: `sr-arq` sends what is lost again as repair symbols; `ac-rlnc` adds \
-         repair symbols once per round trip; `bulk` protects the last flight. Table I's symbols are \
+         repair symbols once per round trip; `bulk` protects the last flight. `literal` is the paper to the \
+         letter: `bulk:literal` makes symbols of all data, and sends as many repair symbols at the end as \
+         losses are expected, `ac-rlnc:literal` one in each round trip. Table I's symbols are \
          fields of the core's `View`: `missing` (md), `added` (ad), `path.loss` (l) and \
-         `path.floor.burst` (1/G_r)."
+         `path.floor.burst` (1/G_r; `path.burst` in literal rules)."
             .to_owned(),
     ]
 }

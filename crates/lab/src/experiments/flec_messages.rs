@@ -8,12 +8,11 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, millis, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
-use sutura_link::{LinkConfig, ParseError};
-use sutura_proto::policy::{Auto, Messages, RedundancyFactory};
-use sutura_proto::{Algorithm, Scheme, TransportConfig};
+use sutura_proto::{Algorithm, TransportConfig, registry};
 use sutura_sim::{MessagePlan, Scenario, TimedMessage};
 
 use super::Experiment;
+use super::flec_path::Path;
 use super::paper_path::seed;
 use crate::{Error, Options, message_trace, parallel};
 
@@ -21,8 +20,8 @@ use crate::{Error, Options, message_trace, parallel};
 const DEADLINE: Duration = Duration::from_millis(250);
 /// The rate of the path in Mbit/s.
 const MBITS: f64 = 8.0;
-/// The share of packets that each direction loses.
-const LOSS: f64 = 0.01;
+/// The share of packets that each direction loses, in percent.
+const LOSS: f64 = 1.0;
 /// The delays of the path, one way, in milliseconds.
 const ONE_WAY: [u64; 23] = [
     5, 10, 20, 30, 40, 50, 60, 65, 70, 75, 80, 90, 100, 110, 120, 130, 140, 150, 160, 170, 180,
@@ -36,10 +35,16 @@ const SEEDS: u64 = 5;
 pub enum Variant {
     /// A stream for each message, without erasure coding.
     Quic,
-    /// Repair symbols just before the deadline.
+    /// The same with the paper's scheduler, in which all streams take turns.
+    RoundRobin,
+    /// Repair symbols just before the deadline, where a retransmission is not in time.
     Messages,
-    /// The same, without being told when the next message comes.
+    /// The same policy, told neither deadlines nor when the next message comes.
     NoApi,
+    /// Algorithm 4 as it is written.
+    Literal,
+    /// The same, told neither deadlines nor when the next message comes, with the paper's scheduler.
+    LiteralNoApi,
     /// Repair symbols where the policy that sets itself sees a use, by the deadlines.
     Auto,
     /// The earliest deadline first on a path without losses: no policy can be sooner.
@@ -48,45 +53,64 @@ pub enum Variant {
 
 impl Variant {
     /// All variants.
-    pub const ALL: [Self; 5] = [Self::Quic, Self::Messages, Self::NoApi, Self::Auto, Self::Ideal];
+    pub const ALL: [Self; 8] = [
+        Self::Quic,
+        Self::RoundRobin,
+        Self::Messages,
+        Self::NoApi,
+        Self::Literal,
+        Self::LiteralNoApi,
+        Self::Auto,
+        Self::Ideal,
+    ];
 
     /// Its name in tables.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quic => "QUIC",
+            Self::RoundRobin => "QUIC, round robin",
             Self::Messages => "messages",
-            Self::NoApi => "messages, next unknown",
+            Self::NoApi => "messages, no API",
+            Self::Literal => "messages:literal",
+            Self::LiteralNoApi => "messages:literal, no API",
             Self::Auto => "auto",
             Self::Ideal => "ideal",
         }
     }
 
-    fn transport(self) -> TransportConfig {
-        let messages = || Some(Arc::new(Messages) as Arc<dyn RedundancyFactory>);
-        let (redundancy, scheduler) = match self {
-            Self::Quic => (None, Scheme::EPS),
-            Self::Messages => (messages(), Scheme::DEADLINE),
-            Self::NoApi => (messages(), Scheme::EPS),
-            Self::Auto => (Some(Arc::new(Auto::default()) as _), Scheme::DEADLINE),
-            Self::Ideal => (None, Scheme::DEADLINE),
-        };
-        TransportConfig {
+    /// Its redundancy policy and its scheduler.
+    const fn policies(self) -> (Option<&'static str>, &'static str) {
+        match self {
+            Self::Quic => (None, "eps"),
+            Self::RoundRobin => (None, "rr"),
+            Self::Messages => (Some("messages"), "deadline"),
+            Self::NoApi => (Some("messages"), "eps"),
+            Self::Literal => (Some("messages:literal"), "deadline"),
+            Self::LiteralNoApi => (Some("messages:literal"), "rr"),
+            Self::Auto => (Some("auto"), "deadline"),
+            Self::Ideal => (None, "deadline"),
+        }
+    }
+
+    fn transport(self) -> Result<TransportConfig, Error> {
+        let (redundancy, scheduler) = self.policies();
+        let redundancy = redundancy.map(|name| registry::redundancy().find(name)).transpose()?;
+        Ok(TransportConfig {
             congestion: Arc::new(Algorithm::BBR),
-            scheduler: Arc::new(scheduler),
+            scheduler: sutura_research::schedulers().find(scheduler)?,
             redundancy,
             ..TransportConfig::default()
-        }
+        })
     }
 
     fn plan(self, trace: &[TimedMessage]) -> MessagePlan {
         let plan = MessagePlan::new(trace.iter().copied());
         match self {
-            Self::Quic => plan,
-            Self::Messages | Self::Auto | Self::Ideal => {
+            Self::Quic | Self::RoundRobin | Self::NoApi | Self::LiteralNoApi => plan,
+            Self::Messages | Self::Literal | Self::Auto | Self::Ideal => {
                 MessagePlan { deadline: Some(DEADLINE), announce: true, ..plan }
             }
-            Self::NoApi => MessagePlan { deadline: Some(DEADLINE), ..plan },
         }
     }
 }
@@ -116,6 +140,11 @@ impl Run {
     #[must_use]
     pub fn percentile(&self, q: f64) -> f64 {
         quantile(&self.delays, q)
+    }
+
+    /// Bytes that the server sent.
+    pub(super) fn bytes(&self) -> f64 {
+        self.bytes as f64
     }
 
     /// The share of messages that arrived within the deadline.
@@ -148,23 +177,22 @@ impl Summary {
     }
 }
 
-/// The path, with the queue of the evaluation of FlEC: one and a half times what the path holds.
-fn link(Setup { variant, one_way }: Setup) -> Result<LinkConfig, ParseError> {
-    let packets = 1.5 * (MBITS / 8.0) * 1024.0 * 1024.0 * 2.0 * one_way.as_secs_f64() / 1200.0;
-    let (rate, delay, queue) = (MBITS as u64, one_way.as_millis(), packets as u64);
-    let loss = match variant {
-        Variant::Ideal => "none".to_owned(),
-        Variant::Quic | Variant::Messages | Variant::NoApi | Variant::Auto => {
-            format!("bern:{LOSS}")
-        }
-    };
-    format!("rate={rate}mbit delay={delay}ms queue={queue}p loss={loss}").parse()
+/// The path of a configuration.
+fn path(one_way: Duration) -> Path {
+    Path::random([MBITS, millis(one_way), LOSS, LOSS])
 }
 
-fn run_once(setup: Setup, trace: &[TimedMessage], seed: u64) -> Result<Run, Error> {
-    let path = link(setup)?;
-    let scenario = Scenario::new(seed).link(&path, &path).transport(&setup.variant.transport());
-    let outcome = scenario.messages(setup.variant.plan(trace))?;
+/// Sends the messages over `path` once.
+pub(super) fn run_once(
+    variant: Variant,
+    path: Path,
+    trace: &[TimedMessage],
+    seed: u64,
+) -> Result<Run, Error> {
+    let path = if variant == Variant::Ideal { path.lossless() } else { path };
+    let (up, down) = (path.link(path.loss_up, !seed)?, path.link(path.loss_down, seed)?);
+    let scenario = Scenario::new(seed).link(&up, &down).transport(&variant.transport()?);
+    let outcome = scenario.messages(variant.plan(trace))?;
     let delays = outcome.delays.iter().map(|delay| delay.map_or(f64::INFINITY, millis));
     Ok(Run {
         delays: sorted(delays),
@@ -189,7 +217,7 @@ pub fn measure(
     };
     let setups: Vec<Setup> = delays.iter().flat_map(of_delay).collect();
     let runs = parallel::repeat(options, &setups, seeds, |setup, n| {
-        run_once(*setup, trace, seed(options.seed, n))
+        run_once(setup.variant, path(setup.one_way), trace, seed(options.seed, n))
     })?;
     let total = |runs: &[Run]| runs.iter().map(|run| run.bytes).sum::<u64>() as f64;
     let quic: Vec<f64> = runs.iter().step_by(Variant::ALL.len()).map(|runs| total(runs)).collect();
@@ -238,10 +266,13 @@ fn report(summaries: &[Summary]) -> Report {
              1 % of packets lost at random each way, BBR."
                 .to_owned(),
             "A delay is that of a whole message, from when the application made it until the other \
-             one has read it. `QUIC` sends without erasure coding, with the default scheduler. \
+             one has read it. `QUIC` sends without erasure coding, with the default scheduler; the \
+             paper's has all streams take turns, `round robin`. \
              `messages` knows the deadlines and when the next message comes, and sends the earliest \
-             deadline first; `next unknown` does not know when the next comes and has the default \
-             scheduler, which is the paper's variant without API; `auto` knows as much as `messages`, \
+             deadline first; with `no API` it knows neither, and has the default scheduler. \
+             `messages:literal` is the paper's Algorithm 4 to the letter: it mends losses by repair \
+             symbols, and does not leave to retransmissions what these bring in time; with `no API` \
+             it has the paper's scheduler. `auto` knows as much as `messages`, \
              and nothing of the path when a connection begins. `ideal` is the path without losses \
              and the earliest deadline first: no policy can be sooner. Percentiles are means over \
              the connections, `worst` is of one connection. Bytes are UDP payload from the server \
@@ -340,7 +371,8 @@ mod tests {
 
     #[test]
     fn the_queue_is_that_of_the_paper() {
-        let setup = Setup { variant: Variant::Quic, one_way: Duration::from_millis(200) };
-        assert!(link(setup).unwrap().to_string().contains("524"));
+        let path = path(Duration::from_millis(200));
+        let up = path.link(path.loss_up, 1).unwrap();
+        assert!(up.to_string().contains("524"), "{up}");
     }
 }

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_analysis::statistics::{mean, quantile, sorted};
-use sutura_link::LinkConfig;
+use sutura_link::{LinkConfig, Loss, Trace};
 use sutura_proto::registry;
 use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
+use sutura_random::Rng;
 use sutura_sim::{Ends, Failure, FailureKind, Scenario, Transfer};
 
 use super::paper_path::seed;
@@ -32,8 +33,36 @@ pub struct Path {
     pub loss_down: f64,
     /// The same on the way to the server.
     pub loss_up: f64,
-    /// Packets in a row that are lost on average; 1 for losses that are independent.
+    /// How many packets in a row would be lost on average if there were no bound: the inverse of the
+    /// paper's `G_r`. Never more than five are. 1 for losses that are independent.
     pub burst: f64,
+}
+
+/// The most packets in a row that are lost of those that come in bursts, as in the paper's Fig. 11.
+const LONGEST: i32 = 5;
+/// Packets of which bursts are drawn before they repeat: more than a transfer of 5 MB takes.
+const DRAWN: usize = 1 << 14;
+
+/// The mean length of bursts of which each packet is the last one with probability `1 / burst`, and the
+/// fifth always is.
+pub fn mean_burst(burst: f64) -> f64 {
+    let another = 1.0 - burst.recip();
+    (1.0 - another.powi(LONGEST)) / (1.0 - another)
+}
+
+/// Which packets are lost if a burst begins with this probability after each that arrived.
+fn bursts(begins: f64, burst: f64, seed: u64) -> Vec<bool> {
+    let (mut random, another) = (Rng::new(seed), 1.0 - burst.recip());
+    let (mut lost, mut run) = (Vec::with_capacity(DRAWN), 0);
+    while lost.len() < DRAWN {
+        let next = match run {
+            0 => random.chance(begins),
+            run => run < LONGEST && random.chance(another),
+        };
+        run = if next { run + 1 } else { 0 };
+        lost.push(next);
+    }
+    lost
 }
 
 impl Path {
@@ -49,19 +78,23 @@ impl Path {
         (1.5 * bytes / QUEUED_BYTES).floor() as u64
     }
 
-    fn link(&self, loss_percent: f64) -> Result<LinkConfig, Error> {
+    /// One of its directions. `seed` determines the losses that come in bursts; the simulator draws the
+    /// others.
+    pub fn link(&self, loss_percent: f64, seed: u64) -> Result<LinkConfig, Error> {
         let loss = loss_percent / 100.0;
-        let loss = match self.burst {
-            _ if loss == 0.0 => "none".to_owned(),
-            burst if burst > 1.0 => {
-                let end = 1.0 / burst;
-                format!("ge:{:.6},{end:.6},1,0", end * loss / (1.0 - loss))
-            }
-            _ => format!("bern:{loss:.6}"),
-        };
         let (rate, delay) = (self.mbit * 1e6, self.one_way_ms * 1000.0);
         let queue = self.queue();
-        Ok(format!("rate={rate:.0}bit delay={delay:.0}us queue={queue}p loss={loss}").parse()?)
+        let text = format!("rate={rate:.0}bit delay={delay:.0}us queue={queue}p");
+        let mut link: LinkConfig = text.parse()?;
+        link.loss = match self.burst {
+            _ if loss == 0.0 => Loss::None,
+            burst if burst > 1.0 => {
+                let begins = loss / (1.0 - loss) / mean_burst(burst);
+                Trace::new(bursts(begins, burst, seed)).map_or(Loss::None, Loss::Trace)
+            }
+            _ => format!("bern:{loss:.6}").parse()?,
+        };
+        Ok(link)
     }
 
     /// The same path without losses.
@@ -158,8 +191,8 @@ impl Download {
     /// # Errors
     /// The simulation fails.
     pub fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Outcome, Error> {
-        let up = self.path.link(self.path.loss_up)?;
-        let down = self.path.link(self.path.loss_down)?;
+        let up = self.path.link(self.path.loss_up, !seed)?;
+        let down = self.path.link(self.path.loss_down, seed)?;
         let scenario = Scenario::new(seed)
             .link(&up, &down)
             .transport(&self.transport())
@@ -292,8 +325,7 @@ pub fn distribution(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
 mod tests {
     use super::*;
 
-    const PATH: Path =
-        Path { mbit: 8.0, one_way_ms: 200.0, loss_down: 2.0, loss_up: 0.0, burst: 1.0 };
+    const PATH: Path = Path::random([8.0, 200.0, 2.0, 0.0]);
 
     #[test]
     fn queues_are_those_of_the_paper() {
@@ -303,12 +335,23 @@ mod tests {
 
     #[test]
     fn the_losses_of_links_have_the_share_of_the_path() {
-        for burst in [1.0, 3.0] {
+        for (burst, error) in [(1.0, 1e-6), (3.0, 5e-3)] {
             let path = Path { burst, ..PATH };
-            let down = path.link(path.loss_down).unwrap();
-            assert!((down.loss.mean() - 0.02).abs() < 1e-4, "{burst}: {:?}", down.loss);
-            assert_eq!(path.link(path.loss_up).unwrap().loss.mean(), 0.0);
+            let down = path.link(path.loss_down, 1).unwrap();
+            assert!((down.loss.mean() - 0.02).abs() < error, "{burst}: {:?}", down.loss);
+            assert_eq!(path.link(path.loss_up, 1).unwrap().loss.mean(), 0.0);
         }
+    }
+
+    #[test]
+    fn bursts_are_those_of_fig_11() {
+        let lost = bursts(0.01, 3.0, 1);
+        let runs = lost.split(|lost| !lost).map(<[bool]>::len).filter(|length| *length > 0);
+        let runs: Vec<usize> = runs.collect();
+        assert_eq!(runs.iter().max(), Some(&5));
+        let mean = runs.iter().sum::<usize>() as f64 / runs.len() as f64;
+        assert!((mean - mean_burst(3.0)).abs() < 0.35, "{mean}");
+        assert!((mean_burst(3.0) - 2.605).abs() < 1e-3);
     }
 
     #[test]

@@ -34,6 +34,7 @@ experiments! {
     flec_buffer_design,
     flec_bulk,
     flec_messages,
+    flec_messages_design,
     holzinger_bulk,
     holzinger_page,
     holzinger_stream,

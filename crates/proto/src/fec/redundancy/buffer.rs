@@ -28,7 +28,8 @@ const MAX_SYMBOL_BYTES: u64 = 1200;
 /// Protects data before the receiver's buffer is full (Algorithm 2).
 ///
 /// A loss holds up everything behind it in the receiver's buffer. If that fills up before the data
-/// arrives a second time, the sender stops for about a round trip.
+/// arrives a second time, the sender stops for about a round trip. The policy `buffer:literal` does what
+/// the paper says; this one differs:
 ///
 /// - The paper sends a repair symbol for every `1 / G_p` source symbols, its implementation one more
 ///   for each, both on any path. Here that is done only while a retransmission would come too late:

@@ -17,7 +17,8 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// Protects the last flight of a transfer, and sends everything else as without protection.
+/// Protects the last flight of a transfer, and sends everything else as without protection. The policy
+/// `bulk:literal` does what the paper says; this one differs:
 ///
 /// - The paper sends as many repair symbols as losses are expected, its implementation from three
 ///   quarters to twice the window. Here they are as many as suffice but for one time in fifty: the

@@ -35,7 +35,8 @@ const MAX_HEADROOM: f64 = 100.0;
 /// of losses has packets. If the application does not say when its next message comes, every message is
 /// protected at once (the paper's variant without API). What cannot be in time is not protected.
 ///
-/// Four things differ from the paper and its implementation:
+/// Four things differ from the paper and its implementation; `messages:literal` is as the paper says, but
+/// for the margin:
 /// * The margin that the implementation sets to 25 ms follows the path: twice the mean deviation of
 ///   the round-trip time.
 /// * Messages that a retransmission would bring in time, after 13/8 of a round trip, are not

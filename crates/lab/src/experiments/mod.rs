@@ -1,6 +1,7 @@
 //! One module per experiment.
 
 mod flec_path;
+mod marx_figures;
 mod paper_path;
 mod seeded;
 

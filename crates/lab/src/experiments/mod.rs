@@ -34,6 +34,7 @@ experiments! {
     flec_buffer,
     flec_buffer_design,
     flec_bulk,
+    flec_controllers,
     flec_messages,
     holzinger_bulk,
     holzinger_page,

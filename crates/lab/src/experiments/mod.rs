@@ -1,6 +1,8 @@
 //! One module per experiment.
 
 mod flec_path;
+#[cfg(test)]
+mod flec_targets;
 mod marx_figures;
 mod paper_path;
 mod seeded;

@@ -6,6 +6,7 @@ mod canvas;
 mod chart;
 mod comparison;
 mod multiplexing;
+mod packets;
 mod plot;
 mod waterfall;
 
@@ -14,6 +15,7 @@ pub use blocking::blocking;
 pub use chart::{Chart, Mark, Panel, Series};
 pub use comparison::{Compared, Comparison, comparison};
 pub use multiplexing::multiplexing;
+pub use packets::{PacketRow, packets};
 pub use waterfall::waterfall;
 
 /// A figure.

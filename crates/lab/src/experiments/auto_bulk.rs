@@ -365,4 +365,19 @@ mod tests {
         assert_eq!(with.times.len(), 80);
         assert!(with.each(|o| o.repairs) > 0.5 && with.each(|o| o.recovered) > 0.05);
     }
+
+    /// With loss, no size takes longer with `auto`, and requests on a connection that knows the losses less.
+    #[test]
+    fn auto_does_no_harm_with_loss() {
+        let losses = [Losses::Random(0.05), Losses::Bursts(0.05)];
+        let one = Work { bytes: 1_000_000, requests: 1 };
+        let series = Work { bytes: 100_000, requests: 20 };
+        for losses in losses {
+            let setups = [setup(losses, one), setup(losses, series)];
+            let compared = compare(&Options::default(), &setups, &[AUTO], 12).unwrap();
+            let [one, series] = &compared[..] else { panic!("two kinds of work") };
+            assert!(one.time_ratio(0.5) < 1.02, "{losses:?}: {}", one.time_ratio(0.5));
+            assert!(series.time_ratio(0.9) < 0.95, "{losses:?}: {}", series.time_ratio(0.9));
+        }
+    }
 }

@@ -194,3 +194,33 @@ fn report(summaries: &[Summary]) -> Report {
         ..Report::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(congestion: Algorithm, loss: f64) -> Vec<Summary> {
+        let of = |burst| Setup {
+            congestion,
+            protection: protection(burst, Duration::ZERO, false),
+            loss,
+        };
+        measure(&[of(0), of(3)], 1, &Options::default()).unwrap()
+    }
+
+    /// A sender that is never idle sends repair symbols at the end only, so that they cost it next to nothing,
+    /// and its controller learns of the path what it does without.
+    #[test]
+    fn repair_at_the_end_costs_a_busy_sender_next_to_nothing() {
+        for congestion in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {
+            let summaries = pair(congestion, 0.0);
+            let [without, with] = &summaries[..] else { panic!("two configurations") };
+            let ratio = with.goodput / without.goodput;
+            assert!((0.99..=1.01).contains(&ratio), "{congestion}: {ratio}");
+            assert!(with.repair > 0.0 && with.repair < 0.002, "{congestion}: {}", with.repair);
+            let [before, after] = [without, with].map(|s| s.slowed.unwrap().as_secs_f64());
+            assert!((after / before - 1.0).abs() < 0.05, "{congestion}: {before} {after}");
+            assert!(with.lost <= without.lost + 0.002, "{congestion}: {}", with.lost);
+        }
+    }
+}

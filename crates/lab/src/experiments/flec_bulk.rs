@@ -35,7 +35,7 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// The paths: 1 to 30 Mbit/s, 5 to 100 ms one way, 0.1 to 8 % of loss each way.
-fn design(count: usize) -> Vec<Path> {
+pub(super) fn design(count: usize) -> Vec<Path> {
     let loss = Range { low: 0.1, high: 8.0 };
     let ranges = [Range { low: 1.0, high: 30.0 }, Range { low: 5.0, high: 100.0 }, loss, loss];
     latin_hypercube(count, ranges, DESIGN).into_iter().map(Path::random).collect()

@@ -1,5 +1,5 @@
 //! The paths and transfers of Michel et al., "FlEC: Enhancing QUIC with application-tailored
-//! reliability mechanisms" (2022), sections VI and VII: one file over one link, BBR at both ends.
+//! reliability mechanisms" (2022), sections VI and VII: one file over one link.
 
 use std::fmt;
 use std::sync::Arc;
@@ -166,12 +166,12 @@ pub fn protection(name: Option<&str>) -> Result<Option<Protection>, Error> {
 impl Download {
     /// The settings of both ends. The decoder remembers as much as the client buffers, which is all
     /// that can be in flight.
-    fn transport(&self) -> TransportConfig {
+    fn transport(&self, congestion: Algorithm) -> TransportConfig {
         let buffer = self.buffer.unwrap_or(1_000_000_000);
         let decoder = FecConfig::default();
         let window = u32::try_from(buffer).unwrap_or(u32::MAX).min(MOST_DECODED);
         TransportConfig {
-            congestion: Arc::new(Algorithm::BBR),
+            congestion: Arc::new(congestion),
             stream_receive_window: buffer,
             max_stream_receive_window: buffer,
             receive_window: buffer,
@@ -191,11 +191,24 @@ impl Download {
     /// # Errors
     /// The simulation fails.
     pub fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Outcome, Error> {
+        self.run_with(Algorithm::BBR, protection, seed)
+    }
+
+    /// Downloads the file on a fresh connection whose ends have this congestion controller.
+    ///
+    /// # Errors
+    /// The simulation fails.
+    pub fn run_with(
+        &self,
+        congestion: Algorithm,
+        protection: Option<&Protection>,
+        seed: u64,
+    ) -> Result<Outcome, Error> {
         let up = self.path.link(self.path.loss_up, !seed)?;
         let down = self.path.link(self.path.loss_down, seed)?;
         let scenario = Scenario::new(seed)
             .link(&up, &down)
-            .transport(&self.transport())
+            .transport(&self.transport(congestion))
             .protect(protection.cloned())
             .transfer(Transfer::download(self.bytes));
         let outcome = match scenario.run() {

@@ -11,7 +11,7 @@ use sutura_research::marx::{
 };
 use sutura_schedule::Scheme;
 
-use super::Experiment;
+use super::{Experiment, marx_figures};
 use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index, play, priority};
 use crate::{Error, Options, parallel};
 
@@ -189,7 +189,8 @@ fn run(options: &Options) -> Result<Report, Error> {
     let loads = |timing| Loads::of(chosen(timing, options)?, options);
     let main = loads(Timing::Dependencies)?;
     let recorded = loads(Timing::Recorded)?;
-    let synthetic = Loads::of(vec![Page::synthetic()?], options)?;
+    let page = Page::synthetic()?;
+    let synthetic = Loads::of(vec![page.clone()], options)?;
     let below = |r: &PageResource| !r.resource.above_the_fold;
     let scripts = |r: &PageResource| (below(r) && r.resource.kind == Kind::Js, below(r));
     let heroes = |r: &PageResource| (!below(r) && is_image(r), !below(r));
@@ -221,7 +222,8 @@ fn run(options: &Options) -> Result<Report, Error> {
                 .to_owned(),
         ],
         tables,
-        charts: vec![figure_14(&main)],
+        charts: vec![figure_14(&main), marx_figures::curves(&page)?],
+        pictures: vec![marx_figures::schedules(&page)?],
         ..Report::default()
     })
 }
@@ -356,7 +358,7 @@ fn figure_14(loads: &Loads) -> Chart {
         ],
     });
     Chart {
-        // The only chart has the name of the experiment alone.
+        // It has the name of the experiment alone.
         name: String::new(),
         title: "Speed-up over round robin, above the fold: a point is a page".to_owned(),
         x: Axis::log("bytes of the page in kB"),

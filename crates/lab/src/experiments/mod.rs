@@ -1,6 +1,9 @@
 //! One module per experiment.
 
 mod flec_path;
+#[cfg(test)]
+mod flec_targets;
+mod marx_figures;
 mod paper_path;
 mod seeded;
 
@@ -33,6 +36,7 @@ experiments! {
     flec_buffer,
     flec_buffer_design,
     flec_bulk,
+    flec_controllers,
     flec_messages,
     flec_messages_design,
     holzinger_bulk,

@@ -240,3 +240,42 @@ fn text() -> Vec<String> {
             .to_owned(),
     ]
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn summary(scene: &str, scheme: &str) -> Summary {
+        let (scene, text) = SCENES.into_iter().find(|(name, _)| *name == scene).unwrap();
+        let scheme = SCHEMES.into_iter().find(|of| of.name == scheme).unwrap();
+        let [(channel, loss), _] = CHANNELS;
+        let updates: Arc<[Update]> = parse(text).unwrap().into();
+        let setup = Setup { scene, updates: updates.clone(), channel, loss, scheme };
+        let run = |n| Run::new(&updates, &setup.run(seed(1, n)).unwrap());
+        Summary::new(&setup, &(0..4).map(run).collect::<Vec<_>>())
+    }
+
+    /// The slowest of a hundred updates of what comes now and then waits for a retransmission in one order and
+    /// does not with what the bridge uses.
+    #[test]
+    fn what_the_bridge_uses_mends_what_is_sent_now_and_then() {
+        for scene in ["typing", "scrolling"] {
+            let [total, bridge] =
+                ["total", "geometry, auto expecting"].map(|scheme| summary(scene, scheme));
+            let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates.quantile(0.99)));
+            assert!(slow > 90.0 && fast < 0.8 * slow, "{scene}: {slow} {fast}");
+            assert!(bridge.recovered > 0.0 && bridge.kilobytes < 4.0 * total.kilobytes);
+        }
+    }
+
+    /// In the order that geometry demands, pieces wait less for others than in one order.
+    #[test]
+    fn geometry_lets_pieces_of_a_film_pass() {
+        let [total, geometry] = ["total", "geometry"].map(|scheme| summary("film", scheme));
+        let blocked = |s: &Summary, q| millis(s.blocked.quantile(q));
+        assert!(blocked(&total, 0.9) > 2.0, "{}", blocked(&total, 0.9));
+        for q in [0.9, 0.99] {
+            assert!(blocked(&geometry, q) < 0.8 * blocked(&total, q), "{q}");
+        }
+    }
+}

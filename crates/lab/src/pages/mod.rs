@@ -14,7 +14,7 @@ pub use corpus::{CorpusError, PageError};
 pub use http::load_over;
 pub use index::{Weighting, byte_index};
 pub use page::{Page, PageResource, Trigger};
-pub use playback::play;
+pub use playback::{play, play_observed};
 pub use recording::Timing;
 pub use requests::{Load, Requests};
 pub use signals::chrome;

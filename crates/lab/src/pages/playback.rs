@@ -26,6 +26,17 @@ pub fn play(
     buffer: usize,
     priority: impl Fn(usize) -> Priority,
 ) -> Option<Load> {
+    play_observed(page, scheduler, buffer, priority, |_| {})
+}
+
+/// Like [`play`], and tells `packet` which resource each packet on the wire carries.
+pub fn play_observed(
+    page: &Page,
+    scheduler: &mut dyn Scheduler,
+    buffer: usize,
+    priority: impl Fn(usize) -> Priority,
+    mut packet: impl FnMut(usize),
+) -> Option<Load> {
     let mut requests = page.requests();
     let mut server = Server::new(page, buffer);
     let mut now = Duration::ZERO;
@@ -36,6 +47,7 @@ pub fn play(
         }
         if let Some((index, bytes)) = server.send(scheduler) {
             now += SLOT;
+            packet(index);
             requests.arrive(index, bytes as u64, now);
         } else {
             // The wire is idle until the next request.

@@ -79,7 +79,8 @@ fn both_experiments_report_on_as_many_pages_as_are_asked_for() {
     let report = run("marx-pages");
     assert!(report.text[0].contains("2 page loads"), "{}", report.text[0]);
     assert!(report.tables.iter().all(|table| table.rows.len() == ENTRANTS.len()));
-    let [chart] = &report.charts[..] else { panic!("{} charts", report.charts.len()) };
+    let [chart, curves] = &report.charts[..] else { panic!("{} charts", report.charts.len()) };
+    assert_eq!((curves.panels[0].series.len(), report.pictures.len()), (4, 1));
     assert_eq!(chart.panels.len(), ENTRANTS.len() - 1);
     // Two pages, without and with a buffer; two marks are the legend's.
     assert_eq!(chart.to_svg().unwrap().matches("<circle").count(), 4 * (ENTRANTS.len() - 1) + 2);

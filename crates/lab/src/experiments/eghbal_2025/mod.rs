@@ -3,6 +3,8 @@
 //!
 //! The paper's losses are those of both directions together: each direction loses half as many.
 
+mod controllers;
+mod gaps;
 mod report;
 
 use std::sync::Arc;
@@ -11,12 +13,14 @@ use std::time::Duration;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Distribution, mean};
 use sutura_link::LinkConfig;
+use sutura_proto::policy::{LossReactionFactory, ResendAtOnce};
 use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig, registry};
 use sutura_sim::{Pace, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
 use super::Experiment;
 use super::paper_path::seed;
 use crate::{Error, Options, parallel};
+use gaps::Gap;
 
 /// Updates of a run.
 const UPDATES: u64 = 300;
@@ -29,6 +33,8 @@ const GAP: Duration = Duration::from_millis(300);
 const PACKET: u16 = 1472;
 /// Messages that may be on their way: more than any path here holds.
 const STREAMS: u64 = 16_384;
+/// The error code of streams that are stopped because repair has completed them.
+const RECOVERED: u64 = 1;
 /// Runs of each configuration.
 const SEEDS: u64 = 5;
 
@@ -75,8 +81,9 @@ const BASELINE: Path = Path {
     congestion: Algorithm::BBR,
     figures: ["Fig. 9", "Fig. 18"],
 };
-/// All paths of Table 1: one thing differs from the baseline.
-const PATHS: [Path; 9] = [
+/// All paths of Table 1: one thing differs from the baseline. The last two have the controllers as the paper's
+/// are, which answer every loss.
+const PATHS: [Path; 11] = [
     BASELINE,
     Path { loss: 0.1, figures: ["Fig. 10", "Fig. 19"], ..BASELINE },
     Path { loss: 1.0, figures: ["Fig. 11", "Fig. 20"], ..BASELINE },
@@ -86,6 +93,16 @@ const PATHS: [Path; 9] = [
     Path { mbit: 1000, figures: ["Fig. 15", "Fig. 24"], ..BASELINE },
     Path { congestion: Algorithm::CUBIC, figures: ["Fig. 16", "Fig. 25"], ..BASELINE },
     Path { loss: 0.0, figures: ["Fig. 17", "Fig. 26"], ..BASELINE },
+    Path {
+        congestion: Algorithm::BBR_WITHOUT_FLOOR,
+        figures: ["Fig. 9 without floor", "Fig. 18 without floor"],
+        ..BASELINE
+    },
+    Path {
+        congestion: Algorithm::CUBIC_WITHOUT_FLOOR,
+        figures: ["Fig. 16 without floor", "Fig. 25 without floor"],
+        ..BASELINE
+    },
 ];
 
 impl Path {
@@ -112,24 +129,39 @@ pub struct Scheme {
     pub policy: Option<&'static str>,
     /// Whether the path itself loses nothing.
     pub ideal: bool,
+    /// Whether lost data is sent again at once, as in the paper, and does not wait for repair symbols.
+    pub at_once: bool,
+    /// Whether the client stops streams that repair has completed, as in the paper.
+    pub stops: bool,
 }
 
 impl Scheme {
     const fn partial(name: &'static str, policy: &'static str) -> Self {
-        Self { name, order: UpdateOrder::Partial, policy: Some(policy), ideal: false }
+        Self { name, policy: Some(policy), ..Self::PLAIN }
     }
 
-    const PLAIN: Self =
-        Self { name: "partial", order: UpdateOrder::Partial, policy: None, ideal: false };
+    /// With the paper's retransmission.
+    const fn at_once(name: &'static str, policy: &'static str) -> Self {
+        Self { at_once: true, ..Self::partial(name, policy) }
+    }
+
+    const PLAIN: Self = Self {
+        name: "partial",
+        order: UpdateOrder::Partial,
+        policy: None,
+        ideal: false,
+        at_once: false,
+        stops: false,
+    };
 }
 
 /// All schemes. `window` is the sliding-window code over the same blocks as the others.
-const SCHEMES: [Scheme; 13] = [
+const SCHEMES: [Scheme; 16] = [
     Scheme { name: "total", order: UpdateOrder::Total, ..Scheme::PLAIN },
     Scheme::PLAIN,
     Scheme::partial("RS 1.03", "block:source=100,parity=3"),
-    Scheme::partial("RS 1.05", "block:source=100,parity=5"),
-    Scheme::partial("RS 1.10", "block:source=100,parity=10"),
+    Scheme::partial("RS 1.05", RS_5),
+    Scheme::partial("RS 1.10", RS_10),
     Scheme::partial("LDPC 1.05", "block:source=100,parity=5,code=ldpc"),
     Scheme::partial("LDPC 1.10", "block:source=100,parity=10,code=ldpc"),
     Scheme::partial("2D 1.20", "block:source=100,code=2d"),
@@ -137,8 +169,13 @@ const SCHEMES: [Scheme; 13] = [
     Scheme::partial("window 1.05", WINDOW_5),
     Scheme::partial("window 1.10", WINDOW_10),
     Scheme::partial("auto", "auto"),
+    Scheme::at_once("RS 1.05 at once", RS_5),
+    Scheme { stops: true, ..Scheme::at_once("RS 1.05 stopped", RS_5) },
+    Scheme { stops: true, ..Scheme::at_once("RS 1.10 stopped", RS_10) },
     Scheme { name: "ideal", ideal: true, ..Scheme::PLAIN },
 ];
+const RS_5: &str = "block:source=100,parity=5";
+const RS_10: &str = "block:source=100,parity=10";
 const WINDOW_3: &str = "block:source=100,parity=3,code=window";
 const WINDOW_5: &str = "block:source=100,parity=5,code=window";
 const WINDOW_10: &str = "block:source=100,parity=10,code=window";
@@ -167,17 +204,32 @@ impl Setup {
         let registry = registry::redundancy();
         let policy = self.scheme.policy.map(|policy| registry.find(policy)).transpose()?;
         let window = u64::from(u32::MAX) / 4;
+        let defaults = TransportConfig::default();
+        let loss_reaction: Arc<dyn LossReactionFactory> = match self.scheme.at_once {
+            true => Arc::new(ResendAtOnce),
+            false => defaults.loss_reaction.clone(),
+        };
         Ok(TransportConfig {
             congestion: Arc::new(self.path.congestion),
             redundancy: policy,
+            loss_reaction,
+            stop_recovered: self.scheme.stops.then_some(RECOVERED),
             udp_payload_size: PACKET,
             max_concurrent_uni_streams: STREAMS,
             receive_window: window,
             max_receive_window: window,
             connection_send_buffer: 64 << 20,
             fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
-            ..TransportConfig::default()
+            ..defaults
         })
+    }
+
+    /// What a gap between two updates contains anyway: the user's pause and the round trip of the request.
+    fn pause(&self) -> Duration {
+        match self.workload {
+            Workload::Streaming => Duration::ZERO,
+            Workload::Interactive => GAP + Duration::from_millis(self.path.rtt),
+        }
     }
 
     fn run(&self, updates: usize, seed: u64) -> Result<UpdatesOutcome, Error> {
@@ -197,7 +249,7 @@ struct Run {
     /// For each message, how long it waited for others after it was complete.
     blocked: Vec<Duration>,
     /// For each message but the first, the time since the one before was delivered.
-    gaps: Vec<Duration>,
+    gaps: Vec<Gap>,
     /// For each update, the time from the user's action until all of it was delivered.
     responses: Vec<Duration>,
     /// When everything was delivered.
@@ -219,7 +271,7 @@ impl Run {
         let last = all.last().map(|message| message.delivered).unwrap_or_default();
         Self {
             blocked: all.iter().map(|message| message.delivered - message.completed).collect(),
-            gaps: all.windows(2).map(|two| two[1].delivered - two[0].delivered).collect(),
+            gaps: gaps::between(all, began),
             responses: responses.map(|(at, asked)| at.saturating_sub(*asked)).collect(),
             complete: last.saturating_sub(began),
             wire: outcome.ends.down.sent_bytes as f64 / (all.len() * BYTES) as f64,
@@ -235,6 +287,8 @@ struct Summary {
     setup: Setup,
     blocked: Distribution,
     gaps: Distribution,
+    /// The gaps of the first run that are drawn: seconds since the start, and milliseconds.
+    drawn: Vec<(f64, f64)>,
     responses: Distribution,
     /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
     /// bytes, repair symbols, recovered symbols.
@@ -251,33 +305,19 @@ impl Summary {
             Distribution::of(runs.iter().flat_map(move |run| value(run).iter().copied()))
         };
         let mean_of = |value: &dyn Fn(&Run) -> f64| mean(runs.iter().map(value));
-        // A gap between two updates contains the user's pause and the round trip of the request.
-        let pause = match setup.workload {
-            Workload::Streaming => Duration::ZERO,
-            Workload::Interactive => GAP + Duration::from_millis(setup.path.rtt),
-        };
+        let pause = setup.pause();
         let longest = Duration::from_millis(setup.path.rtt);
-        let within = |run: &Run| {
-            let ends = run.gaps.iter().enumerate();
-            let long = ends.filter(|(index, gap)| {
-                let between = (index + 1) % MESSAGES == 0;
-                gap.saturating_sub(if between { pause } else { Duration::ZERO }) > longest
-            });
-            long.count() as f64
-        };
-        let inner = |run: &Run| {
-            let ends = run.gaps.iter().enumerate();
-            let inner = ends.filter(|(index, _)| {
-                setup.workload == Workload::Streaming || (index + 1) % MESSAGES != 0
-            });
-            inner.map(|(_, gap)| *gap).collect::<Vec<_>>()
-        };
+        let long =
+            |run: &Run| run.gaps.iter().filter(|gap| gap.beyond(pause) > longest).count() as f64;
+        let inner = |gap: &&Gap| setup.workload == Workload::Streaming || !gap.between_updates;
+        let gaps = runs.iter().flat_map(|run| &run.gaps);
         Self {
             setup,
             blocked: all(|run| &run.blocked),
-            gaps: Distribution::of(runs.iter().flat_map(inner)),
+            gaps: Distribution::of(gaps.filter(inner).map(|gap| gap.length)),
+            drawn: runs.first().map_or_else(Vec::new, |run| gaps::drawn(&run.gaps, pause, longest)),
             responses: all(|run| &run.responses),
-            long_gaps: mean_of(&within),
+            long_gaps: mean_of(&long),
             complete: mean_of(&|run| run.complete.as_secs_f64()),
             wire: mean_of(&|run| run.wire),
             repairs: mean_of(&|run| run.repairs),
@@ -294,10 +334,12 @@ pub(super) const EXPERIMENT: Experiment = Experiment {
 
 fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
     let updates = usize::try_from(options.reduced(UPDATES)).unwrap_or(usize::MAX);
-    let runs = parallel::repeat(options, setups, seeds, |setup, n| {
-        setup.run(updates, seed(options.seed, n)).map(|outcome| Run::new(&outcome))
-    })?;
-    Ok(setups.iter().zip(&runs).map(|(setup, runs)| Summary::new(*setup, runs)).collect())
+    // A configuration at a time, since the deliveries of all runs together take gigabytes.
+    parallel::map(options, setups, |setup| {
+        let run = |n| setup.run(updates, seed(options.seed, n)).map(|outcome| Run::new(&outcome));
+        let runs = (0..seeds).map(run).collect::<Result<Vec<_>, Error>>()?;
+        Ok(Summary::new(*setup, &runs))
+    })
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
@@ -308,3 +350,6 @@ fn run(options: &Options) -> Result<Report, Error> {
     let setups: Vec<Setup> = setups.collect();
     Ok(report::report(&measure(&setups, options.seeds(SEEDS), options)?))
 }
+
+#[cfg(test)]
+mod tests;

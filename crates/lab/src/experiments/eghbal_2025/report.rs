@@ -5,17 +5,18 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::millis;
 use sutura_analysis::table::{Cell, Table};
 
-use super::{MESSAGES, Path, Summary, UPDATES, Workload};
+use super::{MESSAGES, Path, Summary, UPDATES, Workload, controllers, gaps};
 
 /// Schemes that are not drawn, so that a chart can be read.
-const OMITTED: [&str; 3] = ["RS 1.03", "window 1.03", "LDPC 1.05"];
+const OMITTED: [&str; 5] =
+    ["RS 1.03", "window 1.03", "LDPC 1.05", "RS 1.05 at once", "RS 1.10 stopped"];
 
-fn path_name(path: &Path) -> String {
+pub(super) fn path_name(path: &Path) -> String {
     let Path { loss, rtt, mbit, congestion, .. } = path;
     format!("{loss} %, {rtt} ms, {mbit} Mbit/s, {congestion}")
 }
 
-fn figure(summary: &Summary) -> &'static str {
+pub(super) fn figure(summary: &Summary) -> &'static str {
     let [streaming, interactive] = summary.setup.path.figures;
     match summary.setup.workload {
         Workload::Streaming => streaming,
@@ -67,39 +68,44 @@ pub(super) fn report(summaries: &[Summary]) -> Report {
         tables: vec![
             table("Streaming updates", &streaming, Workload::Streaming),
             table("Non-streaming updates", &interactive, Workload::Interactive),
+            controllers::table(summaries),
         ],
-        charts: charts(&streaming).chain(charts(&interactive)).collect(),
+        charts: charts(&streaming).into_iter().chain(charts(&interactive)).collect(),
         ..Report::default()
     }
 }
 
-/// A chart for each figure of the paper: blocked messages, or responses.
-fn charts<'a>(rows: &'a [&Summary]) -> impl Iterator<Item = Chart> + 'a {
-    rows.chunk_by(|a, b| figure(a) == figure(b)).filter_map(|rows| {
-        let first = rows.first()?;
-        let (label, least) = match first.setup.workload {
-            Workload::Streaming => ("time for which a message is blocked, in ms", 0.01),
-            Workload::Interactive => ("time to respond, in ms", 1.0),
+/// Two charts for each figure of the paper: the distribution of the time for which messages are blocked, or of
+/// responses, and the gaps between deliveries.
+fn charts(rows: &[&Summary]) -> Vec<Chart> {
+    let figures = rows.chunk_by(|a, b| figure(a) == figure(b));
+    figures.flat_map(|rows| distributions(rows).into_iter().chain(gaps::chart(rows))).collect()
+}
+
+fn distributions(rows: &[&Summary]) -> Option<Chart> {
+    let first = rows.first()?;
+    let (label, least) = match first.setup.workload {
+        Workload::Streaming => ("time for which a message is blocked, in ms", 0.01),
+        Workload::Interactive => ("time to respond, in ms", 1.0),
+    };
+    let series = rows.iter().filter(|s| !OMITTED.contains(&s.setup.scheme.name)).map(|s| {
+        let distribution = match s.setup.workload {
+            Workload::Streaming => &s.blocked,
+            Workload::Interactive => &s.responses,
         };
-        let series = rows.iter().filter(|s| !OMITTED.contains(&s.setup.scheme.name)).map(|s| {
-            let distribution = match s.setup.workload {
-                Workload::Streaming => &s.blocked,
-                Workload::Interactive => &s.responses,
-            };
-            let at = |q: u32| {
-                let time = distribution.quantile(f64::from(q) / 1000.0);
-                (millis(time).max(least), f64::from(q) / 1000.0)
-            };
-            Series::line(s.setup.scheme.name, (500..1000).step_by(5).map(at).collect())
-        });
-        Some(Chart {
-            name: figure(first).to_lowercase().replace(". ", "-"),
-            title: format!("{}: {}", figure(first), path_name(&first.setup.path)),
-            x: Axis::log(label),
-            y: Axis::linear("share"),
-            baseline: None,
-            panels: vec![Panel::of(series)],
-        })
+        let at = |q: u32| {
+            let time = distribution.quantile(f64::from(q) / 1000.0);
+            (millis(time).max(least), f64::from(q) / 1000.0)
+        };
+        Series::line(s.setup.scheme.name, (0..1000).step_by(5).map(at).collect())
+    });
+    Some(Chart {
+        name: figure(first).to_lowercase().replace(". ", "-"),
+        title: format!("{}: {}", figure(first), path_name(&first.setup.path)),
+        x: Axis::log(label),
+        y: Axis::linear("share"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
     })
 }
 
@@ -118,6 +124,12 @@ fn text() -> Vec<String> {
          100 messages with the paper's n/k, where rows and columns give 1.20; `window` is the sliding-window \
          code over the same blocks. `auto` sets itself. `ideal` is `partial` on the same path without its \
          losses; what the queue drops stays."
+            .to_owned(),
+        "Lost data waits for repair symbols in flight, and the congestion controllers know the floor of the \
+         path's loss. The paper's do neither: with `at once` lost data is sent again when its loss is known, \
+         and with `stopped` the client stops besides each stream that repair has completed (STOP_SENDING, \
+         section 4.2). `floor=off` has the paths of Figs. 9, 16, 18 and 25 again, with controllers that answer \
+         every loss."
             .to_owned(),
         "A message is *blocked* from when it is complete until it is delivered; a *gap* is the time from one \
          delivery to the next, without the pauses between updates where the user acts, and long if it \

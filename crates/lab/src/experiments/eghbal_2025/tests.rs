@@ -1,0 +1,89 @@
+//! What the paper says of its figures, on a tenth of its updates.
+
+use super::*;
+use sutura_analysis::statistics::millis;
+
+const UPDATES: usize = 30;
+
+/// The paths by their figures: streaming updates.
+fn path(figure: &str) -> Path {
+    PATHS.into_iter().find(|path| path.figures.contains(&figure)).unwrap()
+}
+
+fn summary(figure: &str, scheme: &str) -> Summary {
+    let path = path(figure);
+    let workload = match path.figures[0] == figure {
+        true => Workload::Streaming,
+        false => Workload::Interactive,
+    };
+    let scheme = SCHEMES.into_iter().find(|of| of.name == scheme).unwrap();
+    let setup = Setup { workload, path, scheme };
+    Summary::new(setup, &[Run::new(&setup.run(UPDATES, seed(1, 0)).unwrap())])
+}
+
+fn p99(distribution: &Distribution) -> f64 {
+    millis(distribution.quantile(0.99))
+}
+
+/// Figs. 9 and 11: 0.4 ms with redundancy where total order has 230 and 264.
+#[test]
+fn with_redundancy_no_message_is_blocked() {
+    for (figure, scheme) in [("Fig. 9", "RS 1.05"), ("Fig. 11", "RS 1.10")] {
+        let [total, repaired] = ["total", scheme].map(|scheme| summary(figure, scheme));
+        assert!(p99(&total.blocked) > 100.0, "{figure}: {}", p99(&total.blocked));
+        assert!(p99(&repaired.blocked) <= 0.4, "{figure}: {}", p99(&repaired.blocked));
+        assert!(repaired.recovered > 0.0 && repaired.drawn.len() < total.drawn.len());
+    }
+}
+
+/// Fig. 18: 162 ms with redundancy where total order has 325.
+#[test]
+fn updates_that_are_asked_for_come_without_a_round_trip_more() {
+    let [total, repaired] = ["total", "RS 1.05"].map(|scheme| summary("Fig. 18", scheme));
+    // One in ten, which leaves out the three updates during which the connection starts.
+    let slow = |summary: Summary| millis(summary.responses.quantile(0.89));
+    let [total, repaired] = [total, repaired].map(slow);
+    assert!(total > 200.0 && repaired <= 162.0, "{total} {repaired}");
+}
+
+/// Fig. 17: without loss, gaps are less than 10 ms longer with redundancy.
+#[test]
+fn without_loss_redundancy_costs_no_long_gaps() {
+    let [total, repaired] = ["total", "RS 1.05"].map(|scheme| summary("Fig. 17", scheme));
+    let gap = |s: &Summary| millis(s.gaps.quantile(0.9995));
+    assert!(gap(&repaired) < gap(&total) + 10.0, "{} {}", gap(&repaired), gap(&total));
+    assert!(p99(&repaired.blocked) <= 0.4);
+}
+
+/// Fig. 16 and section 6.1: CUBIC that answers every loss takes several times as long as BBR, and redundancy
+/// gains with it, too.
+#[test]
+fn cubic_as_in_the_paper_is_slow_and_gains_too() {
+    let [total, repaired] =
+        ["total", "RS 1.05"].map(|scheme| summary("Fig. 16 without floor", scheme));
+    let bbr = summary("Fig. 9", "total");
+    assert!(total.complete > 2.0 * bbr.complete, "{} {}", total.complete, bbr.complete);
+    assert!(p99(&repaired.blocked) < p99(&total.blocked) / 2.0);
+}
+
+/// Section 4.2: retransmission at once and STOP_SENDING change neither what is delivered nor when.
+#[test]
+fn the_papers_retransmission_and_its_stops_deliver_as_much_as_early() {
+    let [ours, papers] = ["RS 1.05", "RS 1.05 stopped"].map(|scheme| summary("Fig. 9", scheme));
+    assert_eq!(ours.blocked.total(), papers.blocked.total());
+    assert!(p99(&papers.blocked) <= 0.4, "{}", p99(&papers.blocked));
+    let ratio = papers.wire / ours.wire;
+    assert!((0.95..1.05).contains(&ratio), "{ratio}");
+}
+
+/// Figs. 9a to 26a: whole distributions, each with its picture of gaps.
+#[test]
+fn each_figure_has_two_charts() {
+    let summaries = ["total", "RS 1.05"].map(|scheme| summary("Fig. 9", scheme));
+    let report = report::report(&summaries);
+    let names: Vec<&str> = report.charts.iter().map(|chart| chart.name.as_str()).collect();
+    assert_eq!(names, ["fig-9", "fig. 9 gaps"]);
+    let shares = &report.charts[0].panels[0].series[0].points;
+    assert_eq!((shares[0].1, shares.len()), (0.0, 200));
+    assert_eq!(report.tables[2].rows.len(), 0, "partial is missing");
+}

@@ -16,6 +16,12 @@ pub fn of(path: &Path) -> &'static str {
     }
 }
 
+/// What the media type of the resource with this path and query is likely to be, before it was looked for.
+pub fn guess(target: &str) -> &'static str {
+    let path = target.split('?').next().unwrap_or_default();
+    if path.ends_with('/') { "text/html" } else { of(Path::new(path)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -31,6 +37,8 @@ mod tests {
             (".css", UNKNOWN),
         ] {
             assert_eq!(of(Path::new(path)), expected, "{path}");
+            assert_eq!(guess(&format!("/{path}?a.png")), expected, "{path}");
         }
+        assert_eq!(guess("/?x"), "text/html");
     }
 }

@@ -51,7 +51,7 @@ fn seams() -> Vec<Seam> {
         seam(&registry::loss_reactions()),
         seam(&registry::deliveries()),
         seam(&registry::congestion()),
-        seam(&registry::resend_orders()),
+        seam(&sutura_research::resend_orders()),
     ]
 }
 

@@ -135,3 +135,56 @@ fn every_url_may_have_a_priority_of_its_own() {
         assert_eq!(fs::read(out.join(name)).unwrap(), noise(20_000));
     }
 }
+
+/// The schemes of Marx 2020 learn what responses are: from their types, from the order of the requests, and
+/// from rules. What nobody tells them is said at the start.
+#[test]
+fn schedulers_are_told_what_responses_are() {
+    let (scratch, site, out) = Scratch::with_site();
+    for name in ["index.html", "a.png", "late.js"] {
+        fs::write(site.join(name), noise(5_000)).unwrap();
+    }
+    let rules = scratch.path().join("rules.txt");
+    fs::write(&rules, "a.*  => resource hero\n*.js  => resource deferred\n/late*  => bucket 0/1\n")
+        .unwrap();
+    let options = ["--priorities", rules.to_str().unwrap(), "--scheduler", "bucket", "-v"];
+    let server = Listening::serve(&site, &scratch, &options);
+    for path in ["/", "/a.png", "/late.js", "/index.html"] {
+        get_report(&server, &[server.url(path)], &out, &[]);
+    }
+    let (output, _) = server.interrupt();
+    let log = String::from_utf8(output.stderr).unwrap();
+    let (untold, log) = log.split_once('\n').unwrap();
+    assert!(untold.starts_with("sutura: bucket also goes by "), "{untold}");
+    for (aspect, told) in [("(head)", false), ("(critical)", false), ("(hero)", true)] {
+        assert_eq!(untold.contains(aspect), !told, "{untold}");
+    }
+    let expected = ["html main", "image hero", "js deferred bucket 0/1", "html main"];
+    assert_eq!(log.lines().count(), expected.len(), "{log}");
+    for (line, resource) in log.lines().zip(expected) {
+        assert!(line.ends_with(&format!(", u=3, {resource}")), "{line}");
+    }
+}
+
+/// An image that is asked for first, and a document twice as long, over a link that takes more than a second
+/// for the image: whoever shares is done with the image first, whoever knows the document sends that first.
+#[test]
+fn a_document_overtakes_an_image_where_the_scheduler_knows_them() {
+    let (scratch, site, out) = Scratch::with_site();
+    let names = ["/a.png", "/page.html"];
+    for (name, bytes) in names.into_iter().zip([400_000, 800_000]) {
+        fs::write(site.join(&name[1..]), noise(bytes)).unwrap();
+    }
+    let first_done = |scheduler: &str| {
+        let server = Listening::serve(&site, &scratch, &["--scheduler", scheduler]);
+        let link = Listening::link(&server, "rate=3mbit delay=5ms");
+        let urls = names.map(|name| link.url(name));
+        let report = get_report(&server, &urls, &out, &[]);
+        let took = [0, 1].map(|n| report["transfers"][n]["total_ms"].as_f64().unwrap());
+        if took[0] < took[1] { "image" } else { "document" }
+    };
+    assert_eq!(first_done("rr"), "image");
+    for scheduler in ["dfifo", "zeroweight"] {
+        assert_eq!(first_done(scheduler), "document", "{scheduler}");
+    }
+}

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget};
 use sutura::{Connection, http};
+use sutura_research::stacks::Preset;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -85,6 +86,10 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value = "64")]
     #[arg(value_parser = clap::value_parser!(u16).range(1..=1024))]
     parallel: u16,
+    /// Offer the flow control windows of the client with which a stack of 2020 was measured: with
+    /// mvfst-alt a response gets a quarter of what all may take, with the others as much as all
+    #[arg(long, value_name = "STACK", value_parser = stack)]
+    windows_of: Option<&'static Preset>,
     #[command(flatten)]
     transport: TransportArgs,
     #[command(flatten)]
@@ -100,6 +105,14 @@ pub struct Args {
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: Option<f64> = text.parse().ok().filter(|s| (0.001..=86_400.0).contains(s));
     seconds.map(Duration::from_secs_f64).ok_or("expected 0.001 to 86400 seconds".into())
+}
+
+/// The defaults of the stack with this name.
+fn stack(name: &str) -> Result<&'static Preset, String> {
+    Preset::by_name(name).ok_or_else(|| {
+        let names: Vec<_> = Preset::ALL.iter().map(|preset| preset.name).collect();
+        format!("expected one of: {}", names.join(", "))
+    })
 }
 
 /// State shared by all connections.
@@ -190,6 +203,9 @@ async fn fetch_all<'a>(
 
 fn connector(args: &Args) -> Result<Connector, Failure> {
     let mut transport = args.transport.config(args.timeout);
+    if let Some(stack) = args.windows_of {
+        stack.apply_to_client(&mut transport);
+    }
     if args.no_fec {
         transport.fec = None;
     }

@@ -101,6 +101,7 @@ async fn answer(
         status: reply.status,
         bytes: 0,
         priority: None,
+        resource: None,
         end: None,
     });
     let mut response = Response::builder().status(reply.status);
@@ -170,6 +171,7 @@ mod tests {
             fec: None,
             alt_svc: Some("h3=\":4433\"".into()),
             log: Log { enabled: false },
+            describes: false,
         };
         (service, scratch)
     }

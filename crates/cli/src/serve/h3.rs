@@ -4,8 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use sutura::http::PriorityParameters;
+use sutura::http::{Extension, PriorityParameters};
 use sutura::{Connection, ConnectionError, Endpoint, Incoming, http};
+use sutura_research::marx::Resource;
 use time::OffsetDateTime;
 use time::format_description::StaticFormatDescription;
 use time::macros::format_description;
@@ -14,6 +15,7 @@ use tokio::task::JoinSet;
 
 use super::reply::Reply;
 use super::service::{Access, Service};
+use crate::content_type;
 
 /// The IMF-fixdate format of HTTP (RFC 9110 section 5.6.7).
 const IMF_FIXDATE: StaticFormatDescription = format_description!(
@@ -84,6 +86,9 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
         tokio::select! {
             accepted = server.accept() => match accepted {
                 Ok(Some((request, stream))) => {
+                    // In the order of the requests, before any of them is answered.
+                    let likely = content_type::guess(&request.path);
+                    describe(&service, &request.path, likely, &stream);
                     requests.spawn(respond(request, stream, service.clone(), remote));
                 }
                 Ok(None) => break,
@@ -109,6 +114,19 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
     while requests.join_next().await.is_some() {}
 }
 
+/// Tells the scheduler what a response is, and returns that.
+fn describe(
+    service: &Service,
+    target: &str,
+    content_type: &str,
+    stream: &http::RequestStream,
+) -> Option<Resource> {
+    let resource = service.resource(target, content_type, stream.id().index() == 0)?;
+    // Nobody is to be told of a response that is no longer wanted.
+    let _ = stream.set_extension(Some(Extension::new(resource)));
+    Some(resource)
+}
+
 /// Answers a request.
 async fn respond(
     request: http::Request,
@@ -126,6 +144,7 @@ async fn respond(
     wishes.urgency = stream.priority().map(|priority| priority.urgency).or(wishes.urgency);
     let content_type = reply.fields.iter().find(|(name, _)| *name == "content-type");
     let content_type = content_type.map_or("", |(_, value)| value.as_str());
+    let resource = describe(&service, &request.path, content_type, &stream);
     let priority = service.own_priority(&request.path, content_type, &wishes).to_string();
     if !priority.is_empty() {
         reply.fields.push(("priority", priority));
@@ -140,6 +159,7 @@ async fn respond(
         status: reply.status,
         bytes: 0,
         priority: None,
+        resource,
         end: None,
     };
     access.end = Some(send(&mut stream, reply, &mut access).await);

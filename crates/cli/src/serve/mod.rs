@@ -1,13 +1,16 @@
 //! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
 mod by_urgency;
+mod description;
 pub mod h1;
 mod h3;
+mod pattern;
 mod reply;
 mod reports;
 mod rules;
 mod service;
 mod site;
+mod untold;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,11 +19,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use sutura::policy::ResendOrderFactory;
 use sutura::registry::UnknownPolicy;
 use sutura::{
     Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
     QuicLbConfig, ServerConfig,
 };
+use sutura_research::Needs;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -79,6 +84,10 @@ compares the media type. Lines that begin with # are comments:
   type:image/*  u=5, i, exp_p=(images;u=5;i)
   # like --protect: what protects urgent responses, if neither rule nor request sets exp_b
   u<2 => protect 3,25
+  # what responses are, for schedulers such as dfifo, bucket and zeroweight
+  /img/hero.*   => resource hero
+  /app.css      => resource head critical
+  /late.js      => bucket 0/2
 
 An interruption lets responses under way finish; a second one does not.";
 
@@ -111,6 +120,10 @@ pub struct Args {
     /// data is sent again and packets are filled
     #[arg(long, value_name = "NAME", default_value = "hmm", value_parser = scheduler)]
     scheduler: String,
+    /// When lost data is sent again, as `sutura policies` lists: first-by:fifo is before new data, one
+    /// stream after the other [default: that of a stack of 2020 named by --scheduler, or else by-loss]
+    #[arg(long, value_name = "NAME", value_parser = resend_order)]
+    resend_order: Option<Arc<dyn ResendOrderFactory>>,
     /// Let every client show first that it receives what is sent to its address (Retry), not only
     /// when many handshakes are under way
     #[arg(long)]
@@ -147,6 +160,10 @@ fn scheduler(name: &str) -> Result<String, UnknownPolicy> {
     sutura_research::schedulers().find(name).map(|_| name.to_owned())
 }
 
+fn resend_order(name: &str) -> Result<Arc<dyn ResendOrderFactory>, UnknownPolicy> {
+    sutura_research::resend_orders().find(name)
+}
+
 /// Serves until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
@@ -160,6 +177,9 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
+    if let Some(order) = args.resend_order.clone() {
+        transport.resend_order = order;
+    }
     let secrets = args.identity.secrets();
     let tickets = secrets.as_ref().map(Secrets::ticket_key);
     let quic = tickets.iter().fold(quic.transport(transport), |quic, tickets| {
@@ -182,12 +202,17 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     endpoint.set_memory_budget(budget.clone());
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
+    let needs = Needs::of(&args.scheduler);
+    if let Some(what) = untold::untold(&args.scheduler, &needs, &rules) {
+        output::complain(&what);
+    }
     let service = Arc::new(Service {
         site,
         rules,
         fec: args.fec,
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
+        describes: matches!(needs, Needs::Resource(_)),
     });
     let first = interrupted();
     announce(&args, address, (&fingerprint, public_key), &origin)?;

@@ -3,15 +3,17 @@
 //! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
 //! a response applies: the parameters that it sets override those of the request (RFC 9218 section
 //! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for
-//! urgencies. See `docs/priorities.md`.
+//! urgencies, and lines such as `/img/hero.* => resource hero` describe resources. See
+//! `docs/priorities.md`.
 
 use std::path::Path;
 
 use sutura::http::PriorityParameters;
-use wildmatch::WildMatch;
+use sutura_research::marx::{Aspect, Resource};
 
 use super::by_urgency::ByUrgency;
-use super::site::percent_decode;
+use super::description::Description;
+use super::pattern::{Candidate, Pattern};
 use crate::failure::Failure;
 use crate::fec::Fec;
 
@@ -19,35 +21,19 @@ use crate::fec::Fec;
 const MAX_RULES: usize = 1000;
 /// Largest file, in bytes.
 const MAX_FILE: u64 = 1 << 20;
-/// Longest pattern, in bytes.
-const MAX_PATTERN: usize = 256;
-/// Prefix of a pattern for media types.
-const TYPE: &str = "type:";
 
 /// The rules of a file, in order. Empty by default.
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
     by_urgency: Vec<ByUrgency>,
+    descriptions: Vec<Description>,
 }
 
 #[derive(Debug)]
 struct Rule {
-    subject: Subject,
-    /// `*` stands for any characters including slashes, and `?` for one character.
-    pattern: WildMatch,
+    pattern: Pattern,
     parameters: PriorityParameters,
-}
-
-/// What a pattern is matched against.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Subject {
-    /// The whole path of the request.
-    Path,
-    /// The part after its last slash.
-    Name,
-    /// The media type of the response.
-    Type,
 }
 
 impl Rules {
@@ -69,18 +55,20 @@ impl Rules {
     }
 
     /// Parses rules. An error is the number of the invalid line and the problem.
-    fn parse(text: &str) -> Result<Self, (usize, String)> {
+    pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
         let mut all = Self::default();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            if all.rules.len() + all.by_urgency.len() == MAX_RULES {
+            if all.rules.len() + all.by_urgency.len() + all.descriptions.len() == MAX_RULES {
                 return Err((number, format!("more than {MAX_RULES} rules")));
             }
             if ByUrgency::is_meant(line) {
                 all.by_urgency.push(line.parse().map_err(|what| (number, what))?);
+            } else if Description::is_meant(line) {
+                all.descriptions.push(line.parse().map_err(|what| (number, what))?);
             } else {
                 all.rules.push(Rule::parse(line).map_err(|what| (number, what))?);
             }
@@ -104,19 +92,31 @@ impl Rules {
         if self.rules.is_empty() {
             return None;
         }
-        let path = target.split('?').next().unwrap_or_default();
-        let decoded = percent_decode(path);
-        let path = decoded.as_deref().unwrap_or(path);
-        let name = path.rsplit('/').next().unwrap_or_default();
-        let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        let found = self.rules.iter().find(|rule| {
-            rule.pattern.matches(match rule.subject {
-                Subject::Path => path,
-                Subject::Name => name,
-                Subject::Type => &kind,
-            })
-        });
+        let candidate = Candidate::new(target, content_type);
+        let found = self.rules.iter().find(|rule| rule.pattern.matches(&candidate));
         found.map(|rule| &rule.parameters)
+    }
+
+    /// Adds to `resource` what the file says of a response of type `content_type` to a request for
+    /// `target`: the first line of each sort that matches.
+    pub fn describe(&self, target: &str, content_type: &str, resource: &mut Resource) {
+        if self.descriptions.is_empty() {
+            return;
+        }
+        let candidate = Candidate::new(target, content_type);
+        let of_response = self.descriptions.iter().filter(|line| line.is_about(&candidate));
+        let mut known = Vec::new();
+        for line in of_response {
+            if !known.contains(&line.sort()) {
+                known.push(line.sort());
+                line.apply(resource);
+            }
+        }
+    }
+
+    /// Whether a line of the file says of some response that it is `aspect`.
+    pub fn names(&self, aspect: &Aspect) -> bool {
+        self.descriptions.iter().any(|line| line.names(aspect))
     }
 }
 
@@ -125,22 +125,11 @@ impl Rule {
         let Some((pattern, value)) = line.split_once(char::is_whitespace) else {
             return Err(format!("no priority after {line:?}, such as u=1, i"));
         };
-        if pattern.len() > MAX_PATTERN {
-            return Err(format!("a pattern of more than {MAX_PATTERN} bytes"));
-        }
+        let pattern = Pattern::parse(pattern)?;
         let value = value.trim();
         let parameters: PriorityParameters =
             value.parse().map_err(|e| format!("invalid priority {value:?}: {e}"))?;
-        let (subject, pattern) = match pattern.strip_prefix(TYPE) {
-            Some("") => return Err("no media type after type:, such as type:image/*".into()),
-            Some(kind) => (Subject::Type, kind.to_ascii_lowercase()),
-            None if pattern.contains('/') => (Subject::Path, pattern.to_owned()),
-            None => (Subject::Name, pattern.to_owned()),
-        };
-        if subject == Subject::Path && !pattern.starts_with(['/', '*']) {
-            return Err(format!("no path is like {pattern:?}: they begin with a slash"));
-        }
-        Ok(Self { subject, pattern: WildMatch::new(&pattern), parameters })
+        Ok(Self { pattern, parameters })
     }
 }
 
@@ -148,6 +137,7 @@ impl Rule {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::pattern::MAX_PATTERN;
     use super::*;
 
     fn rules(text: &str) -> Rules {
@@ -204,6 +194,27 @@ a?b             exp_w=0.5
     }
 
     #[test]
+    fn lines_about_resources_describe_them_and_match_nothing_else() {
+        let rules = rules(
+            "/img/hero.* => resource hero\ntype:text/html => weight 255\n* => bucket 31/2\n\
+             /a.bin  =>  resource image late\n/a.bin => bucket 1/1\n*.html u=1\n",
+        );
+        for (target, kind, expected) in [
+            ("/img/hero.png?x", "image/png", "image hero bucket 31/2"),
+            ("/p.html", "text/html; charset=utf-8", "html bucket 31/2 weight 255"),
+            ("/a.bin", "application/octet-stream", "image late bucket 31/2"),
+        ] {
+            let mut resource = Resource::from_mime(kind);
+            rules.describe(target, kind, &mut resource);
+            assert_eq!(resource.to_string(), expected);
+        }
+        assert_eq!(rules.find("/img/hero.png", "image/png"), None);
+        assert!(rules.find("/p.html", "text/html").is_some());
+        let named: Vec<_> = Aspect::ALL.iter().filter(|aspect| rules.names(aspect)).collect();
+        assert_eq!(named.iter().map(|aspect| aspect.name).collect::<Vec<_>>(), ["late", "hero"]);
+    }
+
+    #[test]
     fn a_line_that_is_no_rule_is_named() {
         for (line, expected) in [
             ("*.css", "no priority after \"*.css\""),
@@ -215,6 +226,12 @@ a?b             exp_w=0.5
             ("img/*.png u=1", "begin with a slash"),
             ("u<9 => protect", "an urgency from 0 to 7"),
             ("u<3 => protect 300", "expected BLT"),
+            ("*.css => resource big", "\"big\" is no word for a resource"),
+            ("*.css => resource", "expected resource and words"),
+            ("*.css => bucket 63", "from 0 to 63"),
+            ("*.css => weight 256", "from 0 to 255"),
+            ("*.css => ", "expected resource and words"),
+            ("type: => weight 1", "no media type"),
             (&format!("{} u=1", "x".repeat(MAX_PATTERN + 1)), "more than 256 bytes"),
         ] {
             let (number, what) = Rules::parse(&format!("# one\n\n{line}\n* u=2")).unwrap_err();

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use hyper::StatusCode;
 use sutura::http::{Priority, PriorityParameters};
+use sutura_research::marx::{Kind, Resource};
 
 use super::rules::Rules;
 use super::site::Site;
@@ -23,9 +24,21 @@ pub struct Service {
     /// The `alt-svc` field of HTTP/1.1 responses.
     pub alt_svc: Option<String>,
     pub log: Log,
+    /// Whether the scheduler goes by what responses are.
+    pub describes: bool,
 }
 
 impl Service {
+    /// What the scheduler goes by, of a response of type `content_type` to a request for `target`: its
+    /// kind by its type, and what rules say. The document that a connection carries `first` is that of
+    /// the page. `None` if the scheduler does not go by any of that.
+    pub fn resource(&self, target: &str, content_type: &str, first: bool) -> Option<Resource> {
+        let mut resource = Resource::from_mime(content_type);
+        resource.main = first && resource.kind == Kind::Html;
+        self.rules.describe(target, content_type, &mut resource);
+        self.describes.then_some(resource)
+    }
+
     /// The own priority of a response of type `content_type`, which overrides that of the request for
     /// `target` (RFC 9218 section 8): what the first rule that matches sets, and a protection. The
     /// first of these that says anything about protection decides, be it that there is none:
@@ -82,6 +95,8 @@ pub struct Access {
     pub bytes: u64,
     /// The priority of the response, if it has one.
     pub priority: Option<Priority>,
+    /// What its scheduler goes by, if it does.
+    pub resource: Option<Resource>,
     /// How the response ended: complete, or aborted for a reason. `None` until then.
     pub end: Option<Result<(), String>>,
 }
@@ -97,6 +112,9 @@ impl Drop for Access {
             format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
         if let Some(priority) = &self.priority {
             line += &format!(", {priority}");
+        }
+        if let Some(resource) = &self.resource {
+            line += &format!(", {resource}");
         }
         match &self.end {
             Some(Ok(())) => {}

@@ -1,7 +1,7 @@
 //! One request and its response, at either end.
 
 use super::state::HttpState;
-use super::{Error, Priority, RecvHalf, SendHalf};
+use super::{Error, Extension, Priority, RecvHalf, SendHalf};
 use crate::connection::{Connection, State};
 use bytes::{Buf, Bytes, BytesMut};
 use std::future::poll_fn;
@@ -144,6 +144,16 @@ impl RequestStream {
         self.shared.priority()
     }
 
+    /// On a server: tells the scheduler something about the response that no `priority` field says, such
+    /// as what kind of resource it is. It is in effect at once, whatever the client asks for later, and
+    /// can be changed until the whole response has been handed over.
+    ///
+    /// # Errors
+    /// The whole response has been handed over, this is a client, or the connection is over.
+    pub fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
+        self.shared.set_extension(extension)
+    }
+
     /// Sends the head of a response; interim responses (1xx) may precede the final one.
     ///
     /// # Errors
@@ -281,6 +291,15 @@ impl Shared {
     pub(super) fn priority(&self) -> Option<Priority> {
         let mut state = self.lock().ok()?;
         with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
+    }
+
+    pub(super) fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
+        let mut state = self.lock()?;
+        let told =
+            with_http(&mut state, |http, quic| http.h3.set_extension(quic, self.id, extension))?;
+        drop(state);
+        self.connection.0.touch();
+        told.map_err(send_error)
     }
 
     pub(super) async fn send_response(&self, head: &Fields) -> Result<(), Error> {

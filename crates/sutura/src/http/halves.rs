@@ -2,7 +2,7 @@
 
 use super::exchange::Shared;
 use super::types::{fields_of, response_fields, trailers_of};
-use super::{Body, Error, Priority};
+use super::{Body, Error, Extension, Priority};
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use std::fmt::Display;
@@ -34,6 +34,14 @@ impl SendHalf {
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
         self.shared.priority()
+    }
+
+    /// As [`RequestStream::set_extension`](super::RequestStream::set_extension).
+    ///
+    /// # Errors
+    /// The whole response has been handed over, this is a client, or the connection is over.
+    pub fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
+        self.shared.set_extension(extension)
     }
 
     /// Sends the head of a response; interim responses (1xx) may precede the final one.

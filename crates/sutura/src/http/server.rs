@@ -2,7 +2,7 @@
 
 use super::exchange::{RequestStream, plain_fields, with_http};
 use super::types::request_of;
-use super::{Body, Config, Error, HttpState, Refused, SendHalf, Timeouts};
+use super::{Body, Config, Error, Extension, HttpState, Refused, SendHalf, Timeouts};
 use crate::connection::Connection;
 use ::http::{Method, header};
 use std::fmt::Display;
@@ -67,6 +67,14 @@ pub struct Responder {
 }
 
 impl Responder {
+    /// As [`RequestStream::set_extension`].
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
+        self.send.set_extension(extension)
+    }
+
     /// Sends an interim response (1xx, RFC 9110 section 15.2), of which only the head is used.
     ///
     /// # Errors

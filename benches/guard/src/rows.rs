@@ -4,8 +4,9 @@ use crate::Error;
 use crate::gauge::{Gauge, Meter};
 use crate::pair::Pair;
 use crate::web::Web;
+use std::sync::Arc;
 use std::time::Duration;
-use sutura_proto::{Dir, Protection, Read, Side, TransportConfig};
+use sutura_proto::{Dir, Protection, Read, Scheme, Side, TransportConfig};
 
 /// After this long, nothing of a handshake or a transfer is left to do.
 const REST: Duration = Duration::from_secs(5);
@@ -53,14 +54,20 @@ impl Row {
 pub const ROWS: &[Row] = &[
     Row::work("handshake at the client", Side::Client, handshake),
     Row::work("handshake at the server", Side::Server, handshake),
-    Row::work("request alone at the client", Side::Client, |meter| requests(meter, 1)),
-    Row::work("request alone at the server", Side::Server, |meter| requests(meter, 1)),
-    Row::work("request among 100 at the client", Side::Client, |meter| requests(meter, 100)),
-    Row::work("request among 100 at the server", Side::Server, |meter| requests(meter, 100)),
-    Row::work("bulk packet sent", Side::Client, |meter| bulk(meter, None)),
-    Row::work("bulk packet received", Side::Server, |meter| bulk(meter, None)),
-    Row::work("protected bulk packet sent", Side::Client, |meter| bulk(meter, protection())),
-    Row::work("protected bulk packet received", Side::Server, |meter| bulk(meter, protection())),
+    Row::work("request alone at the client", Side::Client, |meter| requests(meter, 1, EPS)),
+    Row::work("request alone at the server", Side::Server, |meter| requests(meter, 1, EPS)),
+    Row::work("request alone at the server, hmm", Side::Server, |meter| requests(meter, 1, HMM)),
+    Row::work("request alone at the server, hls", Side::Server, |meter| requests(meter, 1, HLS)),
+    Row::work("request among 100 at the client", Side::Client, |meter| requests(meter, 100, EPS)),
+    Row::work("request among 100 at the server", Side::Server, |meter| requests(meter, 100, EPS)),
+    Row::work("request among 100 at the server, hmm", Side::Server, |m| requests(m, 100, HMM)),
+    Row::work("request among 100 at the server, hls", Side::Server, |m| requests(m, 100, HLS)),
+    Row::work("bulk packet sent", Side::Client, |meter| bulk(meter, None, EPS)),
+    Row::work("bulk packet sent, hmm", Side::Client, |meter| bulk(meter, None, HMM)),
+    Row::work("bulk packet sent, hls", Side::Client, |meter| bulk(meter, None, HLS)),
+    Row::work("bulk packet received", Side::Server, |meter| bulk(meter, None, EPS)),
+    Row::work("protected bulk packet sent", Side::Client, |m| bulk(m, protection(), EPS)),
+    Row::work("protected bulk packet received", Side::Server, |m| bulk(m, protection(), EPS)),
     Row::work("look with nothing to do", Side::Client, looks),
     Row::work("probe timeout", Side::Client, probes),
     Row::state("half-open connection at the server", Side::Server, half_open),
@@ -69,6 +76,17 @@ pub const ROWS: &[Row] = &[
     Row::state("idle connection with HTTP/3 at the client", Side::Client, idle_web),
     Row::state("idle connection with HTTP/3 at the server", Side::Server, idle_web),
 ];
+
+/// The default scheduler, and those that cost at most 1 % more where neither weights nor classes are
+/// asked for.
+const EPS: Scheme = Scheme::EPS;
+const HMM: Scheme = Scheme::HMM;
+const HLS: Scheme = Scheme::HLS;
+
+/// The default settings with a scheduler.
+fn scheduled(scheme: Scheme) -> TransportConfig {
+    TransportConfig { scheduler: Arc::new(scheme), ..TransportConfig::default() }
+}
 
 /// A repair symbol where the application has nothing more to send: each packet is a source symbol.
 fn protection() -> Option<Protection> {
@@ -101,11 +119,11 @@ fn handshake(meter: Meter) -> Result<u64, Error> {
 
 /// Requests with answers of 1 kB, so many at a time, on a connection that has had some. Each round goes
 /// on until all is acknowledged.
-fn requests(meter: Meter, at_once: usize) -> Result<u64, Error> {
+fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> {
     const REQUESTS: usize = 400;
     // The limit is raised by some streams at once, and is a little less than it might be in between.
     let max_concurrent_bidi_streams = 100.max(2 * at_once as u64);
-    let transport = TransportConfig { max_concurrent_bidi_streams, ..TransportConfig::default() };
+    let transport = TransportConfig { max_concurrent_bidi_streams, ..scheduled(scheme) };
     let mut web = Web::new(connected(&transport, meter)?);
     let rounds = REQUESTS / at_once;
     for round in 0..2 * rounds {
@@ -119,10 +137,10 @@ fn requests(meter: Meter, at_once: usize) -> Result<u64, Error> {
 
 /// A packet of a long stream without losses. To the sender counts the handling of acknowledgements, to
 /// the receiver that it sends them.
-fn bulk(meter: Meter, protection: Option<Protection>) -> Result<u64, Error> {
+fn bulk(meter: Meter, protection: Option<Protection>, scheme: Scheme) -> Result<u64, Error> {
     const BYTES: usize = 4 << 20;
     const PRACTICE: usize = 1 << 20;
-    let mut pair = connected(&TransportConfig::default(), meter)?;
+    let mut pair = connected(&scheduled(scheme), meter)?;
     let stream = pair.work(Side::Client, |connection| {
         let stream = connection.open(Dir::Uni).ok_or("no stream may be opened")?;
         connection.send_stream(stream).protect(protection)?;

@@ -21,7 +21,7 @@ use crate::{Error, Options, parallel};
 const CHANNELS: [Channel; 4] =
     [Channel::Lossless, Channel::Fractions, Channel::Percentages, Channel::Time];
 /// The policies that take a burst loss tolerance and a repair delay tolerance.
-const KINDS: [&str; 2] = ["tail", "incremental"];
+const KINDS: [&str; 3] = ["tail", "incremental", "incremental:literal"];
 /// Burst loss tolerances: repair symbols on each occasion.
 const BURSTS: [u32; 3] = [1, 3, 5];
 /// Repair delay tolerances in milliseconds: how long a repair symbol waits.
@@ -65,10 +65,12 @@ impl Setup {
         Self { channel, policy: None, burst: Some(0), delay: Duration::ZERO }
     }
 
-    /// A stream protected by `kind`, which is `tail` or `incremental`.
+    /// A stream protected by `kind`, which is `tail`, `incremental` or `incremental:literal`.
     #[must_use]
     pub fn of(channel: Channel, kind: &str, burst: u32, delay: Duration) -> Self {
-        let policy = Some(format!("{kind}:burst={burst},delay={}ms", delay.as_millis()));
+        let separator = if kind.contains(':') { ',' } else { ':' };
+        let policy = format!("{kind}{separator}burst={burst},delay={}ms", delay.as_millis());
+        let policy = Some(policy);
         Self { channel, policy, burst: Some(burst), delay }
     }
 
@@ -99,10 +101,11 @@ impl Setup {
         }
     }
 
-    /// The name of the policy, without parameters.
+    /// The policy without those parameters that rows and panels differ in.
     fn kind(&self) -> &str {
         let Some(policy) = self.policy.as_deref() else { return "none" };
-        policy.split_once(':').map_or(policy, |(name, _)| name)
+        let varied = if self.burst.is_some() { "burst=" } else { ":" };
+        policy.split_once(varied).map_or(policy, |(kind, _)| kind.trim_end_matches([':', ',']))
     }
 
     /// By how much a byte may exceed the path and the delay that the policy is told to take.
@@ -339,6 +342,9 @@ fn report(summaries: &[Summary], bounds: &Bounds) -> Report {
              which packets will be lost. A policy with an RDT waits by order; so the last \
              columns count bytes that take more than the path, the RDT and 10 ms."
                 .to_owned(),
+            "`incremental:literal` sends BLT repair symbols for each source symbol, of which a message \
+             takes five, and does so before new data: the words of II-D5."
+                .to_owned(),
             "`auto` is told nothing, or what counts as late here and a budget in repair symbols per \
              source symbol, of which a message takes five; with a share of 1 it spends all of it."
                 .to_owned(),
@@ -491,7 +497,7 @@ fn tails(summaries: &[Summary], channel: Channel, kind: &str) -> Chart {
         Panel { title: format!("BLT {burst}"), series: series.collect() }
     };
     Chart {
-        name: format!("{}-{kind}", channel.name()),
+        name: format!("{}-{}", channel.name(), kind.replace(':', "-")),
         title: format!("Delay of the bytes of a steady stream, channel {}, {kind}", channel.name()),
         x: Axis::linear("delay of a byte in ms"),
         y: Axis::log("share of bytes that take longer"),

@@ -188,9 +188,10 @@ pub mod policy {
     };
     pub use crate::fec::code::{CODES, Code, LdpcStaircase, Parity2d, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
-        AcRlnc, Arrival, Auto, Background, Block, Buffer, Bulk, Burst, Decision, Flec, FlecRules,
-        Incremental, LastFlight, LossFactor, MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages, PathView,
-        Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Stage, Tail, Terms, Turn, View,
+        AcRlnc, Arrival, Auto, Background, Block, BlockRate, Buffer, Bulk, Burst, Decision, Flec,
+        FlecRules, Incremental, LastFlight, LossFactor, MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages,
+        PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Stage, Tail, Terms,
+        Turn, View,
     };
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,

@@ -230,12 +230,26 @@ impl Egress {
             return Some(session);
         }
         let streams = &self.streams;
-        let terms = if streams.is_fenced(id) { Terms::GROUP } else { Terms::STREAM };
+        let terms = if streams.is_fenced(id) {
+            Terms::GROUP
+        } else if streams.is_control(id) {
+            Terms::CONTROL
+        } else {
+            Terms::STREAM
+        };
         let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, terms).is_none();
         let wanted = streams.protection(id).filter(is_awake)?;
         let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
         let session = self.sessions.attach(kind, wanted, |session| streams.members(session));
+        let with_it = match kind {
+            Kind::Streams if wanted.factory().shares_session() => {
+                // So that the policy sees that the session has more to send.
+                streams.unsent_without_session(wanted)
+            }
+            Kind::Streams | Kind::Messages | Kind::Datagrams => Vec::new(),
+        };
         self.streams.set_session(id, session);
+        with_it.into_iter().for_each(|id| self.streams.set_session(id, session));
         session
     }
 

@@ -277,8 +277,10 @@ impl SendSessions {
         self.rest = None;
         let alike = |s: &Session| s.kind == kind && s.protection == *protection;
         let shared = match kind {
-            Kind::Streams => None,
-            Kind::Messages | Kind::Datagrams => self.sessions.iter().position(alike),
+            Kind::Streams if !protection.factory().shares_session() => None,
+            Kind::Streams | Kind::Messages | Kind::Datagrams => {
+                self.sessions.iter().position(alike)
+            }
         };
         if shared.is_some() {
             return shared;
@@ -385,6 +387,7 @@ impl SendSessions {
                 return;
             };
             let before = s.encoder.allocated();
+            s.give_up_kept();
             s.shrink();
             if s.encoder.allocated() == before {
                 // A quarter of the window at a time, so that this is not done for every symbol.
@@ -628,6 +631,7 @@ impl SendSessions {
         let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
         self.count(symbol.session, |counts| {
             counts.source_symbols += 1;
+            counts.resent_symbols += 1;
             counts.source_bytes += size;
         });
         if let Some(s) = self.session(symbol.session) {
@@ -662,7 +666,7 @@ impl SendSessions {
                 Decision::Repair(plan) => plan,
                 Decision::Source => return None,
             };
-            let span = plan.span.start.max(view.first)..plan.span.end.min(view.next);
+            let span = plan.span.start.max(view.kept)..plan.span.end.min(view.next);
             let (code, key) = self.code_of(&plan, &span, s.peek_key());
             let header = RepairHeader::new(session, code, &span, key);
             let size = header.size() + s.encoder.repair_size(span.clone()).ok()?;
@@ -706,6 +710,7 @@ impl SendSessions {
         s.repair_sent(now, &span, size);
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
+        s.release_kept();
         self.count(session, |counts| {
             counts.repair_symbols += 1;
             counts.repair_bytes += size as u64;

@@ -245,6 +245,26 @@ impl Session {
         self.encoder.next_id() - self.symbols.len() as u64
     }
 
+    /// The first symbol that repair symbols may cover: that of the window, or an earlier one that the
+    /// policy still needs.
+    fn kept(&self) -> u64 {
+        self.encoder.window().start
+    }
+
+    /// Forgets symbols below the window that the policy no longer needs.
+    pub(super) fn release_kept(&mut self) {
+        let first = self.first();
+        self.encoder.release_below(self.policy.keeps(first).min(first));
+    }
+
+    /// Forgets all symbols below the window, whether the policy needs them or not. Returns whether there
+    /// were any.
+    pub(super) fn give_up_kept(&mut self) -> bool {
+        let kept = self.kept() < self.first();
+        self.encoder.release_below(self.first());
+        kept
+    }
+
     /// Whether everything sent is known to have arrived.
     pub(super) fn is_quiet(&self) -> bool {
         self.open == 0
@@ -255,7 +275,9 @@ impl Session {
         let Surroundings { message, next_message, codes, path, .. } = *around;
         View {
             first: self.first(),
+            kept: self.kept(),
             next: self.encoder.next_id(),
+            capacity: u32::try_from(self.encoder.limits().symbols).unwrap_or(u32::MAX),
             unacked: self.open,
             missing: self.repairs.not_arrived_for(&self.missing),
             newest_missing: self.missing.last().copied(),
@@ -353,6 +375,7 @@ impl Session {
         let id = loop {
             match self.encoder.push(bytes) {
                 Ok(id) => break id,
+                Err(_) if self.give_up_kept() => {}
                 Err(_) if self.symbols.is_empty() => return None,
                 Err(_) => evicted.extend(self.evict()),
             }
@@ -379,6 +402,7 @@ impl Session {
         let state = self.symbols.front()?.state;
         let contents = self.done(id);
         self.slide();
+        self.give_up_kept();
         contents.map(|contents| Evicted {
             id,
             in_flight: state == SymbolState::InFlight,
@@ -422,7 +446,7 @@ impl Session {
         }
         let first = self.first();
         self.done.remove(0..first);
-        self.encoder.release_below(first);
+        self.release_kept();
     }
 
     /// Forgets repair symbols that cover nothing of the window, once the policy was told of what arrived.
@@ -589,7 +613,7 @@ impl Session {
 
     /// The window's lower bound, if the peer should be told because it could free half a window.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
-        let first = self.first();
+        let first = self.kept();
         (first >= self.told.saturating_add(window / 2)).then_some(first)
     }
 
@@ -645,7 +669,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Decision, SrArq};
+    use crate::policy::{Block, Decision, SrArq};
     use std::sync::Arc;
 
     fn session() -> Session {
@@ -670,6 +694,42 @@ mod tests {
         session.slide();
         push(&mut session, now);
         assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
+    }
+
+    /// A block's symbols stay for its parity symbols, but not at the cost of new ones.
+    #[test]
+    fn what_a_block_keeps_is_covered_until_the_window_is_full() {
+        let (mut session, now) = (session(), Instant::now());
+        let blocks = Block::window(8, 2).map(|block| Protection::new(Arc::new(block)));
+        session.reuse(blocks.unwrap(), Kind::Streams);
+        let send = |session: &mut Session| {
+            push(session, now);
+            let view = session.view(&Surroundings::default());
+            session.policy.on_source_sent(now, view.next - 1, &view);
+        };
+        (0..8).for_each(|_| send(&mut session));
+        for id in 0..6 {
+            session.done(id);
+            session.slide();
+        }
+        let view = session.view(&Surroundings::default());
+        assert_eq!((view.kept, view.first, view.capacity), (0, 6, 1024));
+        assert_eq!(session.lower_bound_to_tell(8), None, "the peer keeps them, too");
+        assert!(session.encoder.repair_size(0..8).is_ok());
+        // It takes more than there is room for.
+        (0..1016).for_each(|_| push(&mut session, now));
+        assert_eq!((session.kept(), session.first()), (0, 6));
+        push(&mut session, now);
+        assert_eq!((session.kept(), session.first()), (6, 6), "nothing that is open had to go");
+        session.evict();
+        assert_eq!((session.kept(), session.first()), (7, 7), "nothing is kept for a block then");
+        // What is quiet keeps nothing.
+        let mut session = self::session();
+        session.reuse(Protection::new(Arc::new(Block::window(8, 2).unwrap())), Kind::Streams);
+        (0..8).for_each(|_| send(&mut session));
+        (0..8).for_each(|id| drop(session.done(id)));
+        session.slide();
+        assert_eq!(session.encoder.window(), 8..8);
     }
 
     #[test]

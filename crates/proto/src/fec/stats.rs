@@ -12,6 +12,8 @@ use std::time::Duration;
 pub struct CodingCounts {
     /// Packets sent with a source symbol, including retransmissions.
     pub source_symbols: u64,
+    /// Those of them that had been sent before.
+    pub resent_symbols: u64,
     /// Bytes of these source symbols, without the headers of their SOURCE_SYMBOL frames.
     pub source_bytes: u64,
     /// Packets sent with a repair symbol.
@@ -38,6 +40,7 @@ impl CodingCounts {
     /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.source_symbols += other.source_symbols;
+        self.resent_symbols += other.resent_symbols;
         self.source_bytes += other.source_bytes;
         self.repair_symbols += other.repair_symbols;
         self.repair_bytes += other.repair_bytes;
@@ -45,6 +48,13 @@ impl CodingCounts {
         self.useful_bytes += other.useful_bytes;
         self.recovered += other.recovered;
         self.time_saved += other.time_saved;
+    }
+
+    /// Source and repair symbols for each source symbol, not counting what was sent again: the n/k that
+    /// was reached. `None` without source symbols.
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        rate(self.source_symbols, self.resent_symbols, self.repair_symbols)
     }
 
     /// Repair symbols that recovered nothing, as far as known.
@@ -58,6 +68,11 @@ impl CodingCounts {
     pub fn wasted_bytes(&self) -> u64 {
         self.repair_bytes.saturating_sub(self.useful_bytes)
     }
+}
+
+fn rate(sources: u64, resent: u64, repairs: u64) -> Option<f64> {
+    let sources = sources.checked_sub(resent).filter(|sources| *sources > 0)?;
+    Some((sources as f64 + repairs as f64) / sources as f64)
 }
 
 /// What one session protects and why.
@@ -84,6 +99,8 @@ pub struct FecStats {
     pub negotiated: bool,
     /// See [`CodingCounts::source_symbols`].
     pub source_symbols_sent: u64,
+    /// See [`CodingCounts::resent_symbols`].
+    pub source_symbols_resent: u64,
     /// See [`CodingCounts::source_bytes`].
     pub source_bytes_sent: u64,
     /// See [`CodingCounts::repair_symbols`].
@@ -115,9 +132,16 @@ pub struct FecStats {
 }
 
 impl FecStats {
+    /// See [`CodingCounts::rate`].
+    #[must_use]
+    pub fn rate(&self) -> Option<f64> {
+        rate(self.source_symbols_sent, self.source_symbols_resent, self.repair_symbols_sent)
+    }
+
     /// Adds what this end has sent.
     pub(super) fn add_sent(&mut self, sent: &CodingCounts) {
         self.source_symbols_sent += sent.source_symbols;
+        self.source_symbols_resent += sent.resent_symbols;
         self.source_bytes_sent += sent.source_bytes;
         self.repair_symbols_sent += sent.repair_symbols;
         self.repair_bytes_sent += sent.repair_bytes;
@@ -127,5 +151,26 @@ impl FecStats {
         self.repair_bytes_wasted += sent.wasted_bytes();
         self.recovered_by_peer += sent.recovered;
         self.time_saved += sent.time_saved;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_of_what_was_sent_first() {
+        let counts = |source_symbols, resent_symbols, repair_symbols| CodingCounts {
+            source_symbols,
+            resent_symbols,
+            repair_symbols,
+            ..CodingCounts::default()
+        };
+        assert_eq!(counts(103, 3, 5).rate(), Some(1.05));
+        assert_eq!((counts(3, 3, 5).rate(), counts(0, 0, 5).rate()), (None, None));
+        let mut stats = FecStats::default();
+        stats.add_sent(&counts(103, 3, 5));
+        stats.add_sent(&counts(20, 0, 1));
+        assert_eq!(stats.rate(), Some(1.05));
     }
 }

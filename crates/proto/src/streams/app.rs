@@ -14,7 +14,7 @@ use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use bytes::Bytes;
 use std::time::Instant;
-use sutura_schedule::Priority;
+use sutura_schedule::{Priority, Urgency};
 
 impl Streams {
     /// Opens a stream. `None` if the peer's limit for that direction is reached;
@@ -296,6 +296,12 @@ impl Streams {
     #[must_use]
     pub fn priority(&self, id: StreamId) -> Option<Priority> {
         self.send_half(id).map(|send| send.priority.clone())
+    }
+
+    /// Whether the stream is one of the protocol itself.
+    #[must_use]
+    pub fn is_control(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(|send| send.priority.urgency == Urgency::CONTROL)
     }
 
     /// The protection of new streams.

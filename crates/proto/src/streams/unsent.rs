@@ -1,10 +1,11 @@
 //! What streams still have to send, for those who plan ahead.
 
-use super::Streams;
 use super::send::SendHalf;
+use super::{Protection, Streams};
 use crate::fec::redundancy::Message;
 use crate::ids::StreamId;
 use crate::work;
+use sutura_schedule::Urgency;
 
 /// What one stream, or several of them, still have to send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,6 +59,24 @@ impl Streams {
         assert_eq!(self.out.members.unsent(session), self.visit_unsent(session).1);
         work::steps(1);
         self.out.members.unsent(session)
+    }
+
+    /// Streams with `protection` that have data to send and are in no coding session, by number. Visits
+    /// all streams. Messages and streams of the protocol itself are left out.
+    #[must_use]
+    pub fn unsent_without_session(&self, protection: &Protection) -> Vec<StreamId> {
+        work::steps(self.table.len());
+        let waits = |send: &SendHalf| {
+            send.protection.as_ref() == Some(protection)
+                && send.session().is_none()
+                && send.message.is_none()
+                && send.priority.urgency != Urgency::CONTROL
+                && send.has_unsent()
+        };
+        let all = self.table.iter().filter(|stream| stream.send.as_ref().is_some_and(waits));
+        let mut ids: Vec<_> = all.map(|stream| stream.id).collect();
+        ids.sort_unstable();
+        ids
     }
 
     /// A number that is another one after any change of what the streams of any session have to send.

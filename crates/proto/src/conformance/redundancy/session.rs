@@ -48,6 +48,8 @@ pub(super) struct Session {
     window: usize,
     /// First symbol of the window.
     first: u64,
+    /// The first symbol that the policy has kept.
+    kept: u64,
     symbols: VecDeque<Fate>,
     /// Repair symbols in flight.
     repairs: VecDeque<Range<u64>>,
@@ -84,6 +86,7 @@ impl Session {
             now,
             window,
             first,
+            kept: first,
             symbols: VecDeque::new(),
             repairs: VecDeque::new(),
             backlog: 0,
@@ -154,7 +157,9 @@ impl Session {
         let has_source = self.backlog > 0 && self.credit > 0;
         View {
             first: self.first,
+            kept: self.kept,
             next: self.next(),
+            capacity: u32::try_from(self.window).unwrap_or(u32::MAX),
             unacked: count(&|fate| fate != Fate::Done),
             missing: count(&|fate| fate == Fate::Missing),
             newest_missing: self.newest_missing(),
@@ -239,10 +244,14 @@ impl Session {
         if !protects {
             return;
         }
+        if self.next() - self.kept >= self.window as u64 {
+            self.kept = self.first;
+        }
         if self.symbols.len() == self.window {
             // The oldest symbol leaves the window, whatever its state.
             self.set(self.first, Fate::Done);
             self.slide();
+            self.kept = self.first;
         }
         let id = self.next();
         self.symbols.push_back(Fate::InFlight);
@@ -259,8 +268,7 @@ impl Session {
     }
 
     fn send_repair(&mut self, plan: &RepairPlan) {
-        let window = self.view().span();
-        self.repairs.push_back(plan.span.start.max(window.start)..plan.span.end);
+        self.repairs.push_back(plan.span.start.max(self.kept)..plan.span.end);
         for id in self.uncovered.start().max(self.first)..plan.span.end {
             if self.fate(id) != Fate::Done {
                 self.uncovered.remove(id, self.deadline(id));
@@ -269,6 +277,7 @@ impl Session {
         self.uncovered.cover(plan.span.end);
         let view = self.view();
         self.policy.on_repair_sent(self.now, &view);
+        self.release_kept();
         let Answers { decision, timeout, .. } = self.ask();
         let passed = timeout.is_some_and(|at| at <= self.now);
         assert!(
@@ -322,6 +331,11 @@ impl Session {
             self.deadlines.pop_front();
             self.first += 1;
         }
+        self.release_kept();
+    }
+
+    fn release_kept(&mut self) {
+        self.kept = self.policy.keeps(self.first).clamp(self.kept, self.first);
     }
 
     fn acknowledge(&mut self, most: u64) {

@@ -3,7 +3,8 @@
 use super::pair::{Pair, pattern};
 use crate::policy::{Block, RedundancyFactory, Tail};
 use crate::{
-    CodeSet, Connection, Dir, FecConfig, Protection, Reason, Side, StreamId, TransportConfig,
+    CodeSet, Connection, Dir, FecConfig, Priority, Protection, Reason, Side, StreamId,
+    TransportConfig,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -267,5 +268,47 @@ fn streams_are_protected_as_the_configuration_says_unless_they_say_otherwise() {
         assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
         let sent = pair.server.conn().stats().fec.repair_symbols_sent;
         assert_eq!(sent, 2, "stream {index}");
+    }
+}
+
+#[test]
+fn streams_of_the_protocol_itself_get_no_blocks() {
+    let config = TransportConfig {
+        redundancy: Some(Arc::new(Block::new(20, 2).unwrap())),
+        ..TransportConfig::default()
+    };
+    let mut pair = Pair::with(config.clone(), config);
+    pair.handshake();
+    for (priority, symbols) in [(Priority::CONTROL, 0), (Priority::default(), 1)] {
+        let id = pair.server.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.server.conn().send_stream(id);
+        stream.set_priority(priority).unwrap();
+        stream.write(&pattern(500)).unwrap();
+        pair.run_for(Duration::from_secs(1));
+        assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, symbols);
+    }
+}
+
+/// A matrix may have a row for each of several streams.
+#[test]
+fn blocks_span_streams_that_share_a_session() {
+    let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
+    for (shared, repairs) in [(false, 3 * 5), (true, 7)] {
+        let client = TransportConfig { fec, ..TransportConfig::default() };
+        let mut pair = Pair::with(client, TransportConfig::default());
+        pair.handshake();
+        let block = Block::matrix(3, 4).unwrap();
+        let block = if shared { block.shared() } else { block };
+        let protection = Protection::new(Arc::new(block));
+        let ids = [(); 3].map(|()| pair.server.conn().open(Dir::Uni).unwrap());
+        for id in ids {
+            let mut stream = pair.server.conn().send_stream(id);
+            stream.protect(Some(protection.clone())).unwrap();
+            stream.write(&pattern(4_400)).unwrap();
+            stream.finish().unwrap();
+        }
+        pair.run_for(Duration::from_secs(1));
+        let stats = pair.server.conn().stats().fec;
+        assert_eq!((stats.source_symbols_sent, stats.repair_symbols_sent), (12, repairs));
     }
 }

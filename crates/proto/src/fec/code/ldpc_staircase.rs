@@ -33,6 +33,18 @@ impl LdpcStaircase {
         if enough && index < repairs { Some((repairs - 1) << 8 | index) } else { None }
     }
 
+    /// The fewest rows of the matrix with which `repairs` repair symbols mend more than one does. With as
+    /// many rows as N1 each row has all source symbols, so that the sums of two of them are nothing.
+    #[must_use]
+    pub const fn rows(repairs: u32) -> u32 {
+        let degree = DEGREE as u32;
+        match repairs {
+            0 | 1 => degree,
+            _ if repairs <= degree => degree + 1,
+            _ => repairs,
+        }
+    }
+
     /// How many repair symbols there are in all, and the number of the one with this key.
     const fn repairs_and_index(key: u32) -> (u32, u32) {
         ((key >> 8) + 1, key & 0xff)

@@ -5,9 +5,11 @@ use crate::wire::code_id::CodeId;
 use std::ops::Range;
 
 /// Two-dimensional parity (RFC 8627, section 1.1.4). The span is the block. Its symbols are written
-/// into rows, as many in each as the smallest square that has room for all of them is wide; the last
-/// row need not be full. The key is the number of a line: the rows from 0, then the columns. The
-/// repair symbol is the sum of that line.
+/// into rows; the last row need not be full. The repair symbol is the sum of a line: a row or a column.
+///
+/// The key is 256 * c + i, where c is the length of a row, and i the number of the line: the rows from 0,
+/// then the columns. With c = 0 a row is as long as the smallest square that has room for all symbols is
+/// wide.
 ///
 /// A block of 25 symbols is a square of five by five with ten repair symbols. It takes only additions,
 /// and the columns recover a burst no longer than a row; but more losses than one in a line may be
@@ -18,19 +20,41 @@ pub struct Parity2d;
 impl Parity2d {
     /// The most symbols of a block: a square of sixteen by sixteen.
     pub const MAX_SYMBOLS: u64 = 256;
+    /// The most lines of a block.
+    pub const MAX_LINES: u64 = 256;
 
-    /// Number of repair symbols of a block of `symbols`: rows and columns.
+    /// Number of repair symbols of a block of `symbols` in a square: rows and columns.
     #[must_use]
     pub const fn lines(symbols: u64) -> u64 {
+        Self::lines_in(symbols, 0)
+    }
+
+    /// Number of repair symbols of a block of `symbols` in rows of `columns`, or in a square if that is 0.
+    /// Columns that are empty do not count.
+    #[must_use]
+    pub const fn lines_in(symbols: u64, columns: u64) -> u64 {
         if symbols == 0 {
             return 0;
         }
-        let columns = Self::columns(symbols);
+        let columns = Self::width(symbols, columns);
         symbols.div_ceil(columns) + columns
     }
 
-    /// The length of a row.
-    const fn columns(symbols: u64) -> u64 {
+    /// The key of line `line` of a block of `symbols` in rows of `columns`; `None` if there is none such.
+    #[must_use]
+    pub fn key(symbols: u64, columns: u32, line: u32) -> Option<u32> {
+        let columns = u64::from(columns).min(symbols);
+        let fits = symbols <= Self::MAX_SYMBOLS
+            && u64::from(line) < Self::lines_in(symbols, columns).min(Self::MAX_LINES);
+        let columns = u32::try_from(columns).ok().filter(|_| fits)?;
+        Some(columns << 8 | line)
+    }
+
+    /// The length of a row of at most `columns`, or in a square if that is 0.
+    const fn width(symbols: u64, columns: u64) -> u64 {
+        if columns > 0 {
+            return if columns < symbols { columns } else { symbols };
+        }
         let root = symbols.isqrt();
         if root * root < symbols { root + 1 } else { root }
     }
@@ -51,15 +75,15 @@ impl Code for Parity2d {
 
     fn admits(&self, span: &Range<u64>, key: u32) -> bool {
         let symbols = span.end.saturating_sub(span.start);
-        symbols > 0 && symbols <= Self::MAX_SYMBOLS && u64::from(key) < Self::lines(symbols)
+        symbols > 0 && Self::key(symbols, key >> 8, key & 0xff) == Some(key)
     }
 
     fn coefficient(&self, span: &Range<u64>, key: u32, id: u64) -> u8 {
         let symbols = span.end.saturating_sub(span.start).max(1);
-        let columns = Self::columns(symbols);
+        let columns = Self::width(symbols, u64::from(key >> 8));
         let rows = symbols.div_ceil(columns);
         let place = id.saturating_sub(span.start);
-        let line = u64::from(key);
+        let line = u64::from(key & 0xff);
         u8::from(match line.checked_sub(rows) {
             None => place / columns == line,
             Some(column) => place % columns == column,
@@ -83,25 +107,51 @@ mod tests {
         assert!(!admits(1 << 40, 0) && !Parity2d.admits(&Range { start: 5, end: 3 }, 0));
     }
 
+    #[test]
+    fn rows_may_be_as_long_as_the_sender_says() {
+        assert_eq!(
+            [1, 4, 5, 6, 10, 11, 25].map(|k| Parity2d::lines_in(k, 5)),
+            [2, 5, 6, 7, 7, 8, 10]
+        );
+        assert_eq!(Parity2d::lines_in(125, 25), 30);
+        assert_eq!(Parity2d::key(125, 25, 29), Some(25 << 8 | 29));
+        assert_eq!((Parity2d::key(125, 25, 30), Parity2d::key(257, 25, 0)), (None, None));
+        // No row is longer than the block, and no key stands for another.
+        assert_eq!(Parity2d::key(3, 5, 3), Some(3 << 8 | 3));
+        let admits = |symbols: u64, key| Parity2d.admits(&(9..9 + symbols), key);
+        assert!(admits(3, 3 << 8) && !admits(3, 5 << 8));
+        assert!(admits(256, 1 << 8 | 255) && !admits(256, 257 << 8) && !admits(0, 1 << 8));
+    }
+
     /// The repair symbols are those of the block code of the same shape.
     #[test]
     fn lines_are_those_of_the_block_code() {
-        for symbols in [1, 2, 5, 12, 24, 25, 26, 256] {
-            let width = (1..).find(|width| width * width >= symbols).unwrap();
-            let block = Xor2d::new(symbols, width).unwrap();
-            assert_eq!(block.repairs() as u64, Parity2d::lines(symbols as u64));
-            let span = 1000..1000 + symbols as u64;
-            for place in 0..symbols {
-                // A block that is zero but for one symbol has its coefficients as repair symbols.
-                let sources: Vec<_> = (0..symbols).map(|n| [u8::from(n == place)]).collect();
-                let sources: Vec<&[u8]> = sources.iter().map(|symbol| &symbol[..]).collect();
-                let mut repairs = vec![[0]; block.repairs()];
-                let mut slots: Vec<&mut [u8]> = repairs.iter_mut().map(|r| &mut r[..]).collect();
-                block.encode(&sources, &mut slots).unwrap();
-                for (key, [expected]) in (0..).zip(&repairs) {
-                    let coefficient = Parity2d.coefficient(&span, key, span.start + place as u64);
-                    assert_eq!(coefficient, *expected, "{symbols} {place} {key}");
+        for symbols in [1_usize, 2, 5, 12, 24, 25, 26, 256] {
+            let square = (1..).find(|width| width * width >= symbols).unwrap();
+            for (columns, width) in [(0, square), (1, 1), (7, 7), (25, 25), (60, 60)] {
+                let width = width.min(symbols);
+                if symbols.div_ceil(width) + width <= 256 {
+                    compare(symbols, columns, Xor2d::new(symbols, width).unwrap());
                 }
+            }
+        }
+    }
+
+    fn compare(symbols: usize, columns: u32, block: Xor2d) {
+        let lines = Parity2d::lines_in(symbols as u64, columns.into());
+        assert_eq!(block.repairs() as u64, lines);
+        let span = 1000..1000 + symbols as u64;
+        for place in 0..symbols {
+            // A block that is zero but for one symbol has its coefficients as repair symbols.
+            let sources: Vec<_> = (0..symbols).map(|n| [u8::from(n == place)]).collect();
+            let sources: Vec<&[u8]> = sources.iter().map(|symbol| &symbol[..]).collect();
+            let mut repairs = vec![[0]; block.repairs()];
+            let mut slots: Vec<&mut [u8]> = repairs.iter_mut().map(|r| &mut r[..]).collect();
+            block.encode(&sources, &mut slots).unwrap();
+            for (line, [expected]) in (0..).zip(&repairs) {
+                let key = Parity2d::key(symbols as u64, columns, line).unwrap();
+                let coefficient = Parity2d.coefficient(&span, key, span.start + place as u64);
+                assert_eq!(coefficient, *expected, "{symbols} {place} {key}");
             }
         }
     }

@@ -22,7 +22,7 @@ mod tests;
 pub use ac_rlnc::AcRlnc;
 pub use auto::Auto;
 pub use background::Background;
-pub use block::{Block, MAX_BLOCK};
+pub use block::{Block, BlockRate, MAX_BLOCK};
 pub use buffer::Buffer;
 pub use bulk::Bulk;
 pub use burst::Burst;
@@ -156,15 +156,20 @@ pub struct Terms {
     /// Whether it is a message of an [ordered group](crate::groups), behind whose next fence everything
     /// waits for it.
     pub fenced: bool,
+    /// Whether it is of a stream of the protocol itself ([`Urgency::CONTROL`](sutura_schedule::Urgency::CONTROL)), such as HTTP/3's
+    /// control stream.
+    pub control: bool,
 }
 
 impl Terms {
     /// Of streams.
-    pub const STREAM: Self = Self { resends: true, fenced: false };
+    pub const STREAM: Self = Self { resends: true, fenced: false, control: false };
     /// Of messages of ordered groups.
-    pub const GROUP: Self = Self { resends: true, fenced: true };
+    pub const GROUP: Self = Self { fenced: true, ..Self::STREAM };
     /// Of datagrams.
-    pub const DATAGRAM: Self = Self { resends: false, fenced: false };
+    pub const DATAGRAM: Self = Self { resends: false, ..Self::STREAM };
+    /// Of streams of the protocol itself.
+    pub const CONTROL: Self = Self { control: true, ..Self::STREAM };
 }
 
 /// What a policy knows about its session and the connection.
@@ -173,8 +178,13 @@ impl Terms {
 pub struct View {
     /// The first symbol of the coding window. Those below have arrived or were given up.
     pub first: u64,
+    /// The first symbol that a repair symbol may cover: `first`, or an earlier one that the policy
+    /// [keeps](Redundancy::keeps).
+    pub kept: u64,
     /// The identifier of the session's next source symbol.
     pub next: u64,
+    /// The most symbols, from `kept` on, that there is room for.
+    pub capacity: u32,
     /// Number of source symbols in the window that are not known to have arrived.
     pub unacked: u32,
     /// Number of those that were declared lost, that were not sent again, and that no repair symbol
@@ -221,7 +231,9 @@ impl Default for View {
     fn default() -> Self {
         Self {
             first: 0,
+            kept: 0,
             next: 0,
+            capacity: u32::MAX,
             unacked: 0,
             missing: 0,
             newest_missing: None,
@@ -284,7 +296,8 @@ pub enum Turn {
 /// A repair symbol that a policy wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPlan {
-    /// The source symbols that it covers. Those outside the coding window are ignored.
+    /// The source symbols that it covers. Those before [`View::kept`] and from [`View::next`] on are
+    /// ignored.
     pub span: Range<u64>,
     /// The code that makes it. If the peer does not accept the code, or the code has no such repair
     /// symbol, the sliding window is used instead.
@@ -370,6 +383,13 @@ pub trait Redundancy: Debug + Send {
         true
     }
 
+    /// The first symbol that the policy still needs although all before `first`, the coding window's
+    /// first, have arrived: a block whose parity symbols are to cover the same symbols, even those that
+    /// are there by now. They stay as long as the coding window has room.
+    fn keeps(&self, first: u64) -> u64 {
+        first
+    }
+
     /// Decides what to send in this slot.
     fn decide(&self, now: Instant, view: &View) -> Decision;
 
@@ -403,6 +423,12 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         let _ = (path, terms);
         None
+    }
+
+    /// Whether all streams with this protection are one session, so that a repair symbol may cover several
+    /// of them. Otherwise each is a session of its own as long as there are enough.
+    fn shares_session(&self) -> bool {
+        false
     }
 
     /// A policy for a session that has sent nothing yet.

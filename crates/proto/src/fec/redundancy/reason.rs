@@ -20,6 +20,8 @@ pub enum Reason {
     NoUse,
     /// The budget of extra bytes is used up.
     Budget,
+    /// The stream is one of the protocol itself, such as HTTP/3's control stream.
+    Control,
     /// Redundancy is sent.
     Protects {
         /// How many repair symbols on each occasion.
@@ -43,6 +45,7 @@ impl Reason {
             Self::Congestion => "congestion",
             Self::NoUse => "no_use",
             Self::Budget => "budget",
+            Self::Control => "control",
             Self::Protects { .. } => "protects",
             Self::Other(phrase) => phrase,
         }
@@ -59,6 +62,7 @@ impl fmt::Display for Reason {
             Self::Congestion => "losses come from congestion",
             Self::NoUse => "did not help lately",
             Self::Budget => "budget used up",
+            Self::Control => "a control stream",
             Self::Other(phrase) => phrase,
             Self::Protects { repairs, wait } => {
                 let plural = if repairs == 1 { "" } else { "s" };

@@ -101,6 +101,7 @@ async fn answer(
         status: reply.status,
         bytes: 0,
         priority: None,
+        protection: None,
         end: None,
     });
     let mut response = Response::builder().status(reply.status);
@@ -167,7 +168,7 @@ mod tests {
         let service = Service {
             site: Site::directory(scratch.path()).unwrap(),
             rules: Rules::default(),
-            fec: None,
+            http: sutura::http::Config::default(),
             alt_svc: Some("h3=\":4433\"".into()),
             log: Log { enabled: false },
         };

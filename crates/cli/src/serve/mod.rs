@@ -1,8 +1,8 @@
 //! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
-mod by_urgency;
 pub mod h1;
 mod h3;
+mod protect_rule;
 mod reply;
 mod reports;
 mod rules;
@@ -19,7 +19,7 @@ use serde_json::json;
 use sutura::registry::UnknownPolicy;
 use sutura::{
     Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
-    QuicLbConfig, ServerConfig,
+    QuicLbConfig, ServerConfig, http,
 };
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
@@ -36,7 +36,7 @@ use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
 use crate::transport::TransportArgs;
-use by_urgency::ByUrgency;
+use protect_rule::ProtectRule;
 use reports::Reports;
 use rules::Rules;
 use service::{Log, Service};
@@ -79,6 +79,7 @@ compares the media type. Lines that begin with # are comments:
   type:image/*  u=5, i, exp_p=(images;u=5;i)
   # like --protect: what protects urgent responses, if neither rule nor request sets exp_b
   u<2 => protect 3,25
+  u=2, !i => protect block:code=rs,source=20,parity=1
 
 An interruption lets responses under way finish; a second one does not.";
 
@@ -99,11 +100,12 @@ pub struct Args {
     /// how many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
     fec: Option<Fec>,
-    /// Protect responses of some urgencies for which neither rule nor request sets exp_b, such as
-    /// 'u<3 => protect 3,25', with <, <= or =; 3 repair symbols if no BLT[,RDT] is named. The first of
-    /// several that is for a response counts
+    /// Protect responses of some priorities for which neither rule nor request sets exp_b, such as
+    /// 'u<3 => protect 3,25' or 'u<3, !i => protect block:code=rs': u with <, <= or =, and i or !i; by
+    /// BLT[,RDT], none, or a policy as `sutura policies` lists; 3 repair symbols if nothing is named. The
+    /// first of several that is for a response counts
     #[arg(long, value_name = "RULE")]
-    protect: Vec<ByUrgency>,
+    protect: Vec<ProtectRule>,
     /// Set the priorities of responses by the rules in this file (see below)
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
@@ -150,8 +152,7 @@ fn scheduler(name: &str) -> Result<String, UnknownPolicy> {
 /// Serves until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
-    let mut rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
-    rules.protect(args.protect.clone());
+    let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
     args.qlog.prepare()?;
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
@@ -184,8 +185,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     args.qlog.watch(&endpoint, "sutura serve");
     let service = Arc::new(Service {
         site,
+        http: http::Config { protections: protections(&args, &rules), ..http::Config::default() },
         rules,
-        fec: args.fec,
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
     });
@@ -219,6 +220,15 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
     }
     Ok(Exit::Success)
+}
+
+/// What protects responses for which neither a rule nor the request says it: the first of `--protect`,
+/// the lines of the file, and `--fec` that is for their priority.
+fn protections(args: &Args, rules: &Rules) -> http::DefaultProtections {
+    let mut all = http::DefaultProtections::default();
+    args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
+    args.fec.map(ProtectRule::for_all).iter().for_each(|rule| rule.add_to(&mut all));
+    all
 }
 
 /// The generator of connection identifiers whose settings are in this file.

@@ -3,17 +3,16 @@
 //! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
 //! a response applies: the parameters that it sets override those of the request (RFC 9218 section
 //! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for
-//! urgencies. See `docs/priorities.md`.
+//! priorities. See `docs/priorities.md`.
 
 use std::path::Path;
 
 use sutura::http::PriorityParameters;
 use wildmatch::WildMatch;
 
-use super::by_urgency::ByUrgency;
+use super::protect_rule::ProtectRule;
 use super::site::percent_decode;
 use crate::failure::Failure;
-use crate::fec::Fec;
 
 /// Most rules in a file.
 const MAX_RULES: usize = 1000;
@@ -28,7 +27,7 @@ const TYPE: &str = "type:";
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    by_urgency: Vec<ByUrgency>,
+    protect: Vec<ProtectRule>,
 }
 
 #[derive(Debug)]
@@ -76,11 +75,11 @@ impl Rules {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            if all.rules.len() + all.by_urgency.len() == MAX_RULES {
+            if all.rules.len() + all.protect.len() == MAX_RULES {
                 return Err((number, format!("more than {MAX_RULES} rules")));
             }
-            if ByUrgency::is_meant(line) {
-                all.by_urgency.push(line.parse().map_err(|what| (number, what))?);
+            if ProtectRule::is_meant(line) {
+                all.protect.push(line.parse().map_err(|what| (number, what))?);
             } else {
                 all.rules.push(Rule::parse(line).map_err(|what| (number, what))?);
             }
@@ -88,14 +87,9 @@ impl Rules {
         Ok(all)
     }
 
-    /// Adds protections for urgencies before those of the file.
-    pub fn protect(&mut self, first: Vec<ByUrgency>) {
-        self.by_urgency.splice(0..0, first);
-    }
-
-    /// The protection of a response with this urgency: the first that is for it.
-    pub fn protection(&self, urgency: u8) -> Option<Fec> {
-        self.by_urgency.iter().find_map(|rule| rule.protection(urgency))
+    /// The protections that the file has for priorities, in order.
+    pub fn protect(&self) -> &[ProtectRule] {
+        &self.protect
     }
 
     /// The parameters of the first rule that matches a response of type `content_type` to a request
@@ -192,15 +186,11 @@ a?b             exp_w=0.5
 
     #[test]
     fn lines_about_urgencies_match_nothing_else() {
-        let mut rules = rules("u<2 => protect 2\n*.css u=1\nu<=5 => protect 1,9\n");
+        let rules = rules("u<2 => protect 2\n*.css u=1\nu<=5, i => protect auto\n");
         assert_eq!(rules.find("/u<2", "x/y"), None);
-        let protected = |rules: &Rules| {
-            let of = |u| rules.protection(u).map_or("none".to_owned(), |fec| fec.to_string());
-            [0, 1, 2, 5, 6].map(of)
-        };
-        assert_eq!(protected(&rules), ["2,0ms", "2,0ms", "1,9ms", "1,9ms", "none"]);
-        rules.protect(vec!["u=1 => protect 7".parse().unwrap()]);
-        assert_eq!(protected(&rules), ["2,0ms", "7,0ms", "1,9ms", "1,9ms", "none"]);
+        assert_eq!(rules.find("/a.css", "x/y").unwrap().to_string(), "u=1");
+        let expected = ["u<2 => protect 2", "u<=5, i => protect auto"];
+        assert_eq!(rules.protect(), expected.map(|rule| rule.parse().unwrap()));
     }
 
     #[test]

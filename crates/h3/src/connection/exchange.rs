@@ -9,7 +9,7 @@ use crate::error::Code;
 use crate::event::Event;
 use crate::fields::Fields;
 use crate::message::{self, MessageError, Method, ResponseHead};
-use crate::priority::{Priority, PriorityParameters};
+use crate::priority::{DefaultProtections, Priority, PriorityParameters};
 use crate::transport::Transport;
 
 /// Most interim responses to one request; more are excessive load.
@@ -79,15 +79,19 @@ impl Exchange {
         self.parameters().resolve()
     }
 
-    fn parameters(&self) -> PriorityParameters {
+    pub(super) fn parameters(&self) -> PriorityParameters {
         self.client.overridden_by(&self.server)
     }
 
     /// Sets the priority of the response's stream and, once the response has begun, its protection.
-    pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
-        let priority = self.priority();
-        quic.set_priority(id, priority.of_stream());
-        self.apply_protection(quic, id);
+    pub(super) fn apply_priority<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        defaults: &DefaultProtections,
+    ) {
+        quic.set_priority(id, self.priority().of_stream());
+        self.apply_protection(quic, id, defaults);
     }
 
     /// Begins the response; the final one carries its own priority. The stream has had its priority
@@ -98,20 +102,25 @@ impl Exchange {
         quic: &mut T,
         id: StreamId,
         own: Option<PriorityParameters>,
+        defaults: &DefaultProtections,
     ) {
         let before = self.priority().of_stream();
         self.responding = true;
         self.server = own.unwrap_or_default();
-        let priority = self.priority();
-        let after = priority.of_stream();
+        let after = self.priority().of_stream();
         if after != before {
             quic.set_priority(id, after);
         }
-        self.apply_protection(quic, id);
+        self.apply_protection(quic, id, defaults);
     }
 
-    fn apply_protection<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
-        let wish = self.parameters().protection().filter(|_| self.responding);
+    fn apply_protection<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        defaults: &DefaultProtections,
+    ) {
+        let wish = defaults.protection(&self.parameters()).filter(|_| self.responding);
         let had_wish = std::mem::replace(&mut self.protected, wish.is_some());
         match wish {
             Some(protection) => quic.protect(id, protection),

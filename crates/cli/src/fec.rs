@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use sutura::http::PriorityParameters;
+use sutura::http::DefaultProtection;
 
 /// The protection of a response: `BLT[,RDT]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,13 +22,9 @@ impl Fec {
     const SYNTAX: &str = "expected BLT[,RDT]: 0 to 255 repair symbols and, if they may be delayed, \
                           0 to 60000 milliseconds, such as 3 or 3,25";
 
-    /// The equivalent priority parameters.
-    pub fn parameters(&self) -> PriorityParameters {
-        PriorityParameters {
-            burst: Some(self.burst),
-            delay: Some(self.delay).filter(|delay| !delay.is_zero()),
-            ..PriorityParameters::default()
-        }
+    /// The protection by a server of what nobody says anything about.
+    pub fn default_protection(&self) -> DefaultProtection {
+        DefaultProtection::Parameters { burst: self.burst, delay: self.delay }
     }
 }
 
@@ -70,7 +66,7 @@ mod tests {
 
     #[test]
     fn it_is_said_in_priority_parameters() {
-        let said = |text: &str| text.parse::<Fec>().unwrap().parameters().to_string();
+        let said = |text: &str| text.parse::<Fec>().unwrap().default_protection().to_string();
         assert_eq!(said("3"), "exp_b=3");
         assert_eq!(said("2,25ms"), "exp_b=2, exp_d=25");
         assert_eq!("2,25".parse::<Fec>().unwrap().to_string(), "2,25ms");

@@ -19,7 +19,9 @@ fn check_priorities(server: Listening, out: &Path, cases: &[Case<'_>]) {
     for (name, wish, priority) in cases {
         let url = [server.url(&format!("/{name}"))];
         let report = get_report(&server, &url, out, &[&["--priority"], *wish].concat());
-        assert_eq!(is_protected(&report), priority.contains("exp_b"), "{name}, {wish:?}");
+        let expected = priority.contains("exp_b") && !priority.contains("exp_b=0");
+        let expected = expected || priority.contains("protect block");
+        assert_eq!(is_protected(&report), expected, "{name}, {wish:?}");
     }
     let (output, _) = server.interrupt();
     let log = String::from_utf8(output.stderr).unwrap();
@@ -44,13 +46,18 @@ fn rules_override_requests() {
     let options =
         ["--priorities", rules.to_str().unwrap(), "--fec", "1", "--scheduler", "eps", "-v"];
     let server = Listening::serve(&site, &scratch, &options);
-    let cases: [Case<'_>; 5] = [
+    let cases: [Case<'_>; 6] = [
         ("hero.bin", &["exp_b=0"], "u=1, exp_b=2"),
-        ("plain.bin", &["exp_b=3"], "u=3"),
+        ("plain.bin", &["exp_b=3"], "exp_b=0"),
         ("page.html", &["u=3"], "i, exp_b=3"),
         // The server's default protection, and the parameters of the request.
-        ("other.txt", &["exp_w=2, exp_p=(a;u=1)"], r#"exp_w=2.0, exp_b=1, exp_p=("a";u=1)"#),
+        (
+            "other.txt",
+            &["exp_w=2, exp_p=(a;u=1)"],
+            r#"exp_w=2.0, exp_p=("a";u=1); protect exp_b=1"#,
+        ),
         ("other.txt", &["exp_b=2"], "exp_b=2"),
+        ("other.txt", &["u=4, exp_b=0"], "u=4, exp_b=0"),
     ];
     check_priorities(server, &out, &cases);
 }
@@ -68,13 +75,29 @@ fn urgent_responses_are_protected() {
     let options = ["--priorities", rules.to_str().unwrap(), "--protect", "u<3 => protect", "-v"];
     let server = Listening::serve(&site, &scratch, &options);
     let cases: [Case<'_>; 7] = [
-        ("page.html", &["u=2"], "u=2, exp_b=3"),
+        ("page.html", &["u=2"], "u=2; protect exp_b=3"),
         ("page.html", &["u=3"], "u=3"),
-        ("page.html", &["u=5, i"], "u=5, i, exp_b=2"),
-        ("page.html", &["u=1", "--fec", "0"], "u=1"),
+        ("page.html", &["u=5, i"], "u=5, i; protect exp_b=2"),
+        ("page.html", &["u=1", "--fec", "0"], "u=1, exp_b=0"),
         ("page.html", &["u=4, exp_b=1"], "u=4, exp_b=1"),
         ("late.html", &["u=0"], "u=6"),
-        ("bare.css", &["u=0"], "u=0"),
+        ("bare.css", &["u=0"], "u=0, exp_b=0"),
+    ];
+    check_priorities(server, &out, &cases);
+}
+
+/// Reed-Solomon blocks protect what is urgent and not incremental (Eghbal and Lu 2022 and 2025).
+#[test]
+fn any_policy_protects_what_a_rule_names() {
+    let (scratch, site, out) = Scratch::with_site();
+    fs::write(site.join("page.html"), noise(20_000)).unwrap();
+    let rule = "u<3, !i => protect block:code=rs,source=20,parity=1";
+    let server = Listening::serve(&site, &scratch, &["--protect", rule, "-v"]);
+    let cases: [Case<'_>; 4] = [
+        ("page.html", &["u=2"], "u=2; protect block: source=20, parity=1"),
+        ("page.html", &["u=2, i"], "u=2, i"),
+        ("page.html", &["u=3"], "u=3"),
+        ("page.html", &["u=2, exp_b=0"], "u=2, exp_b=0"),
     ];
     check_priorities(server, &out, &cases);
 }
@@ -98,7 +121,7 @@ fn the_log_tells_the_priority_of_a_response() {
     for (name, priority) in [
         ("page.html", "u=2, i"),
         ("style.css", "u=1, i, exp_w=2.0"),
-        ("a.png", "u=4, exp_p=(\"images\";u=5;i)"),
+        ("a.png", "u=4, exp_b=0, exp_p=(\"images\";u=5;i)"),
     ] {
         let line = log.lines().find(|line| line.contains(name)).unwrap();
         assert!(line.ends_with(&format!(" ms, {priority}")), "{line}");

@@ -1,6 +1,7 @@
 //! Configuration of one end of a connection.
 
 use crate::connection::CancelLimit;
+use crate::priority::DefaultProtections;
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
 
@@ -42,6 +43,9 @@ pub struct Config {
     /// How many requests a client may cancel before they are answered; a server closes the connection with
     /// H3_EXCESSIVE_LOAD if there are more. `None` for any number. 200 at once and 50 a second.
     pub cancelled_requests: Option<CancelLimit>,
+    /// What protects responses for which neither the request nor the response has `exp_b` (server). Empty:
+    /// all of them are protected as the transport is configured.
+    pub protections: DefaultProtections,
     /// Seed that picks the reserved setting, frame and stream that are sent for the peer to ignore
     /// (RFC 9114 sections 6.2.3, 7.2.4.1 and 7.2.8); `None` sends none.
     pub grease: Option<u64>,
@@ -60,6 +64,7 @@ impl Default for Config {
             enable_connect_protocol: false,
             enable_datagrams: false,
             cancelled_requests: Some(CancelLimit::default()),
+            protections: DefaultProtections::default(),
             grease: Some(0),
         }
     }

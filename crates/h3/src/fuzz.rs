@@ -61,7 +61,9 @@ fn check_priority(parameters: &PriorityParameters) {
     let said = parameters.to_string();
     assert_eq!(said.parse().as_ref(), Ok(parameters), "{said}");
     let priority = parameters.clone().resolve();
-    assert!(priority.urgency <= 7 && priority.burst <= MAX_BURST && priority.delay <= MAX_DELAY);
+    assert!(
+        priority.urgency <= 7 && priority.burst <= Some(MAX_BURST) && priority.delay <= MAX_DELAY
+    );
     assert!(priority.parents.len() <= MAX_DEPTH);
     let names = priority.parents.iter().filter_map(|class| class.name.as_ref());
     assert!(names.into_iter().all(|name| name.len() <= MAX_CLASS_NAME));

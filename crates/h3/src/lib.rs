@@ -150,8 +150,8 @@ pub use fields::{FIELD_OVERHEAD, Field, Fields};
 pub use message::MessageError;
 pub use observe::{FrameAction, FrameContent, FrameEvent};
 pub use priority::{
-    MAX_BURST, MAX_CLASS_NAME, MAX_DELAY, MAX_PRIORITY_SIZE, Priority, PriorityError,
-    PriorityParameters,
+    DefaultProtection, DefaultProtections, MAX_BURST, MAX_CLASS_NAME, MAX_DELAY, MAX_PRIORITY_SIZE,
+    Priority, PriorityError, PriorityParameters,
 };
 pub use qpack::MAX_UNACKNOWLEDGED_SECTIONS;
 pub use quic::Quic;

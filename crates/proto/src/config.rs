@@ -60,6 +60,10 @@ pub struct TransportConfig {
     pub max_concurrent_bidi_streams: u64,
     /// How many unidirectional streams the peer may have open.
     pub max_concurrent_uni_streams: u64,
+    /// How many it may have open, if that is more, once this end receives [groups](crate::groups), of which
+    /// each message on its way is a stream: 4096, which is some 450 Mbit/s of messages of a packet each
+    /// with a round-trip time of 100 ms.
+    pub max_concurrent_group_streams: u64,
     /// How many bytes the peer may send on a stream before the application has read any.
     pub stream_receive_window: u64,
     /// The most that auto-tuning raises a stream's window to.
@@ -147,6 +151,7 @@ impl Default for TransportConfig {
             keep_alive: None,
             max_concurrent_bidi_streams: 100,
             max_concurrent_uni_streams: 100,
+            max_concurrent_group_streams: 4096,
             stream_receive_window: 1 << 20,
             max_stream_receive_window: 8 << 20,
             receive_window: 3 << 19,

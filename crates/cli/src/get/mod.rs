@@ -184,8 +184,8 @@ async fn fetch_all<'a>(
     let mut by_authority: BTreeMap<Authority, Vec<(usize, Job)>> = BTreeMap::new();
     let plan = args.urls.iter().zip(targets).zip(priorities);
     for (index, ((url, target), priority)) in plan.enumerate() {
-        let (priority, priority_field) = with_protection(priority, args.fec);
-        let job = Job { url: url.clone(), target, priority, priority_field };
+        let priority = with_protection(priority, args.fec);
+        let job = Job { url: url.clone(), target, priority };
         by_authority.entry(url.authority.clone()).or_default().push((index, job));
     }
     let mut servers = JoinSet::new();
@@ -243,18 +243,12 @@ fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
     }
 }
 
-/// A request's priority and the field value for it, with the requested protection.
-fn with_protection(mut priority: http::Priority, fec: Option<Fec>) -> (http::Priority, String) {
-    if let Some(fec) = fec {
-        priority.burst = fec.burst;
-        priority.delay = fec.delay;
+/// A request's priority with the requested protection.
+fn with_protection(priority: http::Priority, fec: Option<Fec>) -> http::Priority {
+    match fec {
+        Some(Fec { burst, delay }) => http::Priority { burst: Some(burst), delay, ..priority },
+        None => priority,
     }
-    let mut field = priority.to_string();
-    if fec.is_some_and(|fec| fec.burst == 0) {
-        // Without it, the server could protect the response on its own account.
-        field += ", exp_b=0";
-    }
-    (priority, field)
 }
 
 fn progress() -> MultiProgress {

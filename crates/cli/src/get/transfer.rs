@@ -18,8 +18,6 @@ pub struct Job {
     pub url: Url,
     pub target: Target,
     pub priority: http::Priority,
-    /// The `priority` field. Unlike `priority`, it can explicitly decline protection.
-    pub priority_field: String,
 }
 
 /// A complete response.
@@ -56,11 +54,7 @@ pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
 
 async fn send(client: &http::Client, job: &Job) -> Result<http::RequestStream, http::Error> {
     let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
-    let fields = [
-        ("user-agent", user_agent.as_bytes()),
-        ("accept", b"*/*"),
-        ("priority", job.priority_field.as_bytes()),
-    ];
+    let fields = [("user-agent", user_agent.as_bytes()), ("accept", b"*/*")];
     let authority = job.url.authority.to_string();
     let priority = Some(job.priority.clone());
     let mut stream = client.request("GET", &authority, &job.url.path, &fields, priority).await?;

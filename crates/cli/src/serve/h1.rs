@@ -102,6 +102,7 @@ async fn answer(
         bytes: 0,
         priority: None,
         resource: None,
+        protection: None,
         end: None,
     });
     let mut response = Response::builder().status(reply.status);
@@ -168,7 +169,7 @@ mod tests {
         let service = Service {
             site: Site::directory(scratch.path()).unwrap(),
             rules: Rules::default(),
-            fec: None,
+            http: sutura::http::Config::default(),
             alt_svc: Some("h3=\":4433\"".into()),
             log: Log { enabled: false },
             describes: false,

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use sutura::http::{Extension, PriorityParameters};
+use sutura::http::Extension;
 use sutura::{Connection, ConnectionError, Endpoint, Incoming, http};
 use sutura_research::marx::Resource;
 use time::OffsetDateTime;
@@ -77,7 +77,7 @@ async fn open(incoming: Incoming, early: bool) -> Result<Connection, ConnectionE
 /// When the connection ends, so do its requests: each learns the reason and logs it.
 async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
-    let mut server = http::Server::new(connection.clone(), http::Config::default());
+    let mut server = http::Server::new(connection.clone(), service.http.clone());
     let log = service.log;
     server.on_refused(move |refused| log.connection(remote, &refused));
     let mut requests = JoinSet::new();
@@ -139,15 +139,12 @@ async fn respond(
     if let Ok(date) = OffsetDateTime::from(SystemTime::now()).format(IMF_FIXDATE) {
         reply.fields.push(("date", date));
     }
-    let mut wishes = wishes(&request);
-    // An update of the priority may have come first.
-    wishes.urgency = stream.priority().map(|priority| priority.urgency).or(wishes.urgency);
     let content_type = reply.fields.iter().find(|(name, _)| *name == "content-type");
     let content_type = content_type.map_or("", |(_, value)| value.as_str());
     let resource = describe(&service, &request.path, content_type, &stream);
-    let priority = service.own_priority(&request.path, content_type, &wishes).to_string();
-    if !priority.is_empty() {
-        reply.fields.push(("priority", priority));
+    if let Some(own) = service.rules.find(&request.path, content_type) {
+        // It overrides that of the request (RFC 9218 section 8).
+        reply.fields.push(("priority", own.to_string()));
     }
     let mut access = Access {
         log: service.log,
@@ -160,16 +157,10 @@ async fn respond(
         bytes: 0,
         priority: None,
         resource,
+        protection: None,
         end: None,
     };
     access.end = Some(send(&mut stream, reply, &mut access).await);
-}
-
-/// The priority parameters of the request.
-fn wishes(request: &http::Request) -> PriorityParameters {
-    let lines = request.fields.iter().filter(|(name, _)| name == "priority");
-    let lines: Vec<&[u8]> = lines.map(|(_, value)| value.as_slice()).collect();
-    PriorityParameters::parse(&lines.join(&b", "[..])).unwrap_or_default()
 }
 
 async fn send(
@@ -182,6 +173,7 @@ async fn send(
         reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
     stream.send_response(reply.status.as_u16(), &fields).await.map_err(broken)?;
     access.priority = stream.priority();
+    access.protection = stream.default_protection();
     while let Some(body) = &mut reply.body {
         // What there is no room for is not read either, so that a client that does not take it costs
         // no memory.

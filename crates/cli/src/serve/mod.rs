@@ -1,10 +1,10 @@
 //! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
 
-mod by_urgency;
 mod description;
 pub mod h1;
 mod h3;
 mod pattern;
+mod protect_rule;
 mod reply;
 mod reports;
 mod rules;
@@ -23,7 +23,7 @@ use sutura::policy::ResendOrderFactory;
 use sutura::registry::UnknownPolicy;
 use sutura::{
     Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
-    QuicLbConfig, ServerConfig,
+    QuicLbConfig, ServerConfig, http,
 };
 use sutura_research::Needs;
 use tokio::net::{TcpListener, TcpStream};
@@ -41,7 +41,7 @@ use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
 use crate::transport::TransportArgs;
-use by_urgency::ByUrgency;
+use protect_rule::ProtectRule;
 use reports::Reports;
 use rules::Rules;
 use service::{Log, Service};
@@ -84,6 +84,7 @@ compares the media type. Lines that begin with # are comments:
   type:image/*  u=5, i, exp_p=(images;u=5;i)
   # like --protect: what protects urgent responses, if neither rule nor request sets exp_b
   u<2 => protect 3,25
+  u=2, !i => protect block:code=rs,source=20,parity=1
   # what responses are, for schedulers such as dfifo, bucket and zeroweight
   /img/hero.*   => resource hero
   /app.css      => resource head critical
@@ -108,11 +109,12 @@ pub struct Args {
     /// how many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
     fec: Option<Fec>,
-    /// Protect responses of some urgencies for which neither rule nor request sets exp_b, such as
-    /// 'u<3 => protect 3,25', with <, <= or =; 3 repair symbols if no BLT[,RDT] is named. The first of
-    /// several that is for a response counts
+    /// Protect responses of some priorities for which neither rule nor request sets exp_b, such as
+    /// 'u<3 => protect 3,25' or 'u<3, !i => protect block:code=rs': u with <, <= or =, and i or !i; by
+    /// BLT[,RDT], none, or a policy as `sutura policies` lists; 3 repair symbols if nothing is named. The
+    /// first of several that is for a response counts
     #[arg(long, value_name = "RULE")]
-    protect: Vec<ByUrgency>,
+    protect: Vec<ProtectRule>,
     /// Set the priorities of responses by the rules in this file (see below)
     #[arg(long, value_name = "FILE")]
     priorities: Option<PathBuf>,
@@ -167,8 +169,7 @@ fn resend_order(name: &str) -> Result<Arc<dyn ResendOrderFactory>, UnknownPolicy
 /// Serves until interrupted.
 pub async fn run(args: Args) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
-    let mut rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
-    rules.protect(args.protect.clone());
+    let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
     args.qlog.prepare()?;
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
@@ -208,8 +209,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     }
     let service = Arc::new(Service {
         site,
+        http: http::Config { protections: protections(&args, &rules), ..http::Config::default() },
         rules,
-        fec: args.fec,
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
         describes: matches!(needs, Needs::Resource(_)),
@@ -244,6 +245,15 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
     }
     Ok(Exit::Success)
+}
+
+/// What protects responses for which neither a rule nor the request says it: the first of `--protect`,
+/// the lines of the file, and `--fec` that is for their priority.
+fn protections(args: &Args, rules: &Rules) -> http::DefaultProtections {
+    let mut all = http::DefaultProtections::default();
+    args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
+    args.fec.map(ProtectRule::for_all).iter().for_each(|rule| rule.add_to(&mut all));
+    all
 }
 
 /// The generator of connection identifiers whose settings are in this file.

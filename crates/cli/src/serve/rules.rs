@@ -3,7 +3,7 @@
 //! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
 //! a response applies: the parameters that it sets override those of the request (RFC 9218 section
 //! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for
-//! urgencies, and lines such as `/img/hero.* => resource hero` describe resources. See
+//! priorities, and lines such as `/img/hero.* => resource hero` describe resources. See
 //! `docs/priorities.md`.
 
 use std::path::Path;
@@ -11,11 +11,10 @@ use std::path::Path;
 use sutura::http::PriorityParameters;
 use sutura_research::marx::{Aspect, Resource};
 
-use super::by_urgency::ByUrgency;
 use super::description::Description;
 use super::pattern::{Candidate, Pattern};
+use super::protect_rule::ProtectRule;
 use crate::failure::Failure;
-use crate::fec::Fec;
 
 /// Most rules in a file.
 const MAX_RULES: usize = 1000;
@@ -26,7 +25,7 @@ const MAX_FILE: u64 = 1 << 20;
 #[derive(Debug, Default)]
 pub struct Rules {
     rules: Vec<Rule>,
-    by_urgency: Vec<ByUrgency>,
+    protect: Vec<ProtectRule>,
     descriptions: Vec<Description>,
 }
 
@@ -62,11 +61,11 @@ impl Rules {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
-            if all.rules.len() + all.by_urgency.len() + all.descriptions.len() == MAX_RULES {
+            if all.rules.len() + all.protect.len() + all.descriptions.len() == MAX_RULES {
                 return Err((number, format!("more than {MAX_RULES} rules")));
             }
-            if ByUrgency::is_meant(line) {
-                all.by_urgency.push(line.parse().map_err(|what| (number, what))?);
+            if ProtectRule::is_meant(line) {
+                all.protect.push(line.parse().map_err(|what| (number, what))?);
             } else if Description::is_meant(line) {
                 all.descriptions.push(line.parse().map_err(|what| (number, what))?);
             } else {
@@ -76,14 +75,9 @@ impl Rules {
         Ok(all)
     }
 
-    /// Adds protections for urgencies before those of the file.
-    pub fn protect(&mut self, first: Vec<ByUrgency>) {
-        self.by_urgency.splice(0..0, first);
-    }
-
-    /// The protection of a response with this urgency: the first that is for it.
-    pub fn protection(&self, urgency: u8) -> Option<Fec> {
-        self.by_urgency.iter().find_map(|rule| rule.protection(urgency))
+    /// The protections that the file has for priorities, in order.
+    pub fn protect(&self) -> &[ProtectRule] {
+        &self.protect
     }
 
     /// The parameters of the first rule that matches a response of type `content_type` to a request
@@ -182,15 +176,11 @@ a?b             exp_w=0.5
 
     #[test]
     fn lines_about_urgencies_match_nothing_else() {
-        let mut rules = rules("u<2 => protect 2\n*.css u=1\nu<=5 => protect 1,9\n");
+        let rules = rules("u<2 => protect 2\n*.css u=1\nu<=5, i => protect auto\n");
         assert_eq!(rules.find("/u<2", "x/y"), None);
-        let protected = |rules: &Rules| {
-            let of = |u| rules.protection(u).map_or("none".to_owned(), |fec| fec.to_string());
-            [0, 1, 2, 5, 6].map(of)
-        };
-        assert_eq!(protected(&rules), ["2,0ms", "2,0ms", "1,9ms", "1,9ms", "none"]);
-        rules.protect(vec!["u=1 => protect 7".parse().unwrap()]);
-        assert_eq!(protected(&rules), ["2,0ms", "7,0ms", "1,9ms", "1,9ms", "none"]);
+        assert_eq!(rules.find("/a.css", "x/y").unwrap().to_string(), "u=1");
+        let expected = ["u<2 => protect 2", "u<=5, i => protect auto"];
+        assert_eq!(rules.protect(), expected.map(|rule| rule.parse().unwrap()));
     }
 
     #[test]

@@ -5,22 +5,21 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 use hyper::StatusCode;
-use sutura::http::{Priority, PriorityParameters};
+use sutura::http::{DefaultProtection, Priority};
 use sutura_research::marx::{Kind, Resource};
 
 use super::rules::Rules;
 use super::site::Site;
-use crate::fec::Fec;
 use crate::output;
 
 /// The site and how it is served.
 #[derive(Debug)]
 pub struct Service {
     pub site: Site,
-    /// Priorities of responses, overriding those of the requests, and protections for urgencies.
+    /// Priorities of responses, overriding those of the requests.
     pub rules: Rules,
-    /// Protection of all other responses; see [`Self::own_priority`].
-    pub fec: Option<Fec>,
+    /// How HTTP/3 is spoken, and what protects responses for which neither rule nor request says it.
+    pub http: sutura::http::Config,
     /// The `alt-svc` field of HTTP/1.1 responses.
     pub alt_svc: Option<String>,
     pub log: Log,
@@ -37,32 +36,6 @@ impl Service {
         resource.main = first && resource.kind == Kind::Html;
         self.rules.describe(target, content_type, &mut resource);
         self.describes.then_some(resource)
-    }
-
-    /// The own priority of a response of type `content_type`, which overrides that of the request for
-    /// `target` (RFC 9218 section 8): what the first rule that matches sets, and a protection. The
-    /// first of these that says anything about protection decides, be it that there is none:
-    ///
-    /// 1. the rule that matches;
-    /// 2. the request;
-    /// 3. `--protect` and then the lines of the file of rules for the urgency that the response has
-    ///    by its rule, or else by the request;
-    /// 4. `--fec`.
-    pub fn own_priority(
-        &self,
-        target: &str,
-        content_type: &str,
-        request: &PriorityParameters,
-    ) -> PriorityParameters {
-        let own = self.rules.find(target, content_type).cloned().unwrap_or_default();
-        if own.burst.is_some() || request.burst.is_some() {
-            return own;
-        }
-        let urgency = request.overridden_by(&own).resolve().urgency;
-        match self.rules.protection(urgency).or(self.fec) {
-            Some(fec) => fec.parameters().overridden_by(&own),
-            None => own,
-        }
     }
 }
 
@@ -97,6 +70,8 @@ pub struct Access {
     pub priority: Option<Priority>,
     /// What its scheduler goes by, if it does.
     pub resource: Option<Resource>,
+    /// What protects it as neither rule nor request says it.
+    pub protection: Option<DefaultProtection>,
     /// How the response ended: complete, or aborted for a reason. `None` until then.
     pub end: Option<Result<(), String>>,
 }
@@ -112,6 +87,9 @@ impl Drop for Access {
             format!("{remote} {version} {method} {target} {status} {bytes} B {millis:.1} ms");
         if let Some(priority) = &self.priority {
             line += &format!(", {priority}");
+        }
+        if let Some(protection) = &self.protection {
+            line += &format!("; protect {protection}");
         }
         if let Some(resource) = &self.resource {
             line += &format!(", {resource}");

@@ -14,7 +14,7 @@ use crate::fields::{Field, Fields};
 use crate::frame::FrameType;
 use crate::message;
 use crate::observe::{FrameAction, FrameContent, FrameEvent};
-use crate::priority::{Priority, PriorityParameters};
+use crate::priority::{DefaultProtection, Priority, PriorityParameters};
 use crate::settings::Settings;
 use crate::transport::Transport;
 
@@ -72,6 +72,16 @@ impl Connection {
     }
 
     /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,
+    /// What protects the response because neither end says anything about it
+    /// ([`Config::protections`](crate::Config::protections), server). `None` if an end does, or if it is
+    /// left to the transport.
+    #[must_use]
+    pub fn default_protection(&self, stream: StreamId) -> Option<&DefaultProtection> {
+        let parameters = self.exchanges.get(&stream)?.parameters();
+        let is_open = parameters.burst.is_none();
+        self.config.protections.get(&parameters.resolve()).filter(|_| is_open)
+    }
+
     /// and sets the order in which its own body is sent. Set `fin` if neither body nor trailers
     /// follow.
     ///
@@ -153,7 +163,7 @@ impl Connection {
         self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Head))?;
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
             let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
-            exchange.begin_response(quic, stream, own);
+            exchange.begin_response(quic, stream, own, &self.config.protections);
         }
         let block = self.encode(quic, stream, fields);
         self.send(quic, stream, |quic, send| {

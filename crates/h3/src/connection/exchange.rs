@@ -10,7 +10,7 @@ use crate::error::Code;
 use crate::event::Event;
 use crate::fields::Fields;
 use crate::message::{self, MessageError, Method, ResponseHead};
-use crate::priority::{Priority, PriorityParameters};
+use crate::priority::{DefaultProtections, Priority, PriorityParameters};
 use crate::transport::Transport;
 
 /// Most interim responses to one request; more are excessive load.
@@ -83,7 +83,7 @@ impl Exchange {
         self.parameters().resolve()
     }
 
-    fn parameters(&self) -> PriorityParameters {
+    pub(super) fn parameters(&self) -> PriorityParameters {
         self.client.overridden_by(&self.server)
     }
 
@@ -93,9 +93,14 @@ impl Exchange {
     }
 
     /// Sets the priority of the response's stream and, once the response has begun, its protection.
-    pub(super) fn apply_priority<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
+    pub(super) fn apply_priority<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        defaults: &DefaultProtections,
+    ) {
         quic.set_priority(id, self.of_stream());
-        self.apply_protection(quic, id);
+        self.apply_protection(quic, id, defaults);
     }
 
     /// Changes what the server tells its scheduler besides.
@@ -119,6 +124,7 @@ impl Exchange {
         quic: &mut T,
         id: StreamId,
         own: Option<PriorityParameters>,
+        defaults: &DefaultProtections,
     ) {
         let before = self.of_stream();
         self.responding = true;
@@ -127,11 +133,16 @@ impl Exchange {
         if after != before {
             quic.set_priority(id, after);
         }
-        self.apply_protection(quic, id);
+        self.apply_protection(quic, id, defaults);
     }
 
-    fn apply_protection<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
-        let wish = self.parameters().protection().filter(|_| self.responding);
+    fn apply_protection<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        defaults: &DefaultProtections,
+    ) {
+        let wish = defaults.protection(&self.parameters()).filter(|_| self.responding);
         let had_wish = std::mem::replace(&mut self.protected, wish.is_some());
         match wish {
             Some(protection) => quic.protect(id, protection),

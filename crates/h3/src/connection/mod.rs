@@ -354,7 +354,7 @@ impl Connection {
                 // The response was handed to the transport completely, but may still have to be
                 // sent. The transport ignores streams that are gone.
                 let Own { parameters, extension } = self.overrides.apply(id, parameters);
-                let protection = parameters.protection();
+                let protection = self.config.protections.protection(&parameters);
                 let priority = parameters.resolve().of_stream();
                 quic.set_priority(id, StreamPriority { extension, ..priority });
                 match protection {
@@ -367,7 +367,7 @@ impl Connection {
         exchange.client = parameters;
         exchange.updated = true;
         if exchange.has_head() {
-            exchange.apply_priority(quic, id);
+            exchange.apply_priority(quic, id, &self.config.protections);
         }
         if exchange.has_head() && !std::mem::replace(&mut exchange.told_update, true) {
             let priority = exchange.priority();
@@ -408,7 +408,7 @@ impl Connection {
                     let is_request = self.side.is_server() && !exchange.has_head();
                     let event = exchange.on_section(self.side, &self.config, id, fields);
                     if is_request && event.is_ok() {
-                        exchange.apply_priority(quic, id);
+                        exchange.apply_priority(quic, id, &self.config.protections);
                     }
                     event
                 }

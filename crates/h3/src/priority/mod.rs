@@ -5,6 +5,7 @@
 //! milliseconds. As RFC 9218 section 4 requires, a parameter that is unknown, of the wrong type or
 //! out of range is ignored and does not affect the others.
 
+mod defaults;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,8 @@ use sutura_proto::Protection;
 use sutura_schedule::{Class, MAX_DEPTH, Weight};
 
 use crate::fields::Fields;
+
+pub use defaults::{DefaultProtection, DefaultProtections};
 
 /// Largest `exp_b`, in repair symbols. Larger values count as absent.
 pub const MAX_BURST: u32 = 255;
@@ -43,13 +46,14 @@ const PARENTS: &KeyRef = key_ref("exp_p");
 const BURST: &KeyRef = key_ref("exp_b");
 const DELAY: &KeyRef = key_ref("exp_d");
 
-/// The priority of a response, with a value for every parameter.
+/// The priority of a response, with a value for every parameter but `exp_b`, whose absence means that the
+/// server decides.
 ///
 /// ```
 /// use sutura_h3::{Class, Priority, Weight};
 ///
 /// let images = Class { name: Some("images".into()), ..Class::default() };
-/// let hero = Priority { incremental: true, burst: 3, ..Priority::default() }
+/// let hero = Priority { incremental: true, burst: Some(3), ..Priority::default() }
 ///     .with_weight(Weight::new(2500).ok_or("no weight")?)
 ///     .within(images);
 /// assert_eq!(hero.to_string(), r#"i, exp_w=2.5, exp_b=3, exp_p=("images")"#);
@@ -73,8 +77,8 @@ pub struct Priority {
     /// its properties, the latest counts.
     pub parents: Arc<[Class]>,
     /// Burst loss tolerance: repair symbols on each occasion, at most [`MAX_BURST`]; 0 asks for
-    /// no erasure coding.
-    pub burst: u32,
+    /// no erasure coding, and `None` leaves it to the server ([`DefaultProtections`]).
+    pub burst: Option<u32>,
     /// Repair delay tolerance, in whole milliseconds, at most [`MAX_DELAY`].
     pub delay: Duration,
 }
@@ -86,7 +90,7 @@ impl Default for Priority {
             incremental: false,
             weight: Weight::default(),
             parents: Arc::default(),
-            burst: 0,
+            burst: None,
             delay: Duration::ZERO,
         }
     }
@@ -118,7 +122,7 @@ impl Priority {
             incremental: Some(self.incremental).filter(|&incremental| incremental),
             weight: Some(self.weight).filter(|&weight| weight != default.weight),
             parents: Some(self.parents.clone()).filter(|parents| !parents.is_empty()),
-            burst: Some(self.burst).filter(|&burst| burst > 0),
+            burst: self.burst,
             delay: Some(self.delay).filter(|delay| !delay.is_zero()),
         };
         write::field_value(&parameters).unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
@@ -137,7 +141,7 @@ impl Priority {
     /// The erasure coding that it asks for. Incremental responses are repaired incrementally.
     pub(crate) fn protection(&self) -> Option<Protection> {
         let protection = if self.incremental { Protection::incremental } else { Protection::tail };
-        (self.burst > 0).then(|| protection(self.burst, self.delay))
+        self.burst.filter(|burst| *burst > 0).map(|burst| protection(burst, self.delay))
     }
 }
 
@@ -220,16 +224,8 @@ impl PriorityParameters {
         }
     }
 
-    /// The erasure coding that they ask for, which may be none; `None` if they leave it to the
-    /// connection's configuration.
-    pub(crate) fn protection(&self) -> Option<Option<Protection>> {
-        let burst = self.burst?;
-        let (delay, incremental) = (self.delay, self.incremental);
-        let wish = Self { burst: Some(burst), delay, incremental, ..Self::default() };
-        Some(wish.resolve().protection())
-    }
-
-    /// The priority, with defaults for absent parameters.
+    /// The priority, with defaults for absent parameters. The default of `exp_b` is the server's
+    /// ([`Priority::burst`]).
     #[must_use]
     pub fn resolve(self) -> Priority {
         let default = Priority::default();
@@ -238,21 +234,21 @@ impl PriorityParameters {
             incremental: self.incremental.unwrap_or(default.incremental),
             weight: self.weight.unwrap_or(default.weight),
             parents: self.parents.unwrap_or(default.parents),
-            burst: self.burst.unwrap_or(default.burst),
+            burst: self.burst,
             delay: self.delay.unwrap_or(default.delay),
         }
     }
 }
 
 impl From<&Priority> for PriorityParameters {
-    /// Sets every parameter.
+    /// Sets every parameter that the priority has.
     fn from(priority: &Priority) -> Self {
         Self {
             urgency: Some(priority.urgency),
             incremental: Some(priority.incremental),
             weight: Some(priority.weight),
             parents: Some(priority.parents.clone()),
-            burst: Some(priority.burst),
+            burst: priority.burst,
             delay: Some(priority.delay),
         }
     }

@@ -37,7 +37,7 @@ fn each_parameter_falls_back_alone() {
         ("i=1, u=2", Priority { urgency: 2, ..default() }),
         ("u=(1 2), i", Priority { incremental: true, ..default() }),
         ("i=(), u=2", Priority { urgency: 2, ..default() }),
-        ("u=999999999999999, exp_b=2", Priority { burst: 2, ..default() }),
+        ("u=999999999999999, exp_b=2", Priority { burst: Some(2), ..default() }),
         ("u=1, u=2", Priority { urgency: 2, ..default() }),
         // The last of two counts, even if it is unusable.
         ("u=1, u=9", default()),
@@ -108,7 +108,7 @@ fn the_value_of_the_papers_example() {
     let img = Class { urgency: Urgency::new(1).unwrap(), ..class("img") };
     let expected = Priority {
         incremental: true,
-        burst: 3,
+        burst: Some(3),
         delay: Duration::from_millis(80),
         parents: [ivp, img].into(),
         ..Priority::default()
@@ -140,7 +140,8 @@ fn what_is_no_dictionary_is_none() {
 #[test]
 fn lines_combine() {
     let fields = Fields::new().with("priority", "u=1").with("priority", "i, exp_b=1");
-    let expected = Priority { urgency: 1, incremental: true, burst: 1, ..Priority::default() };
+    let expected =
+        Priority { urgency: 1, incremental: true, burst: Some(1), ..Priority::default() };
     assert_eq!(PriorityParameters::from_fields(&fields).resolve(), expected);
 }
 
@@ -177,7 +178,7 @@ fn default_has_a_value() {
     assert_eq!(Priority::default().to_field_value(), "u=3");
     assert_eq!(PriorityParameters::default().to_string(), "");
     let all = PriorityParameters::from(&Priority::default());
-    assert_eq!(all.to_string(), "u=3, i=?0, exp_w=1.0, exp_b=0, exp_d=0, exp_p=()");
+    assert_eq!(all.to_string(), "u=3, i=?0, exp_w=1.0, exp_d=0, exp_p=()");
 }
 
 #[test]
@@ -186,7 +187,7 @@ fn what_cannot_be_said_is_brought_into_range_or_left_out() {
     let long = class(&"x".repeat(MAX_CLASS_NAME + 1));
     let priority = Priority {
         urgency: 200,
-        burst: 1000,
+        burst: Some(1000),
         delay: Duration::MAX,
         parents: [class("ä"), long, class("a\nb"), control].into(),
         ..Priority::default()
@@ -209,7 +210,7 @@ fn the_longest_value_is_taken() {
         incremental: true,
         weight: weight(999_999),
         parents: vec![class; MAX_DEPTH].into(),
-        burst: MAX_BURST,
+        burst: Some(MAX_BURST),
         delay: MAX_DELAY,
     };
     let value = priority.to_field_value();
@@ -269,7 +270,7 @@ proptest! {
         incremental: bool,
         thousandths in 1u32..=1_000_000,
         parents in prop::collection::vec(any_class(), 0..=MAX_DEPTH),
-        burst in 0..=MAX_BURST,
+        burst in prop::option::of(0..=MAX_BURST),
         ms in 0u64..=60_000,
     ) {
         let delay = Duration::from_millis(ms);

@@ -6,8 +6,8 @@ use crate::common::Ending::{Fin, Open, Reset};
 use crate::common::Stream::{Bi, Uni};
 use crate::common::{Bench, GET, World, default_protection, get, script, update_frame};
 use sutura_h3::{
-    Class, Code, Event, Extension, Fields, FrameAction, FrameContent, FrameEvent, Priority,
-    SendError, Urgency, Weight,
+    Class, Code, Config, DefaultProtection, DefaultProtections, Event, Extension, Fields,
+    FrameAction, FrameContent, FrameEvent, Priority, SendError, Urgency, Weight,
 };
 use sutura_proto::{Dir, Priority as StreamPriority, Protection, Side, StreamId};
 
@@ -40,7 +40,7 @@ fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
 
 fn streaming() -> Priority {
     let delay = Duration::from_millis(80);
-    Priority { urgency: 1, incremental: true, burst: 3, delay, ..Priority::default() }
+    Priority { urgency: 1, incremental: true, burst: Some(3), delay, ..Priority::default() }
 }
 
 fn start(priority: &Priority) -> (World, StreamId) {
@@ -112,7 +112,7 @@ fn updates_apply_before_and_during_the_response() {
         let told = Event::PriorityUpdate { stream, priority: priority.clone() };
         assert_eq!(world.server_events(), [told]);
     };
-    let later = Priority { urgency: 7, burst: 1, ..Priority::default() };
+    let later = Priority { urgency: 7, burst: Some(1), ..Priority::default() };
     update(&mut world, &later);
     assert_eq!(last(&world, stream), Some(request(7, false)));
     assert_eq!(protected(&world, stream), []);
@@ -133,6 +133,85 @@ fn updates_apply_before_and_during_the_response() {
     // It has what it would have without a wish, so the transport is not told again.
     update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
+}
+
+/// A client turns off what the server protects by default, in the request or later, and on again (Holzinger
+/// et al. 2025, section IV-B).
+#[test]
+fn a_client_turns_protection_off_and_on() {
+    let off = Priority { burst: Some(0), ..Priority::default() };
+    let (mut world, stream) = start(&off);
+    let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
+        panic!("no request");
+    };
+    assert_eq!(fields.get("priority"), Some(&b"exp_b=0"[..]));
+    world.respond(stream, &Fields::response(200), false);
+    world.update(stream, &Priority::default());
+    world.update(stream, &off);
+    assert_eq!(protected(&world, stream), [None, Some(default_protection()), None]);
+}
+
+/// A server whose configuration protects urgent responses, most of all those that are not incremental.
+fn protecting_server() -> Config {
+    let mut protections = DefaultProtections::default();
+    let urgent = DefaultProtection::Parameters { burst: 4, delay: Duration::from_millis(5) };
+    protections.add(0..=1, Some(false), DefaultProtection::Policy(blocks()));
+    protections.add(0..=2, None, urgent);
+    protections.add(7..=7, None, DefaultProtection::NONE);
+    Config { protections, ..Config::default() }
+}
+
+fn blocks() -> Protection {
+    Protection::new(sutura_proto::registry::redundancy().find("block:source=4").unwrap())
+}
+
+/// Both ends have the word before the server's configuration, which goes by the priority as it is now.
+#[test]
+fn what_nobody_says_the_servers_configuration_decides() {
+    let mut world = World::new(Config::default(), protecting_server());
+    let asked = get().with("priority", "u=2, exp_d=80");
+    let stream = world.request(&asked, true);
+    world.settle();
+    assert_eq!(protected(&world, stream), [], "not before the response");
+    let default = world.server.default_protection(stream);
+    assert_eq!(default.map(ToString::to_string).as_deref(), Some("exp_b=4, exp_d=5"));
+    world.respond(stream, &Fields::response(200), false);
+    let tail = |burst, ms| Some(Protection::tail(burst, Duration::from_millis(ms)));
+    let mut expected = vec![tail(4, 80)];
+    for (update, protection) in [
+        ("u=2, i", Some(Protection::incremental(4, Duration::from_millis(5)))),
+        ("u=1", Some(blocks())),
+        ("u=1, exp_b=0", None),
+        ("u=1, exp_b=2", tail(2, 0)),
+        ("u=3", Some(default_protection())),
+        ("u=7", None),
+    ] {
+        world.update(stream, &update.parse().unwrap());
+        expected.push(protection);
+        assert_eq!(protected(&world, stream), expected, "{update}");
+    }
+    assert_eq!(world.server.default_protection(stream), Some(&DefaultProtection::NONE));
+    // Also of responses that the transport has.
+    let mut end = world.pair.end(Side::Server);
+    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
+    world.server.finish(&mut end, stream).unwrap();
+    assert_eq!((world.server.exchanges(), world.server.default_protection(stream)), (0, None));
+    world.update(stream, &"u=2".parse().unwrap());
+    world.update(stream, &"u=2, exp_b=0".parse().unwrap());
+    expected.extend([tail(4, 5), None]);
+    assert_eq!(protected(&world, stream), expected);
+}
+
+/// A field of the response leaves nothing to the configuration.
+#[test]
+fn the_responses_own_field_comes_before_the_configuration() {
+    let mut world = World::new(Config::default(), protecting_server());
+    for (own, expected) in [("exp_b=0", None), ("u=1", Some(blocks()))] {
+        let stream = world.request(&get().with("priority", "u=2"), true);
+        world.settle();
+        world.respond(stream, &Fields::response(200).with("priority", own), false);
+        assert_eq!(protected(&world, stream), [expected], "{own}");
+    }
 }
 
 /// The transport may still be sending a response that was handed over completely.

@@ -36,6 +36,14 @@ impl Connection {
         self.egress.streams.set_max_concurrent(dir, count);
     }
 
+    /// Lets the peer have as many unidirectional streams open as
+    /// [`TransportConfig::max_concurrent_group_streams`](crate::TransportConfig::max_concurrent_group_streams)
+    /// says, if it may not have more already.
+    pub(crate) fn permit_group_streams(&mut self) {
+        let count = self.config.max_concurrent_group_streams;
+        self.egress.streams.raise_max_concurrent(Dir::Uni, count);
+    }
+
     /// Sets how many bytes the peer may send on all streams before the application has read any, instead
     /// of what [`TransportConfig`](crate::TransportConfig) says; it is no longer tuned. A lower number
     /// has no effect on what the peer was already allowed to send.

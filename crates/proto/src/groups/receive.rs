@@ -117,6 +117,8 @@ enum Read {
 #[derive(Debug)]
 pub struct ReceiveGroups {
     peer: Side,
+    /// Whether the peer was allowed to have as many streams as groups need.
+    permitted: bool,
     streams: BTreeMap<StreamId, Incoming>,
     /// Streams that have something to read.
     readable: BTreeSet<StreamId>,
@@ -146,6 +148,7 @@ impl ReceiveGroups {
     pub fn new(side: Side) -> Self {
         Self {
             peer: side.peer(),
+            permitted: false,
             streams: BTreeMap::new(),
             readable: BTreeSet::new(),
             parked: BTreeMap::new(),
@@ -177,6 +180,9 @@ impl ReceiveGroups {
     /// # Errors
     /// The peer breaks the rules of groups.
     pub fn receive(&mut self, now: Instant, quic: &mut Connection) -> Result<(), GroupError> {
+        if !std::mem::replace(&mut self.permitted, true) {
+            quic.permit_group_streams();
+        }
         while let Some(id) = quic.accept(Dir::Uni) {
             let incoming = Incoming { known: Known::Start, parts: Vec::new(), size: 0 };
             self.streams.insert(id, incoming);

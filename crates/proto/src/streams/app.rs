@@ -409,6 +409,12 @@ impl Streams {
     }
 
     /// Whether bytes, or the end of the stream, were written but never sent, because of scheduling
+    /// Does the same if it is more than before.
+    pub fn raise_max_concurrent(&mut self, dir: Dir, count: u64) {
+        let now = self.table.remote[dir.index()].concurrent;
+        self.set_max_concurrent(dir, count.max(now));
+    }
+
     /// or flow control.
     #[must_use]
     #[cfg(test)]

@@ -101,8 +101,12 @@ pub(super) struct RemoteStreams {
 impl RemoteStreams {
     /// The limit that could be announced.
     pub(super) fn allowance(&self) -> u64 {
-        let concurrent = self.concurrent.min(self.lent.unwrap_or(u64::MAX));
-        self.finished.saturating_add(concurrent).min(MAX_STREAM_COUNT)
+        self.finished.saturating_add(self.at_a_time()).min(MAX_STREAM_COUNT)
+    }
+
+    /// How many unfinished streams are allowed.
+    fn at_a_time(&self) -> u64 {
+        self.concurrent.min(self.lent.unwrap_or(u64::MAX))
     }
 
     /// Sets how many unfinished streams are allowed at most, whatever the maximum is. Those that the
@@ -116,7 +120,7 @@ impl RemoteStreams {
     /// has used up the old one.
     pub(super) fn is_due(&self) -> bool {
         let fresh = self.allowance().saturating_sub(self.max);
-        fresh > 0 && (fresh >= self.concurrent / 8 || self.next == self.max)
+        fresh > 0 && (fresh >= self.at_a_time() / 8 || self.next == self.max)
     }
 }
 

@@ -10,8 +10,8 @@ use sutura_proto::groups::{
     MAX_MESSAGE, ReceiveGroups, SendGroupError, SendGroups,
 };
 use sutura_proto::{
-    Connection, Dir, Event, MessageOptions, MessageOutcome, Priority, SendMessageError, Side,
-    TransportConfig, registry,
+    Algorithm, Connection, Dir, Event, MessageOptions, MessageOutcome, Priority, SendMessageError,
+    Side, TransportConfig, registry,
 };
 use sutura_sim::{
     App, AppError, Clock, Ends, Progress, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome,
@@ -77,6 +77,7 @@ fn messages_of_an_update_do_not_wait_for_each_other() {
 fn small_windows_do_not_stall_a_group() {
     let small = TransportConfig {
         max_concurrent_uni_streams: 3,
+        max_concurrent_group_streams: 3,
         stream_receive_window: 4_000,
         max_stream_receive_window: 4_000,
         receive_window: 6_000,
@@ -88,6 +89,30 @@ fn small_windows_do_not_stall_a_group() {
         let outcome = run(&small, "rate=10mbit delay=20ms loss=bern:0.05", &plan, 9);
         assert_eq!(outcome.delivered.len(), 50);
     }
+}
+
+/// With the 100 streams that a connection permits by default, no more than 100 messages would be on their way
+/// in a round trip: 11 Mbit/s.
+#[test]
+fn a_receiver_permits_as_many_streams_as_groups_need() {
+    let path = "rate=50mbit delay=50ms";
+    let times = [100, 4096].map(|max_concurrent_group_streams| {
+        let config = TransportConfig {
+            max_concurrent_group_streams,
+            congestion: Arc::new(Algorithm::CUBIC),
+            ..TransportConfig::default()
+        };
+        assert_eq!(config.max_concurrent_uni_streams, 100);
+        let plan = UpdatePlan::equal(100, 100, 1100);
+        let outcome = run(&config, path, &plan, 3);
+        let last = outcome.delivered.iter().map(|message| message.delivered).max().unwrap();
+        last - outcome.delivered.iter().map(|message| message.delivered).min().unwrap()
+    });
+    println!("100 updates of 100 messages: {times:?}");
+    // 11 MB at 50 Mbit/s, with the start of the congestion window, and a hundred round trips.
+    assert!(times[1] < 4000 * MS && times[0] > 9000 * MS, "{times:?}");
+    let default = TransportConfig::default().max_concurrent_group_streams;
+    assert_eq!(default, 4096);
 }
 
 /// An application of a test: what it does at each poll.
@@ -284,7 +309,11 @@ fn message(group: u64, number: u64, free: u64, size: usize) -> Vec<u8> {
 
 /// The error that a flood leads to.
 fn refused(make: impl FnMut(u64) -> Option<Vec<u8>> + 'static) -> GroupError {
-    let limits = TransportConfig { max_concurrent_uni_streams: 1000, ..config(None) };
+    let limits = TransportConfig {
+        max_concurrent_uni_streams: 1000,
+        max_concurrent_group_streams: 1000,
+        ..config(None)
+    };
     let config = TransportConfig { send_buffer: 8 << 20, ..limits };
     let mut error = None;
     receive("rate=1gbit delay=1ms", &config, flood(make), |receiver| {

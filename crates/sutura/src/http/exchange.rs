@@ -1,7 +1,7 @@
 //! One request and its response, at either end.
 
 use super::state::HttpState;
-use super::{Error, Extension, Priority, RecvHalf, SendHalf};
+use super::{DefaultProtection, Error, Extension, Priority, RecvHalf, SendHalf};
 use crate::connection::{Connection, State};
 use bytes::{Buf, Bytes, BytesMut};
 use std::future::poll_fn;
@@ -163,6 +163,14 @@ impl RequestStream {
         status: u16,
         fields: &[(&str, &[u8])],
     ) -> Result<(), Error> {
+        /// On a server: what of [`Config::protections`](super::Config::protections) protects the response, since
+        /// neither it nor the request says it. `None` as for [`priority`](Self::priority), too.
+        #[must_use]
+        pub fn default_protection(&self) -> Option<DefaultProtection> {
+            let mut state = self.shared.lock().ok()?;
+            with_http(&mut state, |http, _| http.h3.default_protection(self.id()).cloned()).ok()?
+        }
+
         let mut head = Fields::response(status);
         push_fields(&mut head, fields);
         self.shared.send_response(&head).await

@@ -33,9 +33,10 @@ pub use refused::{Refused, RefusedAnswer};
 pub use server::{Request, Responder, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
-    ALPN, CancelLimit, Capsule, CapsuleError, Class, Code, Config, Extension, Field, Fields,
-    FrameAction, FrameContent, FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority,
-    PriorityError, PriorityParameters, SendDatagramError, Urgency, Weight,
+    ALPN, CancelLimit, Capsule, CapsuleError, Class, Code, Config, DefaultProtection,
+    DefaultProtections, Extension, Field, Fields, FrameAction, FrameContent, FrameEvent,
+    MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError, PriorityParameters,
+    SendDatagramError, Urgency, Weight,
 };
 pub use timeouts::Timeouts;
 pub use types::Protocol;

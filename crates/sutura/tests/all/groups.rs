@@ -43,8 +43,11 @@ async fn send_updates(connection: Connection) {
 #[tokio::test]
 async fn updates_are_delivered_in_partial_order() {
     // Few streams: the sender waits for the receiver again and again.
-    let transport =
-        TransportConfig { max_concurrent_uni_streams: 50, ..TransportConfig::default() };
+    let transport = TransportConfig {
+        max_concurrent_uni_streams: 50,
+        max_concurrent_group_streams: 50,
+        ..TransportConfig::default()
+    };
     let (a, b, _client) = connected(b"x", &transport).await;
     let mut groups = b.receive_groups();
     let sender = tokio::spawn(send_updates(a.clone()));

@@ -31,7 +31,7 @@ async fn parallel_downloads_with_and_without_protection() {
     let (client, _endpoint) = client().await;
     all(0..30, |i| {
         let client = client.clone();
-        let burst = (i % 3) as u32;
+        let burst = Some((i % 3) as u32);
         let priority = Priority { burst, incremental: i % 2 == 0, ..Priority::default() };
         async move {
             let len = i * 7919;

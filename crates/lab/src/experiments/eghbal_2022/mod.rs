@@ -128,7 +128,7 @@ impl Setup {
     fn requests(&self) -> Vec<Request> {
         let priority = |urgency, incremental, protect| {
             let bare = Priority { urgency, incremental, ..Priority::default() };
-            let protected = |bare| Priority { burst: self.burst, delay: self.delay, ..bare };
+            let protected = |bare| Priority { burst: Some(self.burst), delay: self.delay, ..bare };
             if protect { protected(bare) } else { bare }
         };
         let urgent = priority(1, false, self.protected != Protected::Nothing);

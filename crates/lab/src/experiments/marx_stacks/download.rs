@@ -18,10 +18,38 @@ use crate::recorder::Recorder;
 /// The receive window of the connection that the client of the paper offers.
 const WINDOW: u64 = 1 << 20;
 
-/// The path in both directions: that of the paper's residential network, whose round-trip time the
-/// paper does not give. The queue never overflows, so all losses are those of the channel.
-const UP: &str = "rate=2mbit delay=20ms queue=100mb";
-const DOWN: &str = "rate=35mbit delay=20ms queue=100mb";
+/// A network of the paper, which does not give the round-trip times. The queues never overflow, so all losses are
+/// those of the channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Network {
+    /// 35 Mbit/s to the client, 2 Mbit/s back.
+    Residential,
+    /// 1 Gbit/s to the client, 10 Mbit/s back.
+    University,
+}
+
+impl Network {
+    /// Its name in tables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Residential => "35/2 Mbit/s",
+            Self::University => "1000/10 Mbit/s",
+        }
+    }
+
+    /// The path to the server, and the one back.
+    const fn paths(self) -> [&'static str; 2] {
+        match self {
+            Self::Residential => {
+                ["rate=2mbit delay=20ms queue=100mb", "rate=35mbit delay=20ms queue=100mb"]
+            }
+            Self::University => {
+                ["rate=10mbit delay=20ms queue=100mb", "rate=1000mbit delay=20ms queue=100mb"]
+            }
+        }
+    }
+}
 
 /// The loss on the way to the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,17 +73,26 @@ impl Channel {
         }
     }
 
-    /// The links to the server and back.
+    /// The links of the residential network to the server and back.
     ///
     /// # Errors
     /// None, as long as the link crate reads what is written here.
     pub fn links(self) -> Result<(LinkConfig, LinkConfig), ParseError> {
+        self.links_of(Network::Residential)
+    }
+
+    /// The links of a network to the server and back.
+    ///
+    /// # Errors
+    /// None, as long as the link crate reads what is written here.
+    pub fn links_of(self, network: Network) -> Result<(LinkConfig, LinkConfig), ParseError> {
         let loss = match self {
             Self::Lossless => "none",
             Self::Random => "bern:0.002",
             Self::Bursts => "ge:0.00025,0.125,1,0",
         };
-        Ok((UP.parse()?, format!("{DOWN} loss={loss}").parse()?))
+        let [up, down] = network.paths();
+        Ok((up.parse()?, format!("{down} loss={loss}").parse()?))
     }
 }
 

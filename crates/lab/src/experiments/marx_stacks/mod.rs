@@ -2,9 +2,10 @@
 //! Fig. 1 and 3).
 
 mod download;
+mod files;
 mod tables;
 
-pub use download::{Channel, Files, Trace, download, server, stack};
+pub use download::{Channel, Files, Network, Trace, download, server, stack};
 
 use std::sync::Arc;
 
@@ -179,7 +180,9 @@ fn run(options: &Options) -> Result<Report, Error> {
     let compared = measure(&others, count, options)?;
     let stacks: Vec<_> = stacks.iter().zip(&blocked).collect();
     let others: Vec<_> = others.iter().zip(&compared).collect();
-    Ok(Report { pictures, ..tables::report(&lossless, &stacks, &others) })
+    let mut report = tables::report(&lossless, &stacks, &others);
+    report.tables.push(files::table(options)?);
+    Ok(Report { pictures, ..report })
 }
 
 fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Picture> {

@@ -16,7 +16,10 @@ pub(super) fn report(lossless: &[Trace], stacks: &[Measured], others: &[Measured
         title: "Multiplexing and head-of-line blocking of ten stacks".to_owned(),
         text: text(stacks),
         tables: vec![looks(lossless), blocking(stacks), approaches(others)],
-        charts: [Channel::Random, Channel::Bursts].map(|channel| chart(stacks, channel)).to_vec(),
+        charts: [Channel::Random, Channel::Bursts]
+            .into_iter()
+            .flat_map(|channel| [chart(stacks, channel), traces(stacks, channel)])
+            .collect(),
         ..Report::default()
     }
 }
@@ -178,6 +181,23 @@ fn chart(stacks: &[Measured], channel: Channel) -> Chart {
         title: format!("Head-of-line blocking, {} loss", channel.name()),
         x: Axis::linear("largest release of QUIC by that of TCP"),
         y: Axis::linear("share of downloads"),
+        baseline: None,
+        panels: vec![Panel::of(series)],
+    }
+}
+
+/// The ratio of each download on a channel (Fig. 3): a point, above the number of its stack.
+fn traces(stacks: &[Measured], channel: Channel) -> Chart {
+    let of_channel = stacks.iter().filter(|(setup, _)| setup.channel == channel);
+    let series = of_channel.zip(1..).map(|((setup, summary), number)| {
+        let points = summary.ratios().into_iter().map(|ratio| (f64::from(number), ratio));
+        Series::points(format!("{number}: {}", setup.name), points.collect())
+    });
+    Chart {
+        name: format!("traces {}", channel.name()),
+        title: format!("Head-of-line blocking, {} loss: a point is a download", channel.name()),
+        x: Axis::linear("number of the stack"),
+        y: Axis::linear("largest release of QUIC by that of TCP"),
         baseline: None,
         panels: vec![Panel::of(series)],
     }

@@ -58,11 +58,14 @@ fn a_server_goes_by_any_scheduler_that_is_listed() {
     let names = ["a.bin", "b.bin", "c.bin"];
     names.iter().for_each(|name| write(&site, name, &noise(100_000)));
     // The defaults of a complete stack, a scheme by kind of resource, and a scheduler of this
-    // project.
-    for scheduler in ["mvfst", "dfifo", "deadline"] {
-        let server = Listening::serve(&site, &scratch, &["--scheduler", scheduler]);
+    // project, each with another order of resending.
+    for (scheduler, order) in
+        [("mvfst", "in-turn"), ("dfifo", "first-by:rr"), ("deadline", "first-by")]
+    {
+        let options = ["--scheduler", scheduler, "--resend-order", order];
+        let server = Listening::serve(&site, &scratch, &options);
         let urls = names.map(|name| server.url(&format!("/{name}")));
-        get_report(&server, &urls, &out, &[]);
+        get_report(&server, &urls, &out, &["--windows-of", "mvfst-alt"]);
         for name in names {
             let (got, sent) = (out.join(name), site.join(name));
             assert!(fs::read(&got).unwrap() == fs::read(sent).unwrap(), "{scheduler}: {name}");

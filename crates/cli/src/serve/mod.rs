@@ -23,7 +23,7 @@ use sutura::policy::ResendOrderFactory;
 use sutura::registry::UnknownPolicy;
 use sutura::{
     Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
-    QuicLbConfig, ServerConfig, http,
+    QuicLbConfig, ServerConfig, TransportConfig, http,
 };
 use sutura_research::Needs;
 use tokio::net::{TcpListener, TcpStream};
@@ -175,15 +175,9 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     let fingerprint = identity.fingerprint();
     let public_key = identity.public_key_hash();
     let (quic, tls) = server_configs(identity)?;
-    let mut transport = args.transport.config(IDLE_TIMEOUT);
-    sutura_research::configure(&mut transport, &args.scheduler)
-        .map_err(|error| Failure::local(error.to_string()))?;
-    if let Some(order) = args.resend_order.clone() {
-        transport.resend_order = order;
-    }
     let secrets = args.identity.secrets();
     let tickets = secrets.as_ref().map(Secrets::ticket_key);
-    let quic = tickets.iter().fold(quic.transport(transport), |quic, tickets| {
+    let quic = tickets.iter().fold(quic.transport(transport(&args)?), |quic, tickets| {
         // Clients that come back resume their sessions even if this is another process.
         quic.ticket_key(tickets.clone())
     });
@@ -254,6 +248,18 @@ fn protections(args: &Args, rules: &Rules) -> http::DefaultProtections {
     args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
     args.fec.map(ProtectRule::for_all).iter().for_each(|rule| rule.add_to(&mut all));
     all
+}
+
+/// The configuration of connections: that of a stack of 2020 if the scheduler is its default, and an order of
+/// resending over that.
+fn transport(args: &Args) -> Result<TransportConfig, Failure> {
+    let mut transport = args.transport.config(IDLE_TIMEOUT);
+    sutura_research::configure(&mut transport, &args.scheduler)
+        .map_err(|error| Failure::local(error.to_string()))?;
+    if let Some(order) = &args.resend_order {
+        transport.resend_order = order.clone();
+    }
+    Ok(transport)
 }
 
 /// The generator of connection identifiers whose settings are in this file.

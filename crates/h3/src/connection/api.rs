@@ -51,11 +51,13 @@ impl Connection {
 
     /// Tells the scheduler something about a response that no `priority` field says, such as what kind
     /// of resource it is (server). It is in effect at once, counts beside whatever the client asks for
-    /// later, and can be changed until the whole response has been handed to the transport.
+    /// later, and can be changed at any time: of the latest
+    /// [`MAX_PRIORITY_OVERRIDES`](crate::MAX_PRIORITY_OVERRIDES) responses also once they were handed to
+    /// the transport completely, if they had an extension or a `priority` field by then.
     ///
     /// # Errors
-    /// `UnknownStream` before the request has arrived and once the exchange is over, `InvalidState`
-    /// at a client.
+    /// `UnknownStream` before the request has arrived, and if the response is not remembered any more;
+    /// `InvalidState` at a client.
     pub fn set_extension<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -66,8 +68,16 @@ impl Connection {
         if self.side.is_client() {
             return Err(SendError::InvalidState("clients schedule no responses"));
         }
-        let exchange = self.exchanges.get_mut(&stream).filter(|exchange| exchange.has_head());
-        exchange.ok_or(SendError::UnknownStream)?.set_extension(quic, stream, extension);
+        match self.exchanges.get_mut(&stream) {
+            Some(exchange) if exchange.has_head() => {
+                exchange.set_extension(quic, stream, extension);
+            }
+            Some(_) => return Err(SendError::UnknownStream),
+            None => {
+                let said = self.overrides.extend(stream, extension);
+                quic.set_priority(stream, said.ok_or(SendError::UnknownStream)?.of_stream());
+            }
+        }
         Ok(())
     }
 

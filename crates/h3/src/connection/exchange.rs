@@ -5,6 +5,7 @@ use sutura_schedule::{Extension, Priority as StreamPriority};
 
 use super::receive::{Fault, Phase, Receive, TooLarge};
 use super::send::Send;
+use super::updates::Said;
 use crate::config::Config;
 use crate::error::Code;
 use crate::event::Event;
@@ -28,7 +29,7 @@ pub(super) struct Exchange {
     /// The response's own `priority` field.
     pub(super) server: PriorityParameters,
     /// What the server tells its scheduler besides.
-    pub(super) extension: Option<Extension>,
+    extension: Option<Extension>,
     /// Whether the response has begun, so that its protection applies.
     responding: bool,
     protected: bool,
@@ -85,6 +86,11 @@ impl Exchange {
 
     pub(super) fn parameters(&self) -> PriorityParameters {
         self.client.overridden_by(&self.server)
+    }
+
+    /// All that is said of the response's priority, once the exchange is over.
+    pub(super) fn into_said(self) -> Said {
+        Said { client: self.client, server: self.server, extension: self.extension }
     }
 
     /// The priority of the response's stream.

@@ -15,7 +15,7 @@ mod updates;
 use std::collections::{BTreeMap, VecDeque};
 
 use sutura_proto::fuzz::work;
-use sutura_proto::{Dir, Offence, Priority as StreamPriority, Side, StreamId};
+use sutura_proto::{Dir, Offence, Side, StreamId};
 
 use self::cancellation::Cancellations;
 use self::control::ControlFrame;
@@ -24,7 +24,7 @@ use self::exchange::Exchange;
 use self::incoming::IncomingStreams;
 use self::outgoing::OutgoingStreams;
 use self::receive::{Fault, Limits, Progress, TooLarge};
-use self::updates::{Overrides, Own, PriorityUpdates};
+use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
@@ -353,10 +353,9 @@ impl Connection {
             } else {
                 // The response was handed to the transport completely, but may still have to be
                 // sent. The transport ignores streams that are gone.
-                let Own { parameters, extension } = self.overrides.apply(id, parameters);
-                let protection = self.config.protections.protection(&parameters);
-                let priority = parameters.resolve().of_stream();
-                quic.set_priority(id, StreamPriority { extension, ..priority });
+                let said = self.overrides.update(id, parameters);
+                let protection = self.config.protections.protection(&said.parameters());
+                quic.set_priority(id, said.of_stream());
                 match protection {
                     Some(protection) => quic.protect(id, protection),
                     None => quic.protect_by_default(id),
@@ -505,8 +504,7 @@ impl Connection {
             if !exchange.cancelled {
                 self.cancellations.on_answered();
             }
-            let Exchange { server: parameters, extension, .. } = exchange;
-            self.overrides.insert(id, Own { parameters, extension });
+            self.overrides.insert(id, exchange.into_said());
         }
     }
 

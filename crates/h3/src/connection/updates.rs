@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sutura_proto::StreamId;
+use sutura_proto::{Priority as StreamPriority, StreamId};
 use sutura_schedule::Extension;
 
 use crate::priority::PriorityParameters;
@@ -35,45 +35,71 @@ impl PriorityUpdates {
     }
 }
 
-/// What the server itself says of a response's priority.
+/// All that is said of a response's priority.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Own {
+pub(super) struct Said {
+    /// The client's wishes.
+    pub(super) client: PriorityParameters,
     /// The `priority` field of the response.
-    pub(super) parameters: PriorityParameters,
-    /// What it tells its scheduler besides.
+    pub(super) server: PriorityParameters,
+    /// What the server tells its scheduler besides.
     pub(super) extension: Option<Extension>,
 }
 
-/// What the server says of the latest responses, for updates that arrive while the transport still
-/// sends them.
+impl Said {
+    /// The parameters that result.
+    pub(super) fn parameters(&self) -> PriorityParameters {
+        self.client.overridden_by(&self.server)
+    }
+
+    /// The priority of the response's stream.
+    pub(super) fn of_stream(&self) -> StreamPriority {
+        let extension = self.extension.clone();
+        StreamPriority { extension, ..self.parameters().resolve().of_stream() }
+    }
+}
+
+/// What is said of the latest responses of which the server said anything, for changes while the
+/// transport still sends them.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
-    own: BTreeMap<StreamId, Own>,
+    said: BTreeMap<StreamId, Said>,
     /// Their streams, oldest first.
     order: VecDeque<StreamId>,
 }
 
 impl Overrides {
-    /// Remembers what the server says of the response on `id`, if anything.
-    pub(super) fn insert(&mut self, id: StreamId, own: Own) {
-        if own == Own::default() {
+    /// Remembers what is said of the response on `id`, if the server said anything.
+    pub(super) fn insert(&mut self, id: StreamId, said: Said) {
+        if said.server == PriorityParameters::default() && said.extension.is_none() {
             return;
         }
         if self.order.len() >= MAX_PRIORITY_OVERRIDES
             && let Some(oldest) = self.order.pop_front()
         {
-            self.own.remove(&oldest);
+            self.said.remove(&oldest);
         }
-        self.own.insert(id, own);
+        self.said.insert(id, said);
         self.order.push_back(id);
     }
 
-    /// The client's wish for the response on `id`, overridden by what the server says.
-    pub(super) fn apply(&self, id: StreamId, client: PriorityParameters) -> Own {
-        let Some(Own { parameters, extension }) = self.own.get(&id) else {
-            return Own { parameters: client, extension: None };
-        };
-        Own { parameters: client.overridden_by(parameters), extension: extension.clone() }
+    /// Takes a new wish of the client for the response on `id`, and returns all that is said of it.
+    pub(super) fn update(&mut self, id: StreamId, client: PriorityParameters) -> Said {
+        match self.said.get_mut(&id) {
+            Some(said) => {
+                said.client = client;
+                said.clone()
+            }
+            None => Said { client, ..Said::default() },
+        }
+    }
+
+    /// Takes what the server tells its scheduler of the response on `id`, and returns all that is said
+    /// of it; `None` if it is not remembered.
+    pub(super) fn extend(&mut self, id: StreamId, extension: Option<Extension>) -> Option<&Said> {
+        let said = self.said.get_mut(&id)?;
+        said.extension = extension;
+        Some(said)
     }
 }
 
@@ -84,19 +110,24 @@ mod tests {
     #[test]
     fn a_flood_of_responses_keeps_the_latest_overrides() {
         let urgency = |u| PriorityParameters { urgency: Some(u), ..PriorityParameters::default() };
-        let own = |u, extension| Own { parameters: urgency(u), extension };
+        let said = |extension| Said { server: urgency(1), extension, ..Said::default() };
         let known = Some(Extension::new(7));
         let mut overrides = Overrides::default();
         for id in 0..10_000 {
-            overrides.insert(StreamId(id * 8), own(1, known.clone()));
-            overrides.insert(StreamId(id * 8 + 4), Own::default());
+            overrides.insert(StreamId(id * 8), said(known.clone()));
+            overrides.insert(StreamId(id * 8 + 4), Said { client: urgency(2), ..Said::default() });
         }
-        assert_eq!(overrides.own.len(), MAX_PRIORITY_OVERRIDES);
+        assert_eq!(overrides.said.len(), MAX_PRIORITY_OVERRIDES);
         assert_eq!(overrides.order.len(), MAX_PRIORITY_OVERRIDES);
-        let apply = |id| overrides.apply(StreamId(id), urgency(5));
-        assert_eq!(apply(0), own(5, None));
-        assert_eq!(apply(9_999 * 8), own(1, known));
-        assert_eq!(apply(9_999 * 8 + 4), own(5, None));
+        let mut update = |id| overrides.update(StreamId(id), urgency(5));
+        assert_eq!(update(0).parameters(), urgency(5));
+        assert_eq!(update(9_999 * 8).parameters(), urgency(1));
+        assert_eq!(update(9_999 * 8).extension, known);
+        assert_eq!(update(9_999 * 8 + 4).parameters(), urgency(5));
+        assert_eq!(overrides.said.len(), MAX_PRIORITY_OVERRIDES);
+        assert!(overrides.extend(StreamId(0), None).is_none());
+        let latest = overrides.extend(StreamId(9_999 * 8), None);
+        assert_eq!(latest, Some(&Said { client: urgency(5), ..said(None) }));
     }
 
     #[test]

@@ -481,5 +481,17 @@ fn what_the_server_tells_its_scheduler_counts_beside_all_priorities() {
     assert_eq!(world.server.exchanges(), 0);
     world.update(stream, &streaming());
     assert_eq!(last(&world, stream), Some(extended(request(2, true), 2)));
-    assert_eq!(tell(&mut world, extension(3)), Err(SendError::UnknownStream));
+    assert_eq!(tell(&mut world, extension(3)), Ok(()));
+    assert_eq!(last(&world, stream), Some(extended(request(2, true), 3)));
+}
+
+#[test]
+fn a_response_of_which_nothing_was_said_is_forgotten_once_it_is_handed_over() {
+    let (mut world, stream) = start(&Priority::default());
+    world.respond(stream, &Fields::response(204), true);
+    assert_eq!(world.server.exchanges(), 0);
+    let told = world.pair.priorities.len();
+    let mut end = world.pair.end(Side::Server);
+    let late = world.server.set_extension(&mut end, stream, Some(Extension::new(1)));
+    assert_eq!((late, world.pair.priorities.len()), (Err(SendError::UnknownStream), told));
 }

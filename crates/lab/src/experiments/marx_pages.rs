@@ -7,7 +7,7 @@ use sutura_analysis::statistics::{mean, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
 use sutura_research::marx::{
     Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
-    wrr, zeroweight, zeroweight_atf,
+    wrr, wrr_critical, zeroweight, zeroweight_atf,
 };
 use sutura_schedule::Scheme;
 
@@ -56,9 +56,12 @@ impl Entrant {
 /// A figure of the paper gives the weights of `zeroweight`. There are three readings of it: those of
 /// the published code; those of [`zeroweight_atf`]; and those of the published code with 255 for
 /// everything above the fold.
-pub const ENTRANTS: [Entrant; 15] = [
+///
+/// There are two of `wrr`: the weights of the published code, and [`wrr_critical`].
+pub const ENTRANTS: [Entrant; 16] = [
     Entrant::new(rr::SCHEME, None),
-    Entrant::new(wrr::SCHEME, Some([1.05, 1.49, 1.28])),
+    Entrant::new(wrr::SCHEME, WEIGHTED),
+    Entrant::new(wrr_critical::SCHEME, WEIGHTED),
     Entrant::new(fifo::SCHEME, Some([1.27, 1.93, 1.57])),
     Entrant::new(dfifo::SCHEME, Some([1.27, 2.30, 1.72])),
     Entrant::new(firefox::SCHEME, Some([1.07, 1.22, 1.25])),
@@ -78,6 +81,7 @@ pub const ENTRANTS: [Entrant; 15] = [
     },
     Entrant::new(Scheme::EPS, None),
 ];
+const WEIGHTED: Option<[f64; 3]> = Some([1.05, 1.49, 1.28]);
 const ZERO_WEIGHT: Option<[f64; 3]> = Some([1.15, 2.8, 1.9]);
 
 /// The resources of a page that an index is about.

@@ -33,6 +33,11 @@ fn the_means_are_those_of_the_paper() {
             assert!((known - 0.15..known + 0.15).contains(ratio), "{name}: {ratios:?}");
         }
     }
+    // With the weights that explain the paper's figures, all three are near.
+    let critical = entrant("wrr-critical");
+    for (ours, paper) in loads.table_2(critical).iter().zip(ENTRANTS[critical].paper.unwrap()) {
+        assert!((ours / paper - 1.0).abs() < 0.03, "{ours} instead of {paper}");
+    }
     let all = |name| loads.table_2(entrant(name))[0];
     let order = ["dfifo", "bucket", "pplus", "spdyrr", "firefox", "wrr", "rr"];
     assert!(order.map(all).is_sorted_by(|a, b| a > b), "{:?}", order.map(all));

@@ -146,10 +146,11 @@ impl RequestStream {
 
     /// On a server: tells the scheduler something about the response that no `priority` field says, such
     /// as what kind of resource it is. It is in effect at once, whatever the client asks for later, and
-    /// can be changed until the whole response has been handed over.
+    /// can be changed while the response is being sent; once all of it has been handed over, only if it had
+    /// an extension or a `priority` field before.
     ///
     /// # Errors
-    /// The whole response has been handed over, this is a client, or the connection is over.
+    /// The response is not remembered any more, this is a client, or the connection is over.
     pub fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
         self.shared.set_extension(extension)
     }

@@ -39,7 +39,7 @@ impl SendHalf {
     /// As [`RequestStream::set_extension`](super::RequestStream::set_extension).
     ///
     /// # Errors
-    /// The whole response has been handed over, this is a client, or the connection is over.
+    /// The response is not remembered any more, this is a client, or the connection is over.
     pub fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
         self.shared.set_extension(extension)
     }

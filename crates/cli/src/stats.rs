@@ -119,6 +119,8 @@ impl Statistics {
                 "recovered": fec.recovered,
                 "recovered_bytes": fec.recovered_bytes,
                 "source_symbols_sent": fec.source_symbols_sent,
+                "source_symbols_resent": fec.source_symbols_resent,
+                "n_by_k": fec.rate(),
                 "source_bytes_sent": fec.source_bytes_sent,
                 "repair_symbols_sent": fec.repair_symbols_sent,
                 "repair_bytes_sent": fec.repair_bytes_sent,
@@ -157,6 +159,8 @@ fn protection_json(protection: &ProtectionStats) -> Value {
         "repairs": repairs,
         "wait_ms": wait,
         "source_symbols_sent": counts.source_symbols,
+        "source_symbols_resent": counts.resent_symbols,
+        "n_by_k": counts.rate(),
         "source_bytes_sent": counts.source_bytes,
         "repair_symbols_sent": counts.repair_symbols,
         "repair_bytes_sent": counts.repair_bytes,
@@ -169,10 +173,13 @@ fn protection_json(protection: &ProtectionStats) -> Value {
     })
 }
 
-/// A policy and its reason.
+/// A policy, the n/k that it has reached if it sent repair symbols, and its reason.
 fn protection(protection: &ProtectionStats) -> String {
+    let counts = &protection.counts;
+    let rate = counts.rate().filter(|_| counts.repair_symbols > 0);
+    let rate = rate.map(|rate| format!(" n/k {rate:.2}")).unwrap_or_default();
     let reason = protection.reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("[{}]{reason}", protection.protection)
+    format!("[{}]{rate}{reason}", protection.protection)
 }
 
 fn rate(count: u64, took: Duration) -> String {

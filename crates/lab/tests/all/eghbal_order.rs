@@ -8,14 +8,16 @@ use sutura_lab::experiments::eghbal_order::{
 };
 
 const MATRIX: &str = POLICIES[0];
+/// One matrix over all urgent resources.
+const SHARED: &str = POLICIES[1];
 const RTT: Duration = Duration::from_millis(50);
 
 fn setup(sender: Sender, policy: Option<&'static str>) -> Setup {
     Setup { loss: 2, sender, policy }
 }
 
-fn measure(sender: Sender) -> [Vec<Arrivals>; 2] {
-    let setups = [setup(sender, None), setup(sender, Some(MATRIX))];
+fn measure(sender: Sender) -> [Vec<Arrivals>; 3] {
+    let setups = [None, Some(MATRIX), Some(SHARED)].map(|policy| setup(sender, policy));
     let mut summaries =
         eghbal_order::measure(&setups, 20, &Options::default()).unwrap().into_iter();
     [(); 2].map(|()| summaries.next().unwrap().runs)
@@ -24,11 +26,12 @@ fn measure(sender: Sender) -> [Vec<Arrivals>; 2] {
 #[test]
 fn protected_messages_do_not_wait_for_retransmissions() {
     for sender in [Sender::Fixed, Sender::Bbr] {
-        let [bare, matrix] = measure(sender);
+        let [bare, matrix, shared] = measure(sender);
         let late = |runs: &[Arrivals]| runs.iter().filter(|r| r.urgent_complete() > RTT).count();
         // Some of 125 packets are nearly always lost.
         assert!(late(&bare) >= 15, "{sender:?}: {}", late(&bare));
         assert!(late(&matrix) <= 5, "{sender:?}: {}", late(&matrix));
+        assert!(late(&shared) <= 5, "{sender:?}: {}", late(&shared));
         let held = |runs: &[Arrivals]| runs.iter().map(|r| order(r.urgent()).held).sum::<f64>();
         assert!(held(&matrix) < held(&bare) / 2.0, "{sender:?}");
     }
@@ -42,6 +45,14 @@ fn an_urgent_resource_is_a_square_of_packets() {
         // Ten sums for each of five squares.
         assert_eq!(run.repairs, 50);
         assert!(run.sources >= 125, "{}", run.sources);
+    }
+}
+
+#[test]
+fn a_matrix_may_span_all_urgent_resources() {
+    for run in &measure(Sender::Fixed)[2] {
+        // A sum for each of five resources, and for each of the 25 packets that they have.
+        assert_eq!((run.repairs, run.sources), (30, 125));
     }
 }
 

@@ -20,6 +20,7 @@ mod messages;
 mod migration;
 mod mtu;
 mod outages;
+mod parity;
 mod quirl;
 mod reordering;
 mod soak;

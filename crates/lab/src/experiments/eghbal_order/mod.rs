@@ -16,7 +16,8 @@ use sutura_analysis::report::Report;
 use sutura_link::LinkConfig;
 use sutura_proto::policy::FixedRate;
 use sutura_proto::{
-    Algorithm, CodeId, CodeSet, FecConfig, Priority, Protection, TransportConfig, registry,
+    Algorithm, CodeId, CodeSet, FecConfig, FecStats, Priority, Protection, TransportConfig,
+    registry,
 };
 use sutura_sim::{Clock, Ends, Progress, Scenario};
 
@@ -56,9 +57,16 @@ const GAP: Duration = Duration::from_millis(200);
 const FIXED_RATE: u64 = 70_000_000 / 8;
 
 /// How the urgent resources are protected: names and parameters of policies. The first is the paper's
-/// matrix, which takes ten sums for 25 packets. The second sends as many symbols of the sliding window.
-pub const POLICIES: [&str; 4] =
-    ["block:source=25,code=2d", "tail:burst=10", "tail:burst=3", "auto"];
+/// matrix for each resource, which takes ten sums for 25 packets. The second is one over all of them, as
+/// in the paper: each row is a resource, and a column has a packet of each. The third sends as many
+/// symbols of the sliding window as the first.
+pub const POLICIES: [&str; 5] = [
+    "block:code=2d,rows=5,columns=5",
+    "block:code=2d,rows=5,columns=25,shared=on",
+    "tail:burst=10",
+    "tail:burst=3",
+    "auto",
+];
 
 /// Who decides how fast is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +148,7 @@ pub struct Arrivals {
     pub wire: u64,
     /// Repair symbols that it sent.
     pub repairs: u64,
-    /// Source symbols that it sent.
+    /// Source symbols that it sent for the first time.
     pub sources: u64,
     /// Source symbols that the client computed.
     pub recovered: u64,
@@ -149,6 +157,12 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
+    /// Source and repair symbols for each source symbol; 1 if there are none.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        1.0 + self.repairs as f64 / self.sources.max(1) as f64
+    }
+
     /// The messages of the urgent resources.
     #[must_use]
     pub fn urgent(&self) -> &[Duration] {
@@ -194,11 +208,12 @@ pub fn send(setup: Setup, seed: u64) -> Result<Arrivals, Error> {
     })?;
     let before = before.unwrap_or_default();
     let (now, then) = (&after.server, &before.server);
+    let first = |fec: &FecStats| fec.source_symbols_sent - fec.source_symbols_resent;
     Ok(Arrivals {
         completed,
         wire: after.down.sent_bytes - before.down.sent_bytes,
         repairs: now.fec.repair_symbols_sent - then.fec.repair_symbols_sent,
-        sources: now.fec.source_symbols_sent - then.fec.source_symbols_sent,
+        sources: first(&now.fec) - first(&then.fec),
         recovered: after.client.fec.recovered - before.client.fec.recovered,
         resent: now.stream_bytes_retransmitted - then.stream_bytes_retransmitted,
     })

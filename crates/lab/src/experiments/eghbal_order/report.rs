@@ -138,6 +138,7 @@ fn costs(summaries: &[Summary]) -> Table {
             ("more", &|s| Cell::Share(wire(s) / wire(bare(summaries, s)) - 1.0)),
             ("source symbols", &|s| Cell::Number(s.mean(|run| run.sources as f64))),
             ("repair symbols", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
+            ("n/k", &|s| Cell::Number(s.mean(Arrivals::rate))),
             ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered as f64))),
             ("bytes resent", &|s| Cell::Count(s.mean(|run| run.resent as f64) as u64)),
             ("all messages p50", &|s| s.times(Arrivals::all_complete).quantile(0.5).into()),

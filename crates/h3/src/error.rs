@@ -161,6 +161,10 @@ pub enum ReceiveError {
     /// No such exchange: it never was, is complete, or was reset.
     #[error("unknown stream")]
     UnknownStream,
+    /// Pieces of the body were read of which some before them have not come yet, so that it cannot be read
+    /// in order at present.
+    #[error("pieces are missing before those that were read")]
+    OutOfOrder,
     /// The connection is closed.
     #[error("connection closed: {0}")]
     Connection(#[from] Error),

@@ -1,9 +1,11 @@
 //! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor exceed the
 //! limits.
 
+mod pieces;
 mod qpack;
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use bytes::Bytes;
 use sutura_proto::{Dir, Protection, Side, StreamId};
@@ -14,6 +16,7 @@ use crate::{
     MAX_DELAY, PriorityParameters, Read, ReadError, Transport, WriteError,
 };
 
+pub use self::pieces::pieces;
 pub use self::qpack::{qpack, qpack_pair};
 
 /// Reads capsules from data that arrives in pieces, whose size is the first byte. They come out as they
@@ -107,11 +110,19 @@ pub fn frames(data: &[u8]) {
     }
 }
 
+/// A byte of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cell {
+    Missing(u8),
+    Here(u8),
+    Read,
+}
+
 /// A transport with some finished streams to read, which discards what is written.
 struct Feed {
     side: Side,
     step: usize,
-    streams: BTreeMap<StreamId, (Vec<u8>, usize)>,
+    streams: BTreeMap<StreamId, Vec<Cell>>,
     accepted: [u64; 2],
     opened: [u64; 2],
 }
@@ -121,8 +132,45 @@ impl Feed {
         Self { side, step, streams: BTreeMap::new(), accepted: [0; 2], opened: [0; 2] }
     }
 
+    /// All of a stream, which has arrived.
     fn offer(&mut self, id: StreamId, bytes: &[u8]) {
-        self.streams.insert(id, (bytes.to_vec(), 0));
+        self.streams.insert(id, bytes.iter().map(|byte| Cell::Here(*byte)).collect());
+    }
+
+    /// All of a stream, of which nothing has arrived.
+    fn promise(&mut self, id: StreamId, bytes: &[u8]) {
+        self.streams.insert(id, bytes.iter().map(|byte| Cell::Missing(*byte)).collect());
+    }
+
+    /// Some of a stream arrives.
+    fn arrive(&mut self, id: StreamId, range: Range<usize>) {
+        let cells = self.streams.get_mut(&id);
+        for cell in cells.and_then(|cells| cells.get_mut(range)).unwrap_or_default() {
+            if let Cell::Missing(byte) = *cell {
+                *cell = Cell::Here(byte);
+            }
+        }
+    }
+
+    /// Takes the bytes that are there from offset `at` on.
+    fn take(&mut self, id: StreamId, at: usize, buffer: &mut [u8]) -> Result<Read, ReadError> {
+        let cells = self.streams.get_mut(&id).ok_or(ReadError::Closed)?;
+        let mut bytes = 0;
+        let rest = cells.get_mut(at..).unwrap_or_default();
+        for (to, cell) in buffer.iter_mut().zip(rest).take(self.step) {
+            let Cell::Here(byte) = *cell else { break };
+            (*to, *cell) = (byte, Cell::Read);
+            bytes += 1;
+        }
+        let finished = cells.iter().all(|cell| *cell == Cell::Read);
+        if bytes == 0 && !finished { Err(ReadError::Blocked) } else { Ok(Read { bytes, finished }) }
+    }
+
+    /// The first byte from offset `at` on that is as `test` says, or the end.
+    fn find(&self, id: StreamId, at: usize, test: fn(Cell) -> bool) -> usize {
+        let Some(cells) = self.streams.get(&id) else { return at };
+        let is_found = |at: &usize| cells.get(*at).copied().is_some_and(test);
+        (at..cells.len()).find(is_found).unwrap_or(cells.len())
     }
 }
 
@@ -164,14 +212,26 @@ impl Transport for Feed {
     fn reset(&mut self, _: StreamId, _: Code) {}
 
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
-        let (bytes, at) = self.streams.get_mut(&id).ok_or(ReadError::Closed)?;
-        let rest = bytes.get(*at..).unwrap_or_default();
-        let n = rest.len().min(buffer.len()).min(self.step);
-        for (to, from) in buffer.iter_mut().zip(rest.iter().take(n)) {
-            *to = *from;
-        }
-        *at += n;
-        Ok(Read { bytes: n, finished: *at == bytes.len() })
+        let front = self.find(id, 0, |cell| cell != Cell::Read);
+        let scattered = self.find(id, front, |cell| cell == Cell::Read);
+        let length = self.streams.get(&id).map_or(0, Vec::len);
+        assert_eq!(scattered, length, "read in order although bytes are missing");
+        self.take(id, front, buffer)
+    }
+
+    fn read_ahead(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<(u64, Read), ReadError> {
+        let front = self.find(id, 0, |cell| cell != Cell::Read);
+        let first = self.find(id, front, |cell| matches!(cell, Cell::Here(_))) as u64;
+        let at = if first < range.end { first } else { front as u64 };
+        let room = usize::try_from(range.end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let room = room.min(buffer.len());
+        let read = self.take(id, at as usize, buffer.get_mut(..room).unwrap_or_default())?;
+        Ok((at, read))
     }
 
     fn stop(&mut self, id: StreamId, _: Code) {

@@ -4,6 +4,7 @@ use crate::error::{Code, SendDatagramError};
 use crate::observe::FrameEvent;
 use crate::transport::{Read, ReadError, Transport, WriteError};
 use bytes::Bytes;
+use std::ops::Range;
 use std::time::Instant;
 use sutura_proto as quic;
 use sutura_proto::policy::StreamOrder;
@@ -58,6 +59,16 @@ fn write_error(error: quic::WriteError) -> WriteError {
     }
 }
 
+fn read_error(error: quic::ReadError) -> ReadError {
+    match error {
+        quic::ReadError::Blocked => ReadError::Blocked,
+        quic::ReadError::Reset(code) => ReadError::Reset(Code(code)),
+        // Stream order was set when the stream was new, and nothing is read in order while bytes are
+        // missing before those that were read.
+        quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead => ReadError::Closed,
+    }
+}
+
 impl Transport for Quic<'_> {
     fn side(&self) -> Side {
         self.connection.side()
@@ -106,12 +117,24 @@ impl Transport for Quic<'_> {
         match self.connection.recv_stream(id).read(buffer) {
             Ok(quic::Read::Data(bytes)) => Ok(Read { bytes, finished: false }),
             Ok(quic::Read::Fin) => Ok(Read { bytes: 0, finished: true }),
-            Err(quic::ReadError::Blocked) => Err(ReadError::Blocked),
-            Err(quic::ReadError::Reset(code)) => Err(ReadError::Reset(Code(code))),
-            // Stream order was set when the stream was new.
-            Err(quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead) => {
-                Err(ReadError::Closed)
+            Err(error) => Err(read_error(error)),
+        }
+    }
+
+    fn read_ahead(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<(u64, Read), ReadError> {
+        match self.connection.recv_stream(id).read_ahead(range.end, buffer.len()) {
+            Ok(Some(chunk)) => {
+                let bytes = chunk.bytes.len();
+                buffer[..bytes].copy_from_slice(&chunk.bytes);
+                Ok((chunk.offset, Read { bytes, finished: false }))
             }
+            Ok(None) => Ok((range.end, Read { bytes: 0, finished: true })),
+            Err(error) => Err(read_error(error)),
         }
     }
 

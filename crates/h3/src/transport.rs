@@ -1,6 +1,7 @@
 //! The interface that HTTP/3 needs from a QUIC connection.
 
 use bytes::Bytes;
+use std::ops::Range;
 use std::time::Instant;
 use sutura_proto::{Dir, Offence, Protection, Side, StreamId};
 use sutura_schedule::Priority;
@@ -72,6 +73,24 @@ pub trait Transport {
     /// # Errors
     /// `Blocked` if none are available and the stream has not ended; it becomes readable later.
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError>;
+
+    /// Moves received bytes of `range` to the front of `buffer`, the first that are there whatever is
+    /// missing before them, and returns where in the stream they begin. `range` begins where reading in
+    /// order would go on if no byte was missing, and [`read`](Self::read) is not called again before all
+    /// of it was read. A transport that delivers in order only gives what comes next.
+    ///
+    /// # Errors
+    /// As [`Self::read`], for the bytes of `range`.
+    fn read_ahead(
+        &mut self,
+        id: StreamId,
+        range: Range<u64>,
+        buffer: &mut [u8],
+    ) -> Result<(u64, Read), ReadError> {
+        let length = usize::try_from(range.end - range.start).unwrap_or(usize::MAX);
+        let length = length.min(buffer.len());
+        self.read(id, &mut buffer[..length]).map(|read| (range.start, read))
+    }
 
     /// Asks the peer to stop sending and discards received bytes.
     fn stop(&mut self, id: StreamId, code: Code);

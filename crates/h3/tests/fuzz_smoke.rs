@@ -87,6 +87,39 @@ fn plausible_frames() {
     }
 }
 
+/// A message whose frames are plausible, which arrives in any order.
+fn scattered(rng: &mut Rng) -> Vec<u8> {
+    let arrivals = 2 * rng.below(12);
+    let mut data = vec![rng.below(8) as u8, arrivals as u8];
+    data.extend((0..arrivals).map(|_| rng.below(256) as u8));
+    // The head of a response, or of a request.
+    let head: &[u8] = match data[0] & 1 {
+        1 => &[1, 3, 0, 0, 0xd9],
+        _ => &[1, 11, 0, 0, 0xd1, 0xd7, 0xc1, 0x50, 0x04, b'h', b'o', b's', b't'],
+    };
+    data.extend(head);
+    for _ in 0..rng.below(4) {
+        let length = rng.below(60);
+        data.extend([0, length as u8]);
+        // Sometimes more or less than the frame has.
+        let given = if rng.below(8) == 0 { rng.below(60) } else { length };
+        data.extend((0..given).map(|_| rng.below(64) as u8));
+    }
+    if rng.below(3) == 0 {
+        data.extend([1, 5, 0, 0, 0x21, b'x', 0]);
+    }
+    data
+}
+
+#[test]
+fn bodies_in_pieces() {
+    let mut rng = Rng::new(6);
+    for _ in 0..iterations(10_000) {
+        fuzz::pieces(&scattered(&mut rng));
+    }
+    run(10_000, &FRAMES, fuzz::pieces);
+}
+
 #[test]
 fn stored_inputs() {
     replay("h3_qpack", |rng| input(rng, &SECTIONS), fuzz::qpack);
@@ -95,4 +128,5 @@ fn stored_inputs() {
         if rng.below(2) == 0 { plausible(rng) } else { input(rng, &FRAMES) }
     };
     replay("h3_frames", frames, fuzz::frames);
+    replay("h3_pieces", scattered, fuzz::pieces);
 }

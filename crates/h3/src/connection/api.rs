@@ -6,6 +6,7 @@ use sutura_schedule::Extension;
 
 use super::exchange::Exchange;
 use super::outgoing::final_goaway;
+use super::receive::{BodyPiece, Order};
 use super::send::{Failure, Phase, Send};
 use super::{Connection, receive};
 use crate::codec::{VARINT_MAX, put_varint};
@@ -81,7 +82,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,
     /// What protects the response because neither end says anything about it
     /// ([`Config::protections`](crate::Config::protections), server). `None` if an end does, or if it is
     /// left to the transport.
@@ -92,6 +92,7 @@ impl Connection {
         self.config.protections.get(&parameters.resolve()).filter(|_| is_open)
     }
 
+    /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,
     /// and sets the order in which its own body is sent. Set `fin` if neither body nor trailers
     /// follow.
     ///
@@ -185,6 +186,24 @@ impl Connection {
         })
     }
 
+    /// Announces the next `length` bytes of body, which are then sent in one DATA frame, however many calls
+    /// they come in, so that the peer can [read](Self::read_body_piece) any of them before others. All of
+    /// them must be sent before anything else of the message.
+    ///
+    /// # Errors
+    /// As for [`Self::send_body`]; `InvalidState` as long as announced bytes are still to be sent.
+    pub fn announce_body<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        length: u64,
+    ) -> Result<(), SendError> {
+        if length > VARINT_MAX {
+            return Err(SendError::InvalidState("a body longer than any frame"));
+        }
+        self.send_in_body(quic, stream, |quic, send| send.announce(quic, stream, length))
+    }
+
     /// Sends a prefix of `data`, at most [`MAX_DATA_COPY`](crate::MAX_DATA_COPY) bytes, as body.
     /// Returns its length.
     ///
@@ -231,21 +250,23 @@ impl Connection {
     /// is.
     ///
     /// # Errors
-    /// As for [`Self::send_body`]; `chunk` was not sent then.
+    /// As for [`Self::send_body`]; `InvalidState` if it is longer than what is left of announced body.
+    /// `chunk` was not sent then.
     pub fn send_body_chunk<T: Transport>(
         &mut self,
         quic: &mut T,
         stream: StreamId,
         chunk: Bytes,
     ) -> Result<(), SendError> {
-        self.send_in_body(quic, stream, |quic, send| Ok(send.chunk(quic, stream, chunk)?))
+        self.send_in_body(quic, stream, |quic, send| send.chunk(quic, stream, chunk))
     }
 
     /// Ends a message with a trailer section.
     ///
     /// # Errors
     /// `Blocked` if body is still pending; `InvalidState` before the head, after the end, or for
-    /// CONNECT; `Malformed`, `FieldSectionTooLarge`, `Stopped`, `UnknownStream`.
+    /// CONNECT or if announced body is missing; `Malformed`, `FieldSectionTooLarge`, `Stopped`,
+    /// `UnknownStream`.
     pub fn send_trailers<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -259,7 +280,10 @@ impl Connection {
         if exchange.method == message::Method::Connect {
             return Err(SendError::InvalidState("a tunnel has no trailers"));
         }
-        self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Body))?;
+        self.send(quic, stream, |quic, send| {
+            send.ready(quic, stream, Phase::Body)?;
+            send.check_complete()
+        })?;
         let block = self.encode(quic, stream, fields);
         self.send(quic, stream, |quic, send| {
             send.section(quic, stream, &block)?;
@@ -270,7 +294,8 @@ impl Connection {
     /// Ends a message after the body sent so far. Never `Blocked`.
     ///
     /// # Errors
-    /// `InvalidState` before the head or after the end, `Stopped`, `UnknownStream`.
+    /// `InvalidState` before the head or after the end or if announced body is missing, `Stopped`,
+    /// `UnknownStream`.
     pub fn finish<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -282,6 +307,7 @@ impl Connection {
                 Ok(()) | Err(Failure::Rule(SendError::Blocked)) => {}
                 Err(failure) => return Err(failure),
             }
+            send.check_complete()?;
             Ok(send.finish(quic, stream)?)
         })
     }
@@ -330,20 +356,54 @@ impl Connection {
     ///
     /// # Errors
     /// `Blocked` if no bytes are available or the head has not arrived; `UnknownStream` once the
-    /// exchange is over, which events report.
+    /// exchange is over, which events report; `OutOfOrder` after
+    /// [`read_body_piece`](Self::read_body_piece) has left out bytes that have not come yet.
     pub fn read_body<T: Transport>(
         &mut self,
         quic: &mut T,
         stream: StreamId,
         buffer: &mut [u8],
     ) -> Result<usize, ReceiveError> {
+        self.read(quic, stream, buffer, Order::Stream).map(|piece| piece.bytes)
+    }
+
+    /// Reads some of the body into `buffer`, which must not be empty: what has arrived, also if bytes before
+    /// it are missing, the first of it before the rest. No bytes follow the last ones, as for
+    /// [`read_body`](Self::read_body).
+    ///
+    /// The header of a DATA frame is known when all before it has arrived. Of a body in one frame
+    /// ([`announce_body`](Self::announce_body)) nothing waits for what is lost; of a body in several frames,
+    /// what is in later ones waits until the present one is complete. Header and trailer sections are
+    /// always read in their turn.
+    ///
+    /// # Errors
+    /// As for [`read_body`](Self::read_body).
+    pub fn read_body_piece<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<BodyPiece, ReceiveError> {
+        self.read(quic, stream, buffer, Order::Arrival)
+    }
+
+    fn read<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        buffer: &mut [u8],
+        order: Order,
+    ) -> Result<BodyPiece, ReceiveError> {
         self.check()?;
         let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
+        if order == Order::Stream && exchange.receive.is_scattered() {
+            return Err(ReceiveError::OutOfOrder);
+        }
         exchange.told_data = false;
         if buffer.is_empty() {
-            return Ok(0);
+            return Ok(BodyPiece::default());
         }
-        let outcome = self.read_on(quic, stream, buffer);
+        let outcome = self.read_on(quic, stream, buffer, order);
         let outcome = self.send_instructions(quic).map_err(ReceiveError::from).and(outcome);
         self.keep_alive(quic);
         outcome.map_err(|error| match error {
@@ -357,12 +417,14 @@ impl Connection {
         quic: &mut T,
         stream: StreamId,
         buffer: &mut [u8],
-    ) -> Result<usize, ReceiveError> {
+        order: Order,
+    ) -> Result<BodyPiece, ReceiveError> {
+        const END: BodyPiece = BodyPiece { offset: 0, bytes: 0 };
         // At most twice: up to a payload, and then from it.
         loop {
             let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
             if exchange.receive.in_data() {
-                let read = match exchange.receive.read_data(quic, stream, buffer) {
+                let read = match exchange.receive.read_data(quic, stream, buffer, order) {
                     Ok(read) => read,
                     Err(fault) => {
                         self.on_fault(quic, stream, fault)?;
@@ -376,17 +438,17 @@ impl Connection {
                 return read.ok_or(ReceiveError::Blocked);
             }
             if exchange.receive.is_done() {
-                return Ok(0);
+                return Ok(END);
             }
             self.receive(quic, stream, false)?;
             let Some(exchange) = self.exchanges.get(&stream) else {
                 // Complete, or abandoned.
                 let finished = self.events.back() == Some(&crate::Event::Finished { stream });
-                return if finished { Ok(0) } else { Err(ReceiveError::UnknownStream) };
+                return if finished { Ok(END) } else { Err(ReceiveError::UnknownStream) };
             };
             match exchange.receive.phase {
                 _ if exchange.receive.in_data() => {}
-                receive::Phase::Trailed | receive::Phase::Done => return Ok(0),
+                receive::Phase::Trailed | receive::Phase::Done => return Ok(END),
                 receive::Phase::Head | receive::Phase::Body => return Err(ReceiveError::Blocked),
             }
         }

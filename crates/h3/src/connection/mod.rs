@@ -41,6 +41,7 @@ pub use self::datagram::{MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS};
 pub use self::exchange::MAX_INTERIM_RESPONSES;
 pub use self::incoming::MAX_UNTYPED_STREAMS;
 pub use self::outgoing::MAX_CONTROL_BACKLOG;
+pub use self::receive::BodyPiece;
 pub use self::send::MAX_DATA_COPY;
 pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
 

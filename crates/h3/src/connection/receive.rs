@@ -1,5 +1,7 @@
 //! Reads the frames of a message from a request stream (RFC 9114 section 4.1).
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use sutura_proto::fuzz::work;
 use sutura_proto::{Side, StreamId};
@@ -89,6 +91,24 @@ pub(super) enum Phase {
     Done,
 }
 
+/// In which order a body is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As it was sent.
+    Stream,
+    /// As it arrives, as far as the DATA frame is known that it is in.
+    Arrival,
+}
+
+/// Some bytes of a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BodyPiece {
+    /// Where in the body they begin, in bytes.
+    pub offset: u64,
+    /// How many there are.
+    pub bytes: usize,
+}
+
 /// The frame whose payload is being read.
 #[derive(Debug)]
 enum Payload {
@@ -126,8 +146,7 @@ pub(super) struct Receive {
     pub(super) tunnel: bool,
     header: HeaderReader,
     payload: Payload,
-    /// Whether the stream has been read to its end.
-    fin: bool,
+    source: Source,
     /// The body's length according to the head, and according to the DATA frames so far.
     expected: Option<u64>,
     announced: u64,
@@ -142,7 +161,7 @@ impl Receive {
             tunnel: false,
             header: HeaderReader::default(),
             payload: Payload::None,
-            fin: false,
+            source: Source::default(),
             expected: None,
             announced: 0,
         }
@@ -171,7 +190,7 @@ impl Receive {
 
     /// Whether the stream has ended and only the conclusion remains to be drawn.
     pub(super) fn at_end(&self) -> bool {
-        self.fin && !self.is_done() && !self.in_data()
+        self.source.fin && !self.is_done() && !self.in_data()
     }
 
     /// Reads up to the next section, body data, or the end.
@@ -184,19 +203,19 @@ impl Receive {
     ) -> Result<Progress, Fault> {
         loop {
             match &mut self.payload {
-                Payload::Data(1..) if self.fin => return Err(truncated()),
+                Payload::Data(1..) if self.source.fin => return Err(truncated()),
                 Payload::Data(1..) => return Ok(Progress::Data),
                 Payload::Skipped(left @ 1..) => {
                     let mut scratch = [0; SCRATCH];
                     let buffer = prefix(&mut scratch, *left);
-                    match read(quic, id, &mut self.fin, buffer)? {
+                    match self.source.read(quic, id, buffer)? {
                         None => return Ok(Progress::Blocked),
                         Some(0) => return Err(truncated()),
                         Some(n) => *left -= n as u64,
                     }
                 }
                 Payload::Section { left: left @ 1.., block } => {
-                    match read_section(quic, id, &mut self.fin, left, block)? {
+                    match read_section(quic, id, &mut self.source, left, block)? {
                         None => return Ok(Progress::Blocked),
                         Some(0) => return Err(truncated()),
                         Some(_) => {}
@@ -211,11 +230,11 @@ impl Receive {
                         return Ok(Progress::Section(fields));
                     }
                     // The peer may reset the stream meanwhile.
-                    read(quic, id, &mut self.fin, &mut [])?;
+                    self.source.read(quic, id, &mut [])?;
                     return Ok(Progress::Blocked);
                 }
                 Payload::None | Payload::Data(0) | Payload::Skipped(0) => {
-                    match read(quic, id, &mut self.fin, self.header.spare())? {
+                    match self.source.read(quic, id, self.header.spare())? {
                         None => return Ok(Progress::Blocked),
                         Some(0) if self.header.is_empty() => return Ok(Progress::End),
                         Some(0) => return Err(truncated()),
@@ -275,25 +294,35 @@ impl Receive {
         }
     }
 
-    /// Reads body into `buffer`, which must not be empty, and returns the number of bytes; `None`
-    /// if none are available. Only while [`Self::in_data`].
+    /// Reads body into `buffer`, which must not be empty; `None` if none is available. Only while
+    /// [`Self::in_data`], and in stream order only unless [`Self::is_scattered`].
     pub(super) fn read_data<T: Transport>(
         &mut self,
         quic: &mut T,
         id: StreamId,
         buffer: &mut [u8],
-    ) -> Result<Option<usize>, Fault> {
+        order: Order,
+    ) -> Result<Option<BodyPiece>, Fault> {
         let Payload::Data(left) = &mut self.payload else {
             return Ok(None);
         };
-        match read(quic, id, &mut self.fin, prefix(buffer, *left))? {
-            Some(0) => Err(truncated()),
-            Some(n) => {
-                *left -= n as u64;
-                Ok(Some(n))
-            }
-            None => Ok(None),
+        let buffer = prefix(buffer, *left);
+        let read = match order {
+            Order::Stream => self.source.read(quic, id, buffer)?.map(|bytes| (*left, bytes)),
+            Order::Arrival => self.source.read_ahead(quic, id, *left, buffer)?,
+        };
+        let Some((before_end, bytes)) = read else { return Ok(None) };
+        if bytes == 0 {
+            return Err(truncated());
         }
+        *left -= bytes as u64;
+        self.source.scattered &= *left > 0;
+        Ok(Some(BodyPiece { offset: self.announced.saturating_sub(before_end), bytes }))
+    }
+
+    /// Whether pieces of the body were read of which some before them are missing.
+    pub(super) fn is_scattered(&self) -> bool {
+        self.source.scattered
     }
 
     /// Handles the end of the stream: checks that the message is complete.
@@ -323,13 +352,13 @@ pub(super) fn prefix(buffer: &mut [u8], left: u64) -> &mut [u8] {
 fn read_section<T: Transport>(
     quic: &mut T,
     id: StreamId,
-    fin: &mut bool,
+    source: &mut Source,
     left: &mut u64,
     block: &mut Vec<u8>,
 ) -> Result<Option<usize>, Fault> {
     let mut scratch = [0; SCRATCH];
     let buffer = prefix(&mut scratch, *left);
-    let read = read(quic, id, fin, buffer)?;
+    let read = source.read(quic, id, buffer)?;
     if let Some(bytes) = read.and_then(|n| buffer.get(..n)) {
         block.extend_from_slice(bytes);
         *left -= bytes.len() as u64;
@@ -359,24 +388,67 @@ fn truncated() -> Fault {
     Error::new(Code::FRAME_ERROR, "stream ends within a frame").into()
 }
 
-/// Reads some bytes; `Some(0)` at the stream's end, `None` if none are available.
-fn read<T: Transport>(
-    quic: &mut T,
-    id: StreamId,
-    fin: &mut bool,
-    buffer: &mut [u8],
-) -> Result<Option<usize>, Fault> {
-    work::steps(1);
-    if *fin {
-        return Ok(Some(0));
-    }
-    match quic.read(id, buffer) {
-        Ok(Read { bytes, finished }) => {
-            *fin = finished;
-            Ok((bytes > 0 || finished).then_some(bytes))
+/// The stream that the message is read from.
+#[derive(Debug, Default)]
+struct Source {
+    /// Bytes that were read.
+    read: u64,
+    /// Whether it has been read to its end.
+    fin: bool,
+    /// Whether bytes of the present payload were read although some before them were missing.
+    scattered: bool,
+}
+
+impl Source {
+    /// Reads some bytes in order; `Some(0)` at the stream's end, `None` if none are available.
+    fn read<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<Option<usize>, Fault> {
+        work::steps(1);
+        if self.fin {
+            return Ok(Some(0));
         }
-        // Closed: the connection is over, which the transport reports itself.
-        Err(ReadError::Blocked | ReadError::Closed) => Ok(None),
-        Err(ReadError::Reset(code)) => Err(Fault::Reset(code)),
+        let read = quic.read(id, buffer);
+        self.on_read(read)
+    }
+
+    /// Reads some bytes of a payload of which `left` were not read, whatever is missing before them. Returns
+    /// also how far before the end of the payload they begin.
+    fn read_ahead<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        left: u64,
+        buffer: &mut [u8],
+    ) -> Result<Option<(u64, usize)>, Fault> {
+        work::steps(1);
+        if self.fin {
+            return Ok(Some((0, 0)));
+        }
+        // Of a payload, nothing beyond its end was read: so much is left to its end in any order.
+        let Range { start, end } = self.read..self.read.saturating_add(left);
+        let (at, read) = match quic.read_ahead(id, start..end, buffer) {
+            Ok((at, read)) => (at, Ok(read)),
+            Err(error) => (end, Err(error)),
+        };
+        let bytes = self.on_read(read)?;
+        self.scattered |= at != start && bytes.is_some_and(|bytes| bytes > 0);
+        Ok(bytes.map(|bytes| (end.saturating_sub(at), bytes)))
+    }
+
+    fn on_read(&mut self, read: Result<Read, ReadError>) -> Result<Option<usize>, Fault> {
+        match read {
+            Ok(Read { bytes, finished }) => {
+                self.read += bytes as u64;
+                self.fin = finished;
+                Ok((bytes > 0 || finished).then_some(bytes))
+            }
+            // Closed: the connection is over, which the transport reports itself.
+            Err(ReadError::Blocked | ReadError::Closed) => Ok(None),
+            Err(ReadError::Reset(code)) => Err(Fault::Reset(code)),
+        }
     }
 }

@@ -33,6 +33,8 @@ pub(super) struct Send {
     at: usize,
     /// Body to send after them.
     chunk: Bytes,
+    /// Bytes of body that the header of a DATA frame has announced and that nobody has given yet.
+    announced: u64,
     /// Whether a caller got `Blocked`.
     waits: bool,
     /// The code with which the peer stopped the message.
@@ -47,6 +49,7 @@ impl Send {
             pending: Vec::new(),
             at: 0,
             chunk: Bytes::new(),
+            announced: 0,
             waits: false,
             stopped: None,
         }
@@ -135,6 +138,48 @@ impl Send {
         self.flush(quic, id).map(drop)
     }
 
+    /// Begins a DATA frame of `length` bytes, which are sent by the other methods. Only if
+    /// [`Self::ready`].
+    pub(super) fn announce<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        length: u64,
+    ) -> Result<(), Failure> {
+        self.check_complete()?;
+        if length > 0 {
+            frame::put_header(&mut self.pending, FrameType::DATA, length);
+            self.announced = length;
+            self.flush(quic, id)?;
+        }
+        Ok(())
+    }
+
+    /// Checks that no announced body is missing.
+    pub(super) fn check_complete(&self) -> Result<(), Failure> {
+        match self.announced {
+            0 => Ok(()),
+            _ => Err(SendError::InvalidState("announced body is missing").into()),
+        }
+    }
+
+    /// Bytes of body that the next DATA frame takes, or the present one if it was announced.
+    fn frame_room(&self) -> usize {
+        match self.announced {
+            0 => usize::MAX,
+            left => usize::try_from(left).unwrap_or(usize::MAX),
+        }
+    }
+
+    /// Begins a DATA frame of `length` bytes, or goes on with the one that was announced, which has room
+    /// for as many.
+    fn begin_data(&mut self, length: usize) {
+        match self.announced.checked_sub(length as u64).filter(|_| self.announced > 0) {
+            Some(left) => self.announced = left,
+            None => frame::put_header(&mut self.pending, FrameType::DATA, length as u64),
+        }
+    }
+
     /// Sends a prefix of `data` in a DATA frame and returns its length. Only if [`Self::ready`].
     pub(super) fn data<T: Transport>(
         &mut self,
@@ -146,7 +191,8 @@ impl Send {
         if data.is_empty() {
             return Ok(0);
         }
-        frame::put_header(&mut self.pending, FrameType::DATA, data.len() as u64);
+        let data = &data[..data.len().min(self.frame_room())];
+        self.begin_data(data.len());
         let mut rest = data;
         while self.flush(quic, id)? && !rest.is_empty() {
             match quic.write(id, rest) {
@@ -190,7 +236,7 @@ impl Send {
         if chunk.is_empty() {
             return Ok(0);
         }
-        let (whole, room) = (chunk.len(), self.room(quic, id)?);
+        let (whole, room) = (chunk.len(), self.room(quic, id)?.min(self.frame_room()));
         if room < whole / 2 {
             chunk = Bytes::copy_from_slice(&chunk[..room]);
         }
@@ -206,13 +252,17 @@ impl Send {
         quic: &mut T,
         id: StreamId,
         chunk: Bytes,
-    ) -> Result<(), WriteError> {
+    ) -> Result<(), Failure> {
         if chunk.is_empty() {
             return Ok(());
         }
-        frame::put_header(&mut self.pending, FrameType::DATA, chunk.len() as u64);
+        if self.frame_room() < chunk.len() {
+            return Err(SendError::InvalidState("more than the announced body").into());
+        }
+        self.begin_data(chunk.len());
         self.chunk = chunk;
-        self.flush(quic, id).map(drop)
+        self.flush(quic, id)?;
+        Ok(())
     }
 
     /// Ends the message after the pending bytes.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::common::{Bench, Ending, Stream, World, get, script};
 use bytes::Bytes;
 use proptest::prelude::*;
-use sutura_h3::{Code, Config, Event, Field, Fields, ReceiveError, SendError, Settings};
+use sutura_h3::{BodyPiece, Code, Config, Event, Field, Fields, ReceiveError, SendError, Settings};
 use sutura_proto::{Dir, Priority, Side, StreamId};
 use sutura_random::Rng;
 
@@ -27,6 +27,8 @@ enum Way {
     Chunk,
     /// By reference, as much of each chunk as there is room for.
     Part,
+    /// The same in one frame that was announced.
+    Announced,
 }
 
 impl Message {
@@ -46,6 +48,7 @@ impl Message {
 #[derive(Debug, Default)]
 struct Half {
     sent: usize,
+    announced: bool,
     head_sent: bool,
     done: bool,
     head: Option<Fields>,
@@ -60,13 +63,23 @@ fn send(world: &mut World, side: Side, stream: StreamId, message: &Message, half
     let mut end = world.pair.end(side);
     while !half.done {
         let rest = &message.body[half.sent..];
+        if message.way == Way::Announced && !std::mem::replace(&mut half.announced, true) {
+            match connection.announce_body(&mut end, stream, rest.len() as u64) {
+                Ok(()) => {}
+                Err(SendError::Blocked) => {
+                    half.announced = false;
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
         let chunk = Bytes::copy_from_slice(&rest[..rest.len().min(5000)]);
         let outcome = if !rest.is_empty() {
             let n = chunk.len();
             let sent = match message.way {
                 Way::Slice => connection.send_body(&mut end, stream, rest),
                 Way::Chunk => connection.send_body_chunk(&mut end, stream, chunk).map(|()| n),
-                Way::Part => connection.send_body_part(&mut end, stream, chunk),
+                Way::Part | Way::Announced => connection.send_body_part(&mut end, stream, chunk),
             };
             sent.map(|n| {
                 assert!(n > 0);
@@ -99,7 +112,18 @@ fn receive(world: &mut World, side: Side, halves: &mut BTreeMap<StreamId, Half>)
                 let half = halves.get_mut(&stream).unwrap();
                 let mut buffer = [0; 700];
                 loop {
-                    match connection.read_body(&mut world.pair.end(side), stream, &mut buffer) {
+                    let end = &mut world.pair.end(side);
+                    // This transport delivers in order.
+                    let read = if stream.index() % 2 == 0 {
+                        connection.read_body(end, stream, &mut buffer)
+                    } else {
+                        let piece = connection.read_body_piece(end, stream, &mut buffer);
+                        piece.map(|BodyPiece { offset, bytes }| {
+                            assert!(bytes == 0 || offset == half.body.len() as u64);
+                            bytes
+                        })
+                    };
+                    match read {
                         Ok(0) | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => break,
                         Ok(n) => half.body.extend_from_slice(&buffer[..n]),
                         Err(error) => panic!("{error}"),
@@ -172,7 +196,8 @@ fn run(world: &mut World, exchanges: &[(Message, Message)]) {
 
 fn message() -> impl Strategy<Value = Message> {
     let size = prop_oneof![Just(0usize), 1usize..100, 1000usize..60_000];
-    let way = prop_oneof![Just(Way::Slice), Just(Way::Chunk), Just(Way::Part)];
+    let way =
+        prop_oneof![Just(Way::Slice), Just(Way::Chunk), Just(Way::Part), Just(Way::Announced)];
     (size, way, any::<[bool; 2]>()).prop_map(|(size, way, [trailers, declared])| {
         let body = (0..size).map(|i| (i * 31 % 251) as u8).collect();
         Message { body, trailers, way, declared }
@@ -202,6 +227,36 @@ fn many_concurrent_requests() {
         |size| Message { body: vec![7; size], trailers: true, way: Way::Slice, declared: true };
     let exchanges: Vec<_> = (0..100).map(|i| (message(i * 10), message(3000 - i))).collect();
     run(&mut world, &exchanges);
+}
+
+/// An announced body is one frame, and nothing comes before all of it.
+#[test]
+fn an_announced_body_is_one_frame_and_complete() {
+    let mut bench = Bench::new(Side::Client);
+    let mut end = bench.pair.end(Side::Client);
+    let stream = bench.connection.send_request(&mut end, &get(), None, false).unwrap();
+    bench.pair.take(stream, Side::Client);
+    let (mut end, client) = (bench.pair.end(Side::Client), &mut bench.connection);
+    client.announce_body(&mut end, stream, 300).unwrap();
+    let too_much = client.send_body_chunk(&mut end, stream, Bytes::from(vec![1; 301]));
+    assert!(matches!(too_much, Err(SendError::InvalidState(_))), "{too_much:?}");
+    assert_eq!(client.send_body(&mut end, stream, &[2; 100]), Ok(100));
+    client.send_body_chunk(&mut end, stream, Bytes::from(vec![3; 100])).unwrap();
+    for early in [
+        client.finish(&mut end, stream),
+        client.send_trailers(&mut end, stream, &Fields::new()),
+        client.announce_body(&mut end, stream, 1),
+    ] {
+        assert_eq!(early, Err(SendError::InvalidState("announced body is missing")));
+    }
+    // What was not announced is in a frame of its own.
+    assert_eq!(client.send_body_part(&mut end, stream, Bytes::from(vec![4; 150])), Ok(100));
+    assert_eq!(client.send_body_part(&mut end, stream, Bytes::from(vec![5; 50])), Ok(50));
+    client.announce_body(&mut end, stream, 0).unwrap();
+    client.finish(&mut end, stream).unwrap();
+    let frame = [&[0, 0x41, 0x2c][..], &[2; 100], &[3; 100], &[4; 100], &[0, 50], &[5; 50]];
+    assert_eq!(bench.pair.take(stream, Side::Client), frame.concat());
+    assert!(bench.pair.is_finished(stream, Side::Client));
 }
 
 #[test]

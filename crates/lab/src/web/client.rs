@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
-use sutura_h3::{self as h3, Event, Fields, Priority, ReceiveError, SendError};
+use sutura_h3::{self as h3, BodyPiece, Event, Fields, Priority, ReceiveError, SendError};
 use sutura_proto::StreamId;
 use sutura_sim::{AppError, Pattern};
 
@@ -65,6 +65,8 @@ pub struct Client {
     started: Option<Instant>,
     arrivals: Vec<Arrival>,
     buffer: Vec<u8>,
+    /// Whether bodies are read as they arrive, rather than in order.
+    in_pieces: bool,
 }
 
 impl Client {
@@ -80,6 +82,7 @@ impl Client {
             started: None,
             arrivals: Vec::new(),
             buffer: vec![0; READ_SIZE],
+            in_pieces: false,
         }
     }
 
@@ -89,6 +92,12 @@ impl Client {
     pub fn update(mut self, at: Duration, request: usize, priority: Priority) -> Self {
         self.updates.push_back((at, request, priority));
         self
+    }
+
+    /// Reads bodies in the order of arrival.
+    #[must_use]
+    pub fn in_pieces(self) -> Self {
+        Self { in_pieces: true, ..self }
     }
 
     /// The application.
@@ -159,14 +168,23 @@ impl Client {
         let at = self.time(session.quic.now);
         let request = self.request(stream)?;
         loop {
-            let bytes = match session.http.read_body(&mut session.quic, stream, &mut self.buffer) {
+            let (quic, buffer) = (&mut session.quic, &mut self.buffer);
+            let in_order = self.requests.arrived(request);
+            let piece = if self.in_pieces {
+                session.http.read_body_piece(quic, stream, buffer)
+            } else {
+                let read = session.http.read_body(quic, stream, buffer);
+                read.map(|bytes| BodyPiece { offset: in_order, bytes })
+            };
+            let BodyPiece { offset, bytes } = match piece {
                 // If the exchange is over, an event says how it ended.
-                Ok(0) | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => return Ok(()),
-                Ok(bytes) => bytes,
+                Ok(BodyPiece { bytes: 0, .. })
+                | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => return Ok(()),
+                Ok(piece) => piece,
                 Err(error) => return Err(unexpected("response", error)),
             };
             let (read, pattern) = (&self.buffer[..bytes], Pattern::new(request as u64));
-            if let Some(wrong) = pattern.mismatch(self.requests.arrived(request), read) {
+            if let Some(wrong) = pattern.mismatch(offset, read) {
                 return Err(unexpected("response", format_args!("byte {wrong} is wrong")));
             }
             self.requests.arrive(request, bytes as u64, at);

@@ -50,13 +50,25 @@ struct Body {
 pub struct Server<F> {
     answer: F,
     bodies: BTreeMap<StreamId, Body>,
+    /// Whether each body is sent in one DATA frame.
+    announces: bool,
 }
 
 impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
     /// The application. It fails if `answer` has no reply to a request.
     #[must_use]
     pub fn app(answer: F) -> Http<Self> {
-        let server = Self { answer, bodies: BTreeMap::new() };
+        Self::made(answer, false)
+    }
+
+    /// The same, where each body is one DATA frame, so that it can be read in the order of arrival.
+    #[must_use]
+    pub fn announcing(answer: F) -> Http<Self> {
+        Self::made(answer, true)
+    }
+
+    fn made(answer: F, announces: bool) -> Http<Self> {
+        let server = Self { answer, bodies: BTreeMap::new(), announces };
         Http::new(h3::Connection::server(super::config()), server)
     }
 
@@ -73,6 +85,11 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
         if let Some(priority) = reply.priority {
             let told = session.quic.connection.send_stream(stream).set_priority(priority);
             told.map_err(|error| unexpected("priority", error))?;
+        }
+        if self.announces {
+            // A new stream has room for the head and the header of a frame.
+            let announced = session.http.announce_body(&mut session.quic, stream, reply.bytes);
+            announced.map_err(|error| unexpected("body", error))?;
         }
         let pattern = Pattern::new(reply.number as u64);
         self.bodies.insert(stream, Body { pattern, sent: 0, bytes: reply.bytes });

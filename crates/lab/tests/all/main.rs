@@ -6,5 +6,6 @@ mod eghbal_order;
 mod flec;
 mod holzinger;
 mod marx;
+mod pieces;
 mod priorities;
 mod stacks;

@@ -316,6 +316,23 @@ impl RecvStream<'_> {
         self.connection.egress.streams.read_chunk(self.id, max, ordered)
     }
 
+    /// Returns the first bytes below stream offset `end` that are there, at most `max` of them, whatever
+    /// is missing before them. For a protocol that delivers in stream order, as HTTP/3 delivers frames, of
+    /// which it knows up to `end` what they are. `None` means that the stream has ended and all of it was
+    /// read.
+    ///
+    /// From now on the stream counts as readable if any bytes below the latest `end` are there. Reading in
+    /// stream order goes on once nothing is missing before what was read; until then it fails.
+    ///
+    /// # Errors
+    /// No such bytes are available yet ([`ReadError::Blocked`], also with a `max` of 0), the peer reset the
+    /// stream, the stream was already read to its end, or it is
+    /// [delivered](Self::set_delivery) otherwise than by
+    /// [`StreamOrder`](crate::policy::StreamOrder).
+    pub fn read_ahead(&mut self, end: u64, max: usize) -> Result<Option<Chunk>, ReadError> {
+        self.connection.egress.streams.read_ahead(self.id, end, max)
+    }
+
     /// Lets a delivery made by `factory` decide which bytes are read from now on; data that was
     /// already read is not affected. Streams start with the delivery of
     /// [`TransportConfig::delivery`](crate::TransportConfig::delivery).

@@ -234,6 +234,25 @@ impl Streams {
         result
     }
 
+    /// Reads at most `max` of the first bytes below stream offset `end` that are there, whatever is missing
+    /// before them, without copying. `None` is the end of the stream.
+    ///
+    /// # Errors
+    /// None of these bytes is available, the peer reset the stream, all data was read, or the stream is
+    /// not delivered in stream order.
+    pub fn read_ahead(
+        &mut self,
+        id: StreamId,
+        end: u64,
+        max: usize,
+    ) -> Result<Option<Chunk>, ReadError> {
+        let recv = self.receiving(id)?;
+        let result = recv.read_ahead(end, max);
+        let len = if let Ok(Some(chunk)) = &result { chunk.bytes.len() } else { 0 };
+        self.after_read(id, len);
+        result
+    }
+
     /// Makes `delivery` decide from now on in which order the stream's bytes are read. If the
     /// stream becomes readable by that, [`StreamEvent::Readable`] follows.
     ///
@@ -390,6 +409,12 @@ impl Streams {
         self.control.max_streams[dir.index()] |= remote.allowance() > remote.max;
     }
 
+    /// Does the same if it is more than before.
+    pub fn raise_max_concurrent(&mut self, dir: Dir, count: u64) {
+        let now = self.table.remote[dir.index()].concurrent;
+        self.set_max_concurrent(dir, count.max(now));
+    }
+
     /// Sets how many bytes the peer may send on all streams before the application has read any.
     pub fn set_receive_window(&mut self, size: u64) {
         self.window.resize(size);
@@ -409,12 +434,6 @@ impl Streams {
     }
 
     /// Whether bytes, or the end of the stream, were written but never sent, because of scheduling
-    /// Does the same if it is more than before.
-    pub fn raise_max_concurrent(&mut self, dir: Dir, count: u64) {
-        let now = self.table.remote[dir.index()].concurrent;
-        self.set_max_concurrent(dir, count.max(now));
-    }
-
     /// or flow control.
     #[must_use]
     #[cfg(test)]

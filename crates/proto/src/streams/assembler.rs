@@ -226,6 +226,18 @@ impl Assembler {
         }
     }
 
+    /// Whether bytes were delivered of which some before them were not.
+    pub(super) fn has_holes(&self) -> bool {
+        !self.ahead.is_empty()
+    }
+
+    /// The first received, undelivered bytes below `end` that are contiguous in memory.
+    pub(super) fn first_below(&self, end: u64) -> Option<Range<u64>> {
+        let range = self.front().or_else(|| self.held().next())?;
+        let range = range.start..range.end.min(end);
+        (!range.is_empty()).then_some(range)
+    }
+
     /// Number of bytes delivered.
     pub(super) fn delivered(&self) -> u64 {
         self.delivered

@@ -62,6 +62,8 @@ pub(super) struct RecvHalf {
     ordered: bool,
     /// Whether a delivery that is not ordered has delivered bytes.
     scattered: bool,
+    /// In stream order: where the bytes end that the reader takes whatever is missing before them.
+    ahead: u64,
     pub(super) window: RecvWindow,
     /// End of the highest byte that counts against flow control.
     highest: u64,
@@ -112,6 +114,7 @@ impl RecvHalf {
             delivery: unless_stream_order(delivery),
             ordered,
             scattered: false,
+            ahead: 0,
             window,
             highest: 0,
             final_size: None,
@@ -385,7 +388,7 @@ impl RecvHalf {
         if self.stop != Stop::No {
             return Err(ReadError::Closed);
         }
-        if self.scattered && delivery.is_ordered() {
+        if (self.scattered || self.assembler.has_holes()) && delivery.is_ordered() {
             return Err(ReadError::IllegalOrderedRead);
         }
         self.replace_delivery(delivery);
@@ -404,10 +407,18 @@ impl RecvHalf {
     /// The bytes that are delivered next. An invalid answer of the delivery counts as none.
     #[inline]
     fn next(&self) -> Option<Range<u64>> {
-        let Some(delivery) = &self.delivery else { return self.assembler.front() };
+        let Some(delivery) = &self.delivery else {
+            return self.assembler.front().or_else(|| self.next_ahead());
+        };
         let next = delivery.next(&Held::new(&self.assembler, self.end()))?;
         let in_turn = !self.ordered || next.start == self.assembler.read_offset();
         (in_turn && self.assembler.is_deliverable(&next)).then_some(next)
+    }
+
+    /// What a reader that takes bytes out of turn would get, see [`Self::read_ahead`].
+    fn next_ahead(&self) -> Option<Range<u64>> {
+        let is_reading_ahead = self.ahead > self.assembler.read_offset();
+        self.assembler.first_below(self.ahead).filter(|_| is_reading_ahead)
     }
 
     /// Takes out between one and `max` of the next bytes; returns them with their offset.
@@ -481,7 +492,7 @@ impl RecvHalf {
 
     /// Reads into `out`; see [`super::Streams::read`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
-        if !self.ordered {
+        if !self.ordered || self.assembler.has_holes() {
             return Err(ReadError::IllegalOrderedRead);
         }
         let mut total = 0;
@@ -502,7 +513,7 @@ impl RecvHalf {
         max: usize,
         ordered: bool,
     ) -> Result<Option<Chunk>, ReadError> {
-        if ordered && !self.ordered {
+        if ordered && (!self.ordered || self.assembler.has_holes()) {
             return Err(ReadError::IllegalOrderedRead);
         }
         if !ordered && self.ordered {
@@ -517,5 +528,21 @@ impl RecvHalf {
             return Ok(Some(Chunk { offset, bytes: bytes.freeze() }));
         }
         self.ended().map(|()| None)
+    }
+
+    /// Reads below `end`; see [`super::Streams::read_ahead`].
+    pub(super) fn read_ahead(&mut self, end: u64, max: usize) -> Result<Option<Chunk>, ReadError> {
+        if self.delivery.is_some() {
+            return Err(ReadError::IllegalOrderedRead);
+        }
+        self.ahead = end;
+        let Some(Range { start, end }) = self.assembler.first_below(end).filter(|_| max > 0) else {
+            return self.ended().map(|()| None);
+        };
+        let end = end.min(start.saturating_add(max as u64));
+        let Some(bytes) = self.assembler.take(start..end) else { return Err(ReadError::Blocked) };
+        self.credited += bytes.len() as u64;
+        self.window.consume(bytes.len() as u64);
+        Ok(Some(Chunk { offset: start, bytes: bytes.freeze() }))
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Instant;
-use sutura_h3::{CapsuleReader, Code, Field, Fields, Quic, ReceiveError, SendError};
+use sutura_h3::{BodyPiece, CapsuleReader, Code, Field, Fields, Quic, ReceiveError, SendError};
 use sutura_proto::StreamId;
 
 /// Bytes of body read at a time.
@@ -28,6 +28,15 @@ impl Response {
     fn new(head: &Fields) -> Self {
         Self { status: head.status().unwrap_or(0), fields: plain_fields(head) }
     }
+}
+
+/// A piece of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Where in the body it begins, in bytes.
+    pub offset: u64,
+    /// Its bytes.
+    pub data: Bytes,
 }
 
 /// One exchange: this end's message goes out and the peer's comes in. If dropped before both are
@@ -155,6 +164,14 @@ impl RequestStream {
         self.shared.set_extension(extension)
     }
 
+    /// On a server: what of [`Config::protections`](super::Config::protections) protects the response, since
+    /// neither it nor the request says it. `None` as for [`priority`](Self::priority), too.
+    #[must_use]
+    pub fn default_protection(&self) -> Option<DefaultProtection> {
+        let mut state = self.shared.lock().ok()?;
+        with_http(&mut state, |http, _| http.h3.default_protection(self.id()).cloned()).ok()?
+    }
+
     /// Sends the head of a response; interim responses (1xx) may precede the final one.
     ///
     /// # Errors
@@ -164,17 +181,19 @@ impl RequestStream {
         status: u16,
         fields: &[(&str, &[u8])],
     ) -> Result<(), Error> {
-        /// On a server: what of [`Config::protections`](super::Config::protections) protects the response, since
-        /// neither it nor the request says it. `None` as for [`priority`](Self::priority), too.
-        #[must_use]
-        pub fn default_protection(&self) -> Option<DefaultProtection> {
-            let mut state = self.shared.lock().ok()?;
-            with_http(&mut state, |http, _| http.h3.default_protection(self.id()).cloned()).ok()?
-        }
-
         let mut head = Fields::response(status);
         push_fields(&mut head, fields);
         self.shared.send_response(&head).await
+    }
+
+    /// Announces the next `length` bytes of body, so that the peer can read any of them before others
+    /// ([`recv_piece`](Self::recv_piece)). They are sent in one DATA frame, and nothing else before all of
+    /// them.
+    ///
+    /// # Errors
+    /// Announced bytes are still to be sent, the peer does not want the body, or the connection is over.
+    pub async fn announce_body(&mut self, length: u64) -> Result<(), Error> {
+        self.shared.announce_body(length).await
     }
 
     /// Waits until some of the body can be sent, and returns how many bytes of it there is room for:
@@ -262,9 +281,23 @@ impl RequestStream {
     /// Waits for the next part of the peer's body; `None` at its end.
     ///
     /// # Errors
-    /// The peer abandons its message, or the connection is over.
+    /// The peer abandons its message, or the connection is over; [`Error::OutOfOrder`] if
+    /// [`recv_piece`](Self::recv_piece) has left out bytes that have not come yet.
     pub async fn recv_data(&mut self) -> Result<Option<Bytes>, Error> {
         poll_fn(|cx| self.shared.poll_data(cx)).await
+    }
+
+    /// Waits for a piece of the peer's body in the order of arrival: what has come, also if bytes before it
+    /// are missing, each byte once. `None` at the end of the body.
+    ///
+    /// Of a body that its sender [announced](Self::announce_body), nothing waits for what is lost. Otherwise a
+    /// piece waits until the DATA frames before its own are complete, since only then it is known to be
+    /// body (RFC 9114 section 4.1).
+    ///
+    /// # Errors
+    /// The peer abandons its message, or the connection is over.
+    pub async fn recv_piece(&mut self) -> Result<Option<Piece>, Error> {
+        poll_fn(|cx| self.shared.poll_piece(cx)).await
     }
 
     /// Waits for the peer's trailers, after the end of its body; `None` if there are none.
@@ -317,6 +350,10 @@ impl Shared {
             http.h3.send_response(quic, self.id, head, false)
         })
         .await
+    }
+
+    pub(super) async fn announce_body(&self, length: u64) -> Result<(), Error> {
+        self.send(|http, quic| http.h3.announce_body(quic, self.id, length)).await
     }
 
     pub(super) async fn send_data(&self, data: Bytes) -> Result<(), Error> {
@@ -431,21 +468,42 @@ impl Shared {
     }
 
     pub(super) fn poll_data(&self, cx: &Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
+        let piece = self.poll_body(cx, |h3, quic, id, buffer| {
+            h3.read_body(quic, id, buffer).map(|bytes| BodyPiece { offset: 0, bytes })
+        });
+        piece.map_ok(|piece| piece.map(|piece| piece.data))
+    }
+
+    pub(super) fn poll_piece(&self, cx: &Context<'_>) -> Poll<Result<Option<Piece>, Error>> {
+        self.poll_body(cx, |h3, quic, id, buffer| h3.read_body_piece(quic, id, buffer))
+    }
+
+    fn poll_body(
+        &self,
+        cx: &Context<'_>,
+        read: impl FnOnce(
+            &mut sutura_h3::Connection,
+            &mut Quic<'_>,
+            StreamId,
+            &mut [u8],
+        ) -> Result<BodyPiece, ReceiveError>,
+    ) -> Poll<Result<Option<Piece>, Error>> {
         if self.received_all.load(Relaxed) {
             return Poll::Ready(Ok(None));
         }
         let data = self.receive(|http, id, quic| {
             let mut buffer = BytesMut::zeroed(READ_SIZE);
-            let result = http.h3.read_body(quic, id, &mut buffer);
+            let result = read(&mut http.h3, quic, id, &mut buffer);
             http.pump();
             let exchange = http.exchange(id);
             match result {
-                Ok(0) => Poll::Ready(Ok(None)),
-                Ok(n) => {
-                    buffer.truncate(n);
-                    Poll::Ready(Ok(Some(buffer.freeze())))
+                Ok(BodyPiece { bytes: 0, .. }) => Poll::Ready(Ok(None)),
+                Ok(BodyPiece { offset, bytes }) => {
+                    buffer.truncate(bytes);
+                    Poll::Ready(Ok(Some(Piece { offset, data: buffer.freeze() })))
                 }
                 Err(ReceiveError::Connection(error)) => Poll::Ready(Err(Error::Protocol(error))),
+                Err(ReceiveError::OutOfOrder) => Poll::Ready(Err(Error::OutOfOrder)),
                 Err(_) if exchange.finished => Poll::Ready(Ok(None)),
                 Err(_) => wait_or_fail(exchange, cx),
             }

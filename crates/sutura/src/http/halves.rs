@@ -1,11 +1,12 @@
 //! The halves of an exchange.
 
-use super::exchange::Shared;
+use super::exchange::{Piece, Shared};
 use super::types::{fields_of, response_fields, trailers_of};
 use super::{Body, Error, Extension, Priority};
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use std::fmt::Display;
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -50,6 +51,14 @@ impl SendHalf {
     /// The fields are malformed, the client does not want the response, or the connection is over.
     pub async fn send_head(&mut self, head: &::http::response::Parts) -> Result<(), Error> {
         self.shared.send_response(&response_fields(head)).await
+    }
+
+    /// As [`RequestStream::announce_body`](super::RequestStream::announce_body).
+    ///
+    /// # Errors
+    /// Announced bytes are still to be sent, the peer does not want the body, or the connection is over.
+    pub async fn announce_body(&mut self, length: u64) -> Result<(), Error> {
+        self.shared.announce_body(length).await
     }
 
     /// Sends a part of the body, waiting until earlier data has left the buffers.
@@ -138,6 +147,14 @@ impl RecvHalf {
     #[must_use]
     pub fn into_body(self) -> Body {
         Body::new(self, None)
+    }
+
+    /// As [`RequestStream::recv_piece`](super::RequestStream::recv_piece).
+    ///
+    /// # Errors
+    /// The peer abandons its message, or the connection is over.
+    pub async fn recv_piece(&mut self) -> Result<Option<Piece>, Error> {
+        poll_fn(|cx| self.shared.poll_piece(cx)).await
     }
 
     pub(super) async fn recv_head(&self) -> Result<Fields, Error> {

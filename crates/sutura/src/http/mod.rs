@@ -27,7 +27,7 @@ mod types;
 
 pub use body::Body;
 pub use client::Client;
-pub use exchange::{RequestStream, Response};
+pub use exchange::{Piece, RequestStream, Response};
 pub use halves::{RecvHalf, SendHalf};
 pub use refused::{Refused, RefusedAnswer};
 pub use server::{Request, Responder, Server};
@@ -69,6 +69,10 @@ pub enum Error {
     /// The peer's capsules are malformed or exceed a limit.
     #[error("{0}")]
     Capsule(#[from] CapsuleError),
+    /// Pieces of the body were read of which some before them have not come yet, so that it cannot be read in
+    /// order at present.
+    #[error("pieces of the body are missing before those that were read")]
+    OutOfOrder,
     /// A body that was to be sent failed, with this description.
     #[error("the body failed: {0}")]
     Body(String),

@@ -61,6 +61,36 @@ async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
 }
 
 #[tokio::test]
+async fn bodies_are_read_in_pieces_with_their_place() {
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    tokio::spawn(async move {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut requests = Server::new(connection, http::Config::default());
+        let (_, mut stream) = requests.accept().await.unwrap().unwrap();
+        stream.send_response(200, &[]).await.unwrap();
+        stream.announce_body(300_000).await.unwrap();
+        assert!(matches!(stream.finish().await, Err(http::Error::Invalid(_))));
+        stream.send_data(pattern(300_000).into()).await.unwrap();
+        stream.send_trailers(&[("x-done", b"yes")]).await.unwrap();
+        requests.accept().await.unwrap();
+    });
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_response().await.unwrap().status, 200);
+    let (mut body, mut read) = (vec![0; 300_000], 0);
+    while let Some(http::Piece { offset, data }) = stream.recv_piece().await.unwrap() {
+        let start = offset as usize;
+        body[start..start + data.len()].copy_from_slice(&data);
+        read += data.len();
+    }
+    assert!(read == 300_000 && body == pattern(300_000));
+    assert_eq!(stream.recv_data().await, Ok(None));
+    assert!(stream.recv_trailers().await.unwrap().is_some());
+}
+
+#[tokio::test]
 async fn what_arrived_before_the_connection_ended_can_be_read() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     tokio::spawn(async move {

@@ -5,6 +5,7 @@ mod exchange;
 mod floods;
 mod flow_control;
 mod ids;
+mod read_ahead;
 mod receiving;
 mod reset_at;
 mod retransmission;

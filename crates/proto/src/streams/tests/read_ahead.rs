@@ -1,0 +1,137 @@
+//! Reading ahead of what is missing, up to an offset.
+
+use super::*;
+use crate::streams::delivery::{ArrivalOrder, DeliveryFactory, StreamOrder};
+use proptest::prelude::*;
+use std::ops::Range;
+
+const SIZE: usize = 6000;
+
+fn byte(at: usize) -> u8 {
+    (at ^ (at >> 8)).wrapping_mul(31) as u8
+}
+
+fn uni() -> StreamId {
+    client_stream(Dir::Uni, 0)
+}
+
+fn receive(streams: &mut Streams, range: Range<usize>, fin: bool) {
+    let data: Vec<u8> = range.clone().map(byte).collect();
+    streams.received(uni(), range.start as u64, &data, fin).unwrap();
+}
+
+fn opened() -> Streams {
+    let mut streams = server();
+    streams.received(uni(), 0, b"", false).unwrap();
+    assert_eq!(streams.accept(Dir::Uni), Some(uni()));
+    events(&mut streams);
+    streams
+}
+
+/// Reads below `end`, checks the bytes and returns their range.
+fn ahead(streams: &mut Streams, end: u64, max: usize) -> Result<Option<Range<usize>>, ReadError> {
+    let Some(chunk) = streams.read_ahead(uni(), end, max)? else { return Ok(None) };
+    let range = chunk.offset as usize..chunk.offset as usize + chunk.bytes.len();
+    assert_eq!(chunk.bytes, range.clone().map(byte).collect::<Vec<_>>());
+    Ok(Some(range))
+}
+
+#[test]
+fn what_is_below_the_offset_does_not_wait_and_order_goes_on_behind_it() {
+    let mut streams = opened();
+    let mut out = [0; 99];
+    receive(&mut streams, 0..10, false);
+    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Data(10)));
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
+    events(&mut streams);
+    receive(&mut streams, 90..120, false);
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: uni() }]);
+    assert_eq!(ahead(&mut streams, 100, 4), Ok(Some(90..94)));
+    receive(&mut streams, 30..40, false);
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(30..40)));
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(94..100)));
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
+    // There are holes, and what is beyond the offset waits.
+    let ordered = streams.set_delivery(uni(), StreamOrder.build());
+    assert_eq!(ordered, Err(ReadError::IllegalOrderedRead));
+    assert_eq!(streams.read(uni(), &mut out), Err(ReadError::IllegalOrderedRead));
+    assert_eq!(streams.read_chunk(uni(), 9, true), Err(ReadError::IllegalOrderedRead));
+    receive(&mut streams, 10..30, false);
+    receive(&mut streams, 40..90, false);
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(10..30)));
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(40..90)));
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
+    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Data(20)));
+    receive(&mut streams, 120..120, true);
+    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Fin));
+}
+
+#[test]
+fn the_end_of_the_stream_comes_after_all_of_it() {
+    let mut streams = opened();
+    receive(&mut streams, 20..30, true);
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(20..30)));
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
+    receive(&mut streams, 0..20, false);
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(0..20)));
+    assert_eq!(ahead(&mut streams, 100, 99), Ok(None));
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Closed));
+}
+
+#[test]
+fn only_what_is_delivered_in_stream_order_is_read_ahead() {
+    let mut streams = opened();
+    streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
+    receive(&mut streams, 20..30, false);
+    assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::IllegalOrderedRead));
+}
+
+#[test]
+fn a_window_that_is_read_ahead_is_open_again() {
+    let mut streams = opened();
+    receive(&mut streams, 2000..SIZE, false);
+    receive(&mut streams, SIZE..10_000, false);
+    while ahead(&mut streams, 10_000, 3000).is_ok() {}
+    let limits = control(&mut streams);
+    assert_eq!(
+        limits,
+        [vec![encode::MAX_DATA, 23_000], vec![encode::MAX_STREAM_DATA, uni().0, 18_000]]
+    );
+}
+
+proptest! {
+    /// A stream of frames, each of which is read ahead to its end once it has begun: each byte comes once,
+    /// with the right offset, and all that has arrived of a frame is read at once.
+    #[test]
+    fn every_byte_comes_once(
+        mut ends in prop::collection::btree_set(1..SIZE, 0..6),
+        frames in prop::collection::vec((0..SIZE, 1..900usize), 0..60),
+        max in 1..700usize,
+    ) {
+        ends.insert(SIZE);
+        let mut streams = opened();
+        let (mut held, mut read) = (vec![false; SIZE], vec![false; SIZE]);
+        let last = (0..SIZE).step_by(500).map(|at| (at, 500));
+        for (start, len) in frames.into_iter().chain(last) {
+            let range = start..(start + len).min(SIZE);
+            held[range.clone()].fill(true);
+            receive(&mut streams, range, false);
+            while let Some(end) = ends.first().copied() {
+                while let Ok(Some(range)) = ahead(&mut streams, end as u64, max) {
+                    prop_assert!(range.end <= end && range.len() <= max);
+                    for at in range {
+                        prop_assert!(!std::mem::replace(&mut read[at], true));
+                    }
+                }
+                prop_assert_eq!(&read[..end], &held[..end]);
+                if read[..end].contains(&false) {
+                    break;
+                }
+                ends.pop_first();
+            }
+        }
+        prop_assert_eq!(ends.len(), 0);
+        receive(&mut streams, SIZE..SIZE, true);
+        prop_assert_eq!(streams.read(uni(), &mut [0; 9]), Ok(Read::Fin));
+    }
+}

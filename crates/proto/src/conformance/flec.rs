@@ -33,7 +33,7 @@ const SHARES: u32 = 200;
 /// The pair breaks a rule, which the message names:
 ///
 /// * `ds` is a number for every share of lost packets, and the same when asked again.
-/// * All of [`redundancy`](super::redundancy): queries change nothing, redundancy ends, and so on.
+/// * All of [`redundancy`](fn@super::redundancy): queries change nothing, redundancy ends, and so on.
 pub fn flec<R: FlecRules + 'static>(build: impl Fn() -> R + Send + Sync) {
     let rules = build();
     let name = format!("{rules:?}");

@@ -48,7 +48,7 @@ const ROUNDING: f64 = 1e-9;
 /// `FECPattern()`. [`Flec`] makes a policy of it.
 ///
 /// The methods that decide change nothing, and may be called any number of times for a free slot.
-/// [`conformance::flec`](crate::conformance::flec) tests an implementation.
+/// [`conformance::flec`](fn@crate::conformance::flec) tests an implementation.
 ///
 /// ```
 /// use std::time::Instant;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The parameter that chooses between the paper's rules and ours.
-pub(super) const PARAMETER: &str = "rules";
+const PARAMETER: &str = "rules";
 
 /// Whether the parameters ask for the paper's rules: `literal`, or `rules=literal`.
 ///

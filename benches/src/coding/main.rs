@@ -69,7 +69,7 @@ struct Options {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=32))]
     burst: Option<u32>,
     /// Source symbols that the receiver allows in the coding window
-    #[arg(long, default_value_t = sutura::FecConfig::default().max_window_symbols)]
+    #[arg(long, default_value_t = 256)]
     window: u32,
     /// Interleaved rounds of each case
     #[arg(long, default_value_t = 3)]

@@ -4,9 +4,9 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura::TransportConfig;
 use sutura::policy::{CongestionFactory, LossReactionFactory, RedundancyFactory};
 use sutura::registry::{self, UnknownPolicy};
+use sutura::{FecConfig, MAX_WINDOW_SYMBOLS, TransportConfig};
 
 #[derive(Debug, Clone, clap::Args)]
 pub struct TransportArgs {
@@ -23,6 +23,12 @@ pub struct TransportArgs {
     /// auto:budget=1,expect=0.02]
     #[arg(long, value_name = "NAME")]
     redundancy: Option<Redundancy>,
+    /// The most packets that a coding window holds, sent or received, 1 to 8192: what is in flight, as
+    /// far as 6 MiB go, unless this is less. A repair symbol covers the window, so a shorter one is
+    /// cheaper, and mends less
+    #[arg(long, value_name = "PACKETS", default_value_t = MAX_WINDOW_SYMBOLS,
+        value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_WINDOW_SYMBOLS)))]
+    coding_window: u32,
 }
 
 /// The redundancy of all that names none.
@@ -80,6 +86,7 @@ impl TransportArgs {
             loss_reaction: self.loss_reaction.clone(),
             redundancy,
             max_idle_timeout: Some(idle_timeout),
+            fec: Some(FecConfig::with_window(self.coding_window)),
             ..TransportConfig::default()
         }
     }

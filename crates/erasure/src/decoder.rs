@@ -10,6 +10,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 use core::{fmt, ops::Range};
 
 use crate::{
+    allowance::Allowance,
     coefficient::{Coefficients, Combination},
     kernel::Kernel,
     limits::{DecoderLimits, vector},
@@ -55,6 +56,8 @@ pub struct Decoder {
     solved: Vec<(SymbolId, Slot)>,
     /// Bytes of known symbols subtracted from repair symbols.
     work: u64,
+    /// What may still be spent on that.
+    reading: Allowance,
 }
 
 impl Decoder {
@@ -81,6 +84,7 @@ impl Decoder {
             kernel,
             solved: Vec::new(),
             work: 0,
+            reading: Allowance::for_known(&limits),
         }
     }
 
@@ -113,7 +117,7 @@ impl Decoder {
         if self.symbol(id).is_some() {
             return Ok(Arrival::Duplicate);
         }
-        self.matrix.earn(bytes.len());
+        self.earn(bytes.len());
         let mut coded = self.pool.take(PREFIX + bytes.len());
         symbol::frame(&mut coded, bytes);
         let learned = if id < self.upper_bound() {
@@ -161,7 +165,7 @@ impl Decoder {
         payload: &[u8],
     ) -> Result<RepairOutcome, DecodeError> {
         self.check_repair(&span, payload)?;
-        self.matrix.earn(payload.len());
+        self.earn(payload.len());
         self.extend_to(span.end);
         if span.start < self.lower {
             return Ok(RepairOutcome::Old);
@@ -187,12 +191,18 @@ impl Decoder {
         Ok(RepairOutcome::Innovative { recovered })
     }
 
+    /// A symbol of `len` bytes arrived, which pays for some work.
+    fn earn(&mut self, len: usize) {
+        self.matrix.earn(len);
+        self.reading.earn(len);
+    }
+
     /// `None` if the limit on equations would remove this one again, or if it would be more work than
     /// what arrived has earned.
     fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
         let useless = full && self.matrix.is_oldest_and_unsolved(&candidate);
-        if useless || !self.matrix.pay_for(&candidate) {
+        if useless || self.reading.is_spent() || !self.matrix.pay_for(&candidate) {
             self.matrix.dismiss(candidate);
             return None;
         }

@@ -38,12 +38,35 @@ pub struct FecConfig {
     pub codes: CodeSet,
 }
 
+/// The most source symbols of a coding window.
+pub const MAX_WINDOW_SYMBOLS: u32 = 8192;
+/// The most bytes of a coding window. With what decoding takes besides, one of them fits into
+/// the 8 MiB that all decoders of a connection hold at most.
+pub const MAX_WINDOW_BYTES: u32 = 6 << 20;
+/// The most bytes of a packet that a symbol takes of the window.
+const SYMBOL_BYTES: u32 = 1536;
+
+impl FecConfig {
+    /// The default with windows of `symbols` source symbols of full packets, at least 1 and at most
+    /// [`MAX_WINDOW_SYMBOLS`], and no more bytes than [`MAX_WINDOW_BYTES`]. Both ends go by the smaller
+    /// window of the two: it bounds what a repair symbol can mend, and what it costs to make and to use
+    /// one.
+    #[must_use]
+    pub fn with_window(symbols: u32) -> Self {
+        let symbols = symbols.clamp(1, MAX_WINDOW_SYMBOLS);
+        let bytes = symbols.saturating_mul(SYMBOL_BYTES).min(MAX_WINDOW_BYTES);
+        Self { max_window_symbols: symbols, max_window_bytes: bytes, ..Self::default() }
+    }
+}
+
 impl Default for FecConfig {
+    /// Windows as large as memory allows, so that they follow what is in flight. They hold only what was
+    /// sent and is not known to have arrived.
     fn default() -> Self {
         Self {
             max_sessions: 16,
-            max_window_symbols: 256,
-            max_window_bytes: 384 * 1024,
+            max_window_symbols: MAX_WINDOW_SYMBOLS,
+            max_window_bytes: MAX_WINDOW_BYTES,
             codes: CodeSet::default(),
         }
     }

@@ -117,8 +117,8 @@ pub use cid_generator::{
 };
 pub use config::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, Extensions, FecConfig, MAX_UDP_PAYLOAD,
-    MIN_UDP_PAYLOAD, MtuDiscovery, PreferredAddresses, ServerConfig, SocketFeatures, TokenKey,
-    TransportConfig,
+    MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MtuDiscovery, PreferredAddresses,
+    ServerConfig, SocketFeatures, TokenKey, TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{

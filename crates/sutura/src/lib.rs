@@ -56,12 +56,13 @@ pub use socket::{AsyncUdpSocket, Received, Transmit};
 pub use sutura_proto::crypto::ExportError;
 pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
-    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats, MemoryUse,
-    Message, MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, Observation,
-    Observer, PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig,
-    QuicLbError, RandomIds, Reason, ResetAtError, ResetKey, Scheme, SendDatagramError,
-    SendMessageError, Side, SocketFeatures, SpaceId, StreamId, TransportError, TransportErrorCode,
-    Urgency, Version, conformance, policy, registry, wire_format,
+    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats,
+    MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MemoryUse, Message, MessageId, MessageOptions,
+    MessageOutcome, MessageStats, Metrics, Observation, Observer, PreferredAddresses, Priority,
+    Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError, RandomIds, Reason,
+    ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SocketFeatures,
+    SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version, conformance, policy,
+    registry, wire_format,
 };
 pub use tickets::TicketKey;
 pub use trust::{ServerTrust, ShownIdentity, certificate_fingerprint};

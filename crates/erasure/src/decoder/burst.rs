@@ -48,6 +48,9 @@ impl Decoder {
     /// How many of these repair symbols to process together, at least one: as many as do not move
     /// the window beyond what another one covers.
     fn group(&self, burst: &[RepairSymbol<'_>]) -> usize {
+        if self.reading.is_spent() {
+            return 1;
+        }
         let (mut start, mut end) = (SymbolId::MAX, self.upper_bound());
         let fits = |symbol: &&RepairSymbol<'_>| {
             if self.check_repair(&symbol.span, symbol.payload).is_ok() {
@@ -69,7 +72,7 @@ impl Decoder {
         let before = outcomes.len();
         outcomes.extend(group.iter().map(|symbol| {
             self.check_repair(&symbol.span, symbol.payload)?;
-            self.matrix.earn(symbol.payload.len());
+            self.earn(symbol.payload.len());
             self.extend_to(symbol.span.end);
             Ok(RepairOutcome::Unneeded)
         }));

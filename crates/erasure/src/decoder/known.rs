@@ -93,7 +93,9 @@ impl Decoder {
                 longest > residual.payload.len() && residual.is_too_short(symbols(), start);
         }
         let bytes: usize = known.iter().map(|coded| coded.len()).sum();
-        self.work += (bytes * residuals.len()) as u64;
+        let read = (bytes * residuals.len()) as u64;
+        self.work += read;
+        self.reading.charge(read);
         let mut payloads: Vec<_> = residuals.iter_mut().map(|r| r.payload.padded_mut()).collect();
         self.kernel.matmul(&mut payloads, &coefficients, &known);
     }

@@ -141,7 +141,7 @@ impl Matrix {
             additions: Vec::new(),
             removed: Vec::new(),
             work: 0,
-            allowance: Allowance::new(),
+            allowance: Allowance::for_equations(),
         }
     }
 

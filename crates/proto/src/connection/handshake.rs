@@ -299,11 +299,12 @@ impl Connection {
 
     /// Enables erasure coding if this end offered it and the peer can decode.
     fn enable_fec(&mut self, peer: &TransportParameters) {
-        let (Some(_), Some(fec)) = (self.config.fec, &peer.fec) else { return };
+        let (Some(own), Some(fec)) = (self.config.fec, &peer.fec) else { return };
+        let within = |most: u64, own: u32| u32::try_from(most).unwrap_or(u32::MAX).min(own);
         let decoder = FecConfig {
             max_sessions: u16::try_from(fec.max_sessions).unwrap_or(u16::MAX),
-            max_window_symbols: u32::try_from(fec.max_window_symbols).unwrap_or(u32::MAX),
-            max_window_bytes: u32::try_from(fec.max_window_bytes).unwrap_or(u32::MAX),
+            max_window_symbols: within(fec.max_window_symbols, own.max_window_symbols),
+            max_window_bytes: within(fec.max_window_bytes, own.max_window_bytes),
             codes: fec.codes,
         };
         let symbol_size = usize::try_from(fec.max_symbol_size).unwrap_or(usize::MAX);

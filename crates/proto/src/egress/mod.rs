@@ -364,9 +364,9 @@ impl Egress {
         }
     }
 
-    /// Bytes held by coding windows.
+    /// Bytes held by coding windows, and of what left them.
     pub fn coding_bytes(&self) -> usize {
-        self.sessions.allocated()
+        self.sessions.memory()
     }
 
     /// Appends SYMBOL_WINDOW frames where they let the peer free a good part of its memory.

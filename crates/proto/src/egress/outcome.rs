@@ -193,8 +193,13 @@ impl Egress {
     }
 
     /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
-    /// as with datagrams.
+    /// as with datagrams. If it left its window, its data is sent again without it.
     pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
+        if let Some(contents) = self.sessions.take_beyond(symbol) {
+            contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
+            contents.frames.iter().for_each(|frame| self.resend(frame));
+            return;
+        }
         let frames = self.sessions.queue(symbol);
         match frames.iter().find(|frame| self.streams.is_missing(frame)) {
             Some(frame) => {

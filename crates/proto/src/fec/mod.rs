@@ -6,6 +6,7 @@
 //! their coefficients ([`code`]). Both ends bound the memory of all sessions of a connection. The
 //! wire format is in `docs/extension.md`.
 
+mod beyond;
 mod carried;
 pub mod code;
 mod recv;

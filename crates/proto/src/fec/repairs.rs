@@ -40,14 +40,16 @@ impl InFlight {
 /// Repair symbols. Each can mend one symbol of its span.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// Those in flight, oldest first.
+    /// Those in flight that cover something of the window, oldest first.
     list: VecDeque<InFlight>,
+    /// Those in flight that cover only what left the window before its fate was known.
+    past: VecDeque<InFlight>,
     /// Those that arrived and have mended nothing so far, oldest first. Together with a later one they
     /// may: two symbols that are missing take two repair symbols.
     arrived: VecDeque<Repair>,
-    /// How many of those in flight have mended nothing so far.
+    /// How many of `list` have mended nothing so far.
     unspent: u32,
-    /// None covers only symbols below this.
+    /// None of `list` or `arrived` covers only symbols below this.
     least_end: u64,
     /// The number of the next one.
     next: u64,
@@ -87,6 +89,10 @@ impl Repairs {
     /// Removes one of those in flight.
     fn take(&mut self, span: &Range<u64>, spent: bool) -> Option<Repair> {
         let alike = |other: &InFlight| other.spent == spent && other.repair.span == *span;
+        if let Some(index) = self.past.iter().position(alike) {
+            work::steps(index.min(self.past.len() - index));
+            return self.past.remove(index).map(|taken| taken.repair);
+        }
         let index = self.list.iter().position(alike)?;
         work::steps(index.min(self.list.len() - index));
         let taken = self.list.remove(index)?;
@@ -100,25 +106,34 @@ impl Repairs {
         if let Some(index) = self.arrived.iter().position(|repair| repair.span.contains(&id)) {
             return self.arrived.remove(index).map(|repair| repair.size);
         }
+        if let Some(entry) = self.past.iter_mut().find(|entry| entry.may_bring(id)) {
+            entry.spent = true;
+            return Some(entry.repair.size);
+        }
         let entry = self.list.iter_mut().find(|entry| entry.may_bring(id))?;
         entry.spent = true;
         self.unspent -= 1;
         Some(entry.repair.size)
     }
 
-    /// Forgets those that cover nothing from `first` on: whatever becomes of them, they mend nothing
-    /// any more.
-    pub(super) fn release_below(&mut self, first: u64) {
+    /// The window begins with `first` now, and nothing below `oldest` is of interest. Forgets those that
+    /// cover nothing from there on: whatever becomes of them, they mend nothing any more.
+    pub(super) fn release_below(&mut self, first: u64, oldest: u64) {
+        let past = |entry: &InFlight| entry.repair.span.end <= oldest;
+        while self.past.pop_front_if(|entry| past(entry)).is_some() {}
         if first < self.least_end {
             return;
         }
         work::steps(self.list.len() + self.arrived.len());
+        let left = |entry: &&InFlight| entry.repair.span.end <= first && !past(entry);
+        self.past.extend(self.list.iter().filter(left).cloned());
         self.list.retain(|entry| entry.repair.span.end > first);
-        self.arrived.retain(|repair| repair.span.end > first);
+        self.arrived.retain(|repair| repair.span.end > oldest);
         let unspent = self.list.iter().filter(|entry| !entry.spent).count();
         self.unspent = u32::try_from(unspent).unwrap_or(u32::MAX);
         let all = self.list.iter().map(|entry| &entry.repair).chain(&self.arrived);
-        self.least_end = all.map(|repair| repair.span.end).min().unwrap_or(u64::MAX);
+        let ends = all.map(|repair| repair.span.end).filter(|end| *end > first);
+        self.least_end = ends.min().unwrap_or(u64::MAX);
     }
 
     /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
@@ -167,8 +182,33 @@ impl Repairs {
 
     /// When the newest repair symbol in flight was sent that may mend `id`.
     pub(super) fn newest(&self, id: u64) -> Option<Instant> {
-        let mut newest_first = self.list.iter().rev().inspect(|_| work::steps(1));
-        newest_first.find(|entry| entry.may_bring(id)).map(|entry| entry.repair.sent)
+        self.newest_for(id).map(|repair| repair.sent)
+    }
+
+    /// The number of the newest repair symbol in flight that may mend `id`.
+    pub(super) fn newest_number(&self, id: u64) -> Option<u64> {
+        self.newest_for(id).map(|repair| repair.number)
+    }
+
+    fn newest_for(&self, id: u64) -> Option<&Repair> {
+        let in_flight = self.past.iter().chain(&self.list);
+        let mut newest_first = in_flight.rev().inspect(|_| work::steps(1));
+        newest_first.find(|entry| entry.may_bring(id)).map(|entry| &entry.repair)
+    }
+
+    /// The number of the oldest repair symbol in flight that may mend anything.
+    pub(super) fn oldest_number(&self) -> Option<u64> {
+        let oldest = |queue: &VecDeque<InFlight>| {
+            let mut oldest_first = queue.iter().inspect(|_| work::steps(1));
+            oldest_first.find(|entry| !entry.spent).map(|entry| entry.repair.number)
+        };
+        oldest(&self.past).into_iter().chain(oldest(&self.list)).min()
+    }
+
+    /// How many repair symbols in flight may mend `id`, which left the window.
+    pub(super) fn bringing(&self, id: u64) -> usize {
+        let in_flight = self.past.iter().chain(&self.list).inspect(|_| work::steps(1));
+        in_flight.filter(|entry| entry.may_bring(id)).count()
     }
 
     /// The spans of those that may still mend something.
@@ -266,9 +306,9 @@ mod tests {
         repairs.on_arrived(&(0..10), 0);
         repairs.on_arrived(&(10..20), 0);
         assert!(repairs.on_recovered(10).is_some());
-        repairs.release_below(9);
+        repairs.release_below(9, 9);
         assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 1));
-        repairs.release_below(20);
+        repairs.release_below(20, 20);
         assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 0));
         // What becomes of the first ones does not matter any more.
         repairs.on_lost(&(0..10));
@@ -280,7 +320,7 @@ mod tests {
             (repairs.in_flight(24), repairs.in_flight(25), repairs.in_flight(30)),
             (2, 1, 0)
         );
-        repairs.release_below(25);
+        repairs.release_below(25, 25);
         assert_eq!((repairs.list.len(), repairs.in_flight(25)), (1, 1));
     }
 

@@ -1,12 +1,16 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
+#[cfg(test)]
+mod tests;
+
+use super::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
 use super::code::{self, SlidingWindow};
 use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan};
 use super::session::{
     Contents, Evicted, Frames, Kind, NewSymbol, Session, Surroundings, Symbol, SymbolState,
 };
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
-use crate::config::FecConfig;
+use crate::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::invariant::ensure;
@@ -24,10 +28,10 @@ use sutura_erasure::WindowLimits;
 /// Maximum number of sessions that this end uses, even if the peer allows more.
 pub const MAX_SEND_SESSIONS: u16 = 64;
 /// Maximum number of source symbols that this end keeps per session, even if the peer allows more.
-pub const MAX_SEND_WINDOW_SYMBOLS: u32 = 1024;
+pub const MAX_SEND_WINDOW_SYMBOLS: u32 = MAX_WINDOW_SYMBOLS;
 /// Maximum number of bytes of source symbols that this end keeps per session, even if the peer
 /// allows more.
-pub const MAX_SEND_WINDOW_BYTES: u32 = 1536 * 1024;
+pub const MAX_SEND_WINDOW_BYTES: u32 = MAX_WINDOW_BYTES;
 
 /// Maximum number of bytes in all coding windows of a connection, whatever the peer allows and
 /// however long it withholds acknowledgements. Beyond that, the oldest symbols of the largest
@@ -124,8 +128,13 @@ impl SendSessions {
         self.rest.is_some_and(|rest| rest.wake.is_none_or(|at| at > now))
     }
 
+    /// How many bytes all windows may hold.
+    fn budget(&self) -> usize {
+        MAX_ENCODER_BYTES.saturating_sub(self.withheld)
+    }
+
     fn is_over_budget(&self) -> bool {
-        self.allocated() > MAX_ENCODER_BYTES.saturating_sub(self.withheld)
+        self.allocated() > self.budget()
     }
 
     /// Sets the space for frames in a full packet.
@@ -206,7 +215,8 @@ impl SendSessions {
     /// What is left.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let mut sessions = (0u16..).zip(&self.sessions);
-        let left = sessions.find(|(_, s)| !s.is_quiet()).map(|(session, _)| session);
+        let open = |s: &Session| !s.is_quiet() || s.beyond_len() > 0;
+        let left = sessions.find(|(_, s)| open(s)).map(|(session, _)| session);
         ensure(left.is_none(), || format!("open symbols in session {left:?}"))
     }
 
@@ -364,14 +374,37 @@ impl SendSessions {
             s.expire(time);
         }
         let (message, size) = (symbol.message, symbol.bytes.len() as u64);
+        let before = s.beyond_len();
         let id = s.push(now, symbol, evicted)?;
+        let left = s.beyond_len() > before;
         let view = s.view(&Surroundings { message, ..*around });
         s.policy.on_source_sent(now, id, &view);
         self.count(session, |counts| {
             counts.source_symbols += 1;
             counts.source_bytes += size;
         });
+        if left {
+            self.limit_beyond(session, |symbol| evicted.push(symbol));
+        }
         Some(SymbolRef { session, id })
+    }
+
+    /// Forgets symbols that left the window of `session` while all sessions remember too many of them.
+    fn limit_beyond(&mut self, session: u16, mut forget: impl FnMut(Evicted)) {
+        let most = MAX_BEYOND_SYMBOLS.min(self.budget() * MAX_BEYOND_SYMBOLS / MAX_ENCODER_BYTES);
+        let mut surplus = self.beyond().saturating_sub(most);
+        let Some(s) = self.session(session).filter(|_| surplus > 0) else { return };
+        while surplus > 0
+            && let Some(forgotten) = s.forget_beyond()
+        {
+            forget(forgotten);
+            surplus -= 1;
+        }
+    }
+
+    /// Number of symbols that left the windows and are remembered.
+    fn beyond(&self) -> usize {
+        self.sessions.iter().map(Session::beyond_len).sum()
     }
 
     /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
@@ -381,7 +414,7 @@ impl SendSessions {
             return;
         }
         let mut held = self.allocated();
-        while held > MAX_ENCODER_BYTES.saturating_sub(self.withheld) {
+        while held > self.budget() {
             let sessions = (0u16..).zip(&mut self.sessions);
             let Some((session, s)) = sessions.max_by_key(|(_, s)| s.encoder.allocated()) else {
                 return;
@@ -401,6 +434,7 @@ impl SendSessions {
                 return;
             }
             held -= freed;
+            self.limit_beyond(session, |evicted| evict(session, evicted));
         }
     }
 
@@ -413,8 +447,13 @@ impl SendSessions {
     }
 
     /// Number of bytes that all coding windows hold.
-    pub fn allocated(&self) -> usize {
+    fn allocated(&self) -> usize {
         self.sessions.iter().map(|s| s.encoder.allocated()).sum()
+    }
+
+    /// Number of bytes that all coding windows hold, and what is remembered of symbols that left them.
+    pub fn memory(&self) -> usize {
+        self.allocated() + self.beyond() * Beyond::SYMBOL_COST
     }
 
     /// When an idle session releases its memory.
@@ -470,12 +509,14 @@ impl SendSessions {
         around: &Surroundings,
     ) -> LostSymbol {
         let Some(s) = self.session(symbol.session) else { return LostSymbol::Unprotected };
-        match s.get(symbol.id).map(|entry| entry.state) {
+        match s.state(symbol.id) {
             None => LostSymbol::Unprotected,
             Some(SymbolState::InFlight) => {
                 s.on_lost(now, symbol.id);
-                let view = s.view(around);
-                s.policy.on_lost(now, symbol.id, &view);
+                if !s.is_beyond(symbol.id) {
+                    let view = s.view(around);
+                    s.policy.on_lost(now, symbol.id, &view);
+                }
                 LostSymbol::Open(s.outlook(symbol.id))
             }
             Some(SymbolState::Held { .. } | SymbolState::Resend | SymbolState::Done) => {
@@ -503,7 +544,7 @@ impl SendSessions {
     /// The datagrams that a symbol carries.
     pub fn datagrams_of(&self, symbol: SymbolRef) -> &[MessageId] {
         let session = self.sessions.get(usize::from(symbol.session));
-        session.and_then(|s| s.get(symbol.id)).map_or(&[], |entry| &entry.contents.datagrams)
+        session.and_then(|s| s.contents(symbol.id)).map_or(&[], |contents| &contents.datagrams)
     }
 
     /// What must be at the receiver before `time` comes too late from now on.
@@ -518,6 +559,12 @@ impl SendSessions {
         if changed {
             self.rest = None;
         }
+    }
+
+    /// What a symbol carries that left its window before it was known to have arrived. It is forgotten:
+    /// its frames can only be sent again without it.
+    pub fn take_beyond(&mut self, symbol: SymbolRef) -> Option<Contents> {
+        self.session(symbol.session)?.take_beyond(symbol.id)
     }
 
     /// Queues a symbol to be sent again. Returns its frames.
@@ -541,8 +588,7 @@ impl SendSessions {
     /// The oldest symbol in `span` that is held.
     pub fn oldest_held(&self, session: u16, span: Range<u64>) -> Option<SymbolRef> {
         let s = self.sessions.get(usize::from(session))?;
-        let (id, _) = s.held_symbols().find(|(id, _)| span.contains(id))?;
-        Some(SymbolRef { session, id })
+        s.oldest_held(&span).map(|id| SymbolRef { session, id })
     }
 
     /// Whether a probe may send a symbol: it is in the window, and has neither arrived nor waits to

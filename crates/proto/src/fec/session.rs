@@ -1,6 +1,7 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
 use super::CodingCounts;
+use super::beyond::{Beyond, Left};
 use super::carried::Carried;
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
@@ -24,6 +25,9 @@ use sutura_erasure::{Encoder, PREFIX, WindowLimits};
 /// Repair keys are used in a cycle of this length, so that a key takes at most two bytes. A key is
 /// reused long after its first use has left every window.
 const REPAIR_KEYS: u32 = 1 << 14;
+
+/// The most symbols that the peer's decoder keeps because it was not told that they are not needed.
+const MOST_UNTOLD: u64 = 128;
 
 /// The STREAM frames of one source symbol.
 pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
@@ -86,6 +90,10 @@ pub(super) enum SymbolState {
 }
 
 impl SymbolState {
+    fn held(until: Instant) -> Self {
+        Self::Held { until }
+    }
+
     fn is_missing(self) -> bool {
         match self {
             Self::Held { .. } | Self::Resend => true,
@@ -169,6 +177,8 @@ pub(super) struct Session {
     missing: BTreeSet<u64>,
     /// Repair symbols that may still mend something.
     repairs: Repairs,
+    /// Symbols that left the window and may still be recovered.
+    beyond: Beyond,
     /// Symbols that no repair symbol covers yet.
     uncovered: Uncovered,
     /// Whether more symbols may be held than the repair symbols can mend.
@@ -209,6 +219,7 @@ impl Session {
             held: BTreeSet::new(),
             missing: BTreeSet::new(),
             repairs: Repairs::default(),
+            beyond: Beyond::default(),
             uncovered: Uncovered::default(),
             overheld: false,
             awaited: false,
@@ -222,7 +233,7 @@ impl Session {
     /// Whether everything sent in the session is settled, and no datagrams use it. It is free if no
     /// stream belongs to it either.
     pub(super) fn is_settled(&self) -> bool {
-        self.kind != Kind::Datagrams && self.is_quiet()
+        self.kind != Kind::Datagrams && self.is_quiet() && self.beyond.is_empty()
     }
 
     /// Reuses the session for data with another protection.
@@ -265,7 +276,12 @@ impl Session {
         kept
     }
 
-    /// Whether everything sent is known to have arrived.
+    /// The oldest symbol that a repair symbol may still cover or that may still turn out to have arrived.
+    fn oldest(&self) -> u64 {
+        self.beyond.first().map_or_else(|| self.kept(), |beyond| beyond.min(self.kept()))
+    }
+
+    /// Whether everything in the window is known to have arrived.
     pub(super) fn is_quiet(&self) -> bool {
         self.open == 0
     }
@@ -320,15 +336,18 @@ impl Session {
         self.carried.share(bytes, charge);
     }
 
-    /// Identifiers of the symbols in `range` that are in the window and not done.
+    /// Identifiers of the symbols in `range` whose fate is open, also of those that left the window.
     pub(super) fn open_within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-        let range = range.start.max(self.first())..range.end.min(self.encoder.next_id());
-        self.done.gaps(range).flatten().inspect(|_| work::steps(1))
+        let window = range.start.max(self.first())..range.end.min(self.encoder.next_id());
+        self.beyond
+            .within(range)
+            .chain(self.done.gaps(window).flatten())
+            .inspect(|_| work::steps(1))
     }
 
     /// Whether a symbol waits for a repair symbol in flight.
     pub(super) fn holds_any(&self) -> bool {
-        !self.held.is_empty()
+        !self.held.is_empty() || self.beyond.held() > 0
     }
 
     /// Whether something may be to be done at `now` or whenever time has passed, without any event: the
@@ -342,7 +361,45 @@ impl Session {
 
     /// When the first of the symbols that are held waits no longer.
     pub(super) fn held_until(&self) -> Option<Instant> {
-        self.held.first().map(|(until, _)| *until)
+        let window = self.held.first().map(|(until, _)| *until);
+        window.into_iter().chain(self.beyond.held_until()).min()
+    }
+
+    /// The state of a symbol whose fate may be open: in the window or beyond it.
+    pub(super) fn state(&self, id: u64) -> Option<SymbolState> {
+        let state = self.get(id).map(|symbol| symbol.state);
+        state.or_else(|| {
+            Some(self.beyond.get(id)?.held.map_or(SymbolState::InFlight, SymbolState::held))
+        })
+    }
+
+    /// Whether a symbol left the window and is remembered.
+    pub(super) fn is_beyond(&self, id: u64) -> bool {
+        self.beyond.get(id).is_some()
+    }
+
+    /// What a symbol carries whose fate is open.
+    pub(super) fn contents(&self, id: u64) -> Option<&Contents> {
+        let window = self.get(id).map(|symbol| &symbol.contents);
+        window.or_else(|| self.beyond.get(id).map(|left| &left.contents))
+    }
+
+    /// Number of symbols that left the window and are remembered.
+    pub(super) fn beyond_len(&self) -> usize {
+        self.beyond.len()
+    }
+
+    /// Forgets a symbol that left the window: from now on, its data is bare data.
+    pub(super) fn take_beyond(&mut self, id: u64) -> Option<Contents> {
+        let left = self.beyond.remove(id)?;
+        self.release_repairs();
+        Some(left.contents)
+    }
+
+    /// Forgets the oldest of the symbols that left the window.
+    pub(super) fn forget_beyond(&mut self) -> Option<Evicted> {
+        let (id, Left { contents, held, .. }) = self.beyond.pop()?;
+        Some(Evicted { id, in_flight: held.is_none(), queued: false, contents })
     }
 
     /// Changes the state of a symbol that is not done.
@@ -396,19 +453,25 @@ impl Session {
         Some(id)
     }
 
-    /// Removes the oldest symbol from the window; returns it if it is not done.
+    /// Removes the oldest symbol from the window; returns it if its fate is open and no repair symbol in
+    /// flight can bring it. If one can, it is remembered.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
-        let state = self.symbols.front()?.state;
+        let &Symbol { state, sent, lost, .. } = self.symbols.front()?;
         let contents = self.done(id);
         self.slide();
         self.give_up_kept();
-        contents.map(|contents| Evicted {
-            id,
-            in_flight: state == SymbolState::InFlight,
-            queued: state == SymbolState::Resend,
-            contents,
-        })
+        let held = match state {
+            SymbolState::Held { until } => Some(until),
+            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
+        };
+        let queued = state == SymbolState::Resend;
+        let contents = contents?;
+        if let Some(last_repair) = self.repairs.newest_number(id).filter(|_| !queued) {
+            self.beyond.insert(id, Left { contents, sent, lost, held, last_repair });
+            return None;
+        }
+        Some(Evicted { id, in_flight: state == SymbolState::InFlight, queued, contents })
     }
 
     /// When a session releases its memory, after everything has arrived.
@@ -425,6 +488,9 @@ impl Session {
 
     /// Marks a symbol as done. Returns what it carried if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
+        if let Some(left) = self.beyond.remove(id) {
+            return Some(left.contents);
+        }
         let symbol = self.symbol(id)?;
         if symbol.state == SymbolState::Done {
             return None;
@@ -451,7 +517,7 @@ impl Session {
 
     /// Forgets repair symbols that cover nothing of the window, once the policy was told of what arrived.
     pub(super) fn release_repairs(&mut self) {
-        self.repairs.release_below(self.first());
+        self.repairs.release_below(self.first(), self.oldest());
     }
 
     /// Marks the key of the next repair symbol as used.
@@ -485,7 +551,7 @@ impl Session {
     /// A repair symbol over `span` was acknowledged, or else lost.
     pub(super) fn repair_settled(&mut self, span: &Range<u64>, arrived: bool) {
         if arrived {
-            self.repairs.on_arrived(span, self.first());
+            self.repairs.on_arrived(span, self.oldest());
         } else {
             self.repairs.on_lost(span);
         }
@@ -494,12 +560,17 @@ impl Session {
 
     /// Holds a lost symbol until `until`.
     pub(super) fn hold(&mut self, id: u64, until: Instant) {
-        self.set_state(id, SymbolState::Held { until });
+        if !self.beyond.hold(id, until) {
+            self.set_state(id, SymbolState::Held { until });
+        }
         self.overheld = true;
     }
 
     /// The chance of the repair symbols to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
+        if self.is_beyond(id) {
+            return self.outlook_beyond(id);
+        }
         let mends = self.mends();
         let Some(newest) = self.repairs.newest(id) else {
             return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
@@ -518,9 +589,20 @@ impl Session {
         RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
     }
 
-    /// Symbols that are held, with the time until when.
+    /// The same for a symbol that left the window: no more repair symbols are to come for it.
+    fn outlook_beyond(&self, id: u64) -> RepairOutlook {
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        RepairOutlook {
+            newest_repair: self.repairs.newest(id),
+            repairs: count(self.repairs.bringing(id)),
+            held: count(self.beyond.held()),
+            mends: false,
+        }
+    }
+
+    /// Symbols in the window that are held, with the time until when.
     pub(super) fn held_symbols(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
-        let any = self.holds_any();
+        let any = !self.held.is_empty();
         self.missing.iter().take_while(move |_| any).filter_map(move |id| {
             work::steps(1);
             match self.get(*id)?.state {
@@ -570,6 +652,28 @@ impl Session {
     /// are to come, none in flight covers them, or those that do cannot mend so many. Visits all that are
     /// held only if something has happened to them or to the repair symbols.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
+        let mut due = self.overdue_beyond(now);
+        due.extend(self.overdue(now));
+        due
+    }
+
+    /// The oldest symbol in `span` that is held, in the window or beyond it.
+    pub(super) fn oldest_held(&self, span: &Range<u64>) -> Option<u64> {
+        let beyond = self.beyond.held_symbols().filter(|id| span.contains(id)).min();
+        let window = || self.held_symbols().map(|(id, _)| id).find(|id| span.contains(id));
+        beyond.or_else(window)
+    }
+
+    /// Symbols beyond the window that must wait no longer.
+    fn overdue_beyond(&self, now: Instant) -> SmallVec<[u64; 4]> {
+        if self.beyond.held() == 0 {
+            return SmallVec::new();
+        }
+        self.beyond.overdue(now, self.repairs.oldest_number()).collect()
+    }
+
+    /// Symbols in the window that must wait no longer.
+    fn overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.discount_arrived();
         let mends = self.awaits_repairs();
         let despairs = std::mem::replace(&mut self.awaited, mends) && !mends;
@@ -611,10 +715,11 @@ impl Session {
         }
     }
 
-    /// The window's lower bound, if the peer should be told because it could free half a window.
+    /// The lower bound of what the peer may still report, if it should be told because it could free half
+    /// a window or [`MOST_UNTOLD`] symbols.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
-        let first = self.kept();
-        (first >= self.told.saturating_add(window / 2)).then_some(first)
+        let oldest = self.oldest();
+        (oldest >= self.told.saturating_add((window / 2).min(MOST_UNTOLD))).then_some(oldest)
     }
 
     pub(super) fn told(&mut self, lower_bound: u64) {
@@ -644,6 +749,7 @@ impl Session {
 
     /// Notes when a symbol was first declared lost.
     pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
+        self.beyond.on_lost(now, id);
         if let Some(symbol) = self.symbol(id) {
             symbol.lost.get_or_insert(now);
         }
@@ -652,9 +758,11 @@ impl Session {
     /// How much earlier the peer had symbol `id`, which it reports as recovered at `now`, than a
     /// retransmission would have brought it. See [`CodingCounts::time_saved`].
     pub(super) fn time_saved(&self, now: Instant, id: u64, rtt: Duration) -> Duration {
-        let Some(symbol) = self.get(id) else { return Duration::ZERO };
-        let detected = symbol.sent + rtt * LOSS_DETECTION_EIGHTHS / 8;
-        let resent = symbol.lost.unwrap_or(detected);
+        let window = self.get(id).map(|symbol| (symbol.sent, symbol.lost));
+        let known = window.or_else(|| self.beyond.get(id).map(|left| (left.sent, left.lost)));
+        let Some((sent, lost)) = known else { return Duration::ZERO };
+        let detected = sent + rtt * LOSS_DETECTION_EIGHTHS / 8;
+        let resent = lost.unwrap_or(detected);
         // A retransmission takes half a round trip to the peer, and the report as long from there.
         (resent + rtt).saturating_duration_since(now)
     }
@@ -678,7 +786,8 @@ mod tests {
     }
 
     fn push(session: &mut Session, now: Instant) {
-        let contents = Contents::default();
+        let frame = StreamToken { id: StreamId(0), offset: 0, len: 6, fin: false, symbol: None };
+        let contents = Contents::of(frame);
         let symbol = NewSymbol { bytes: b"symbol", contents, message: None };
         session.push(now, symbol, &mut SmallVec::new()).unwrap();
     }
@@ -790,6 +899,38 @@ mod tests {
         );
         session.done(0);
         assert!(!session.is_beyond_mending());
+    }
+
+    #[test]
+    fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
+        let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
+        let protection = Protection::tail(1, Duration::ZERO);
+        let (mut session, now) =
+            (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+        (0..4).for_each(|_| push(&mut session, now));
+        session.repair_sent(now, &(1..3), 100);
+        (0..4).for_each(|_| push(&mut session, now));
+        assert_eq!((session.first(), session.beyond_len()), (4, 2), "it covers two of four");
+        assert!(session.open_within(0..6).eq([1, 2, 4, 5]));
+        assert_eq!(session.lower_bound_to_tell(2), Some(1), "the peer may still report 1");
+        session.told(1);
+
+        let later = now + Duration::from_secs(1);
+        let RepairOutlook { newest_repair, repairs, held, mends } = session.outlook(1);
+        assert_eq!((newest_repair, repairs, held, mends), (Some(now), 1, 0, false));
+        session.hold(1, later);
+        assert_eq!(
+            (session.held_until(), session.state(2)),
+            (Some(later), Some(SymbolState::InFlight))
+        );
+        assert!(session.take_overdue(now).is_empty());
+        // Its repair symbol brought the other one.
+        assert!(session.done(2).is_some() && session.done(2).is_none());
+        session.arrived(now, 2, Arrival::Recovered, &Surroundings::default());
+        assert_eq!(session.take_overdue(now)[..], [1]);
+        assert!(session.take_beyond(1).is_some() && session.take_overdue(later).is_empty());
+        assert_eq!(session.lower_bound_to_tell(2), Some(4));
+        assert_eq!(session.check(), Ok(()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 mod auto;
 mod backlog;
+mod coding_window;
 mod common;
 mod costs;
 mod ecn;

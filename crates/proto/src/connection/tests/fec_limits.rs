@@ -2,7 +2,7 @@
 
 use super::pair::{Pair, pattern};
 use crate::connection::timer::Timer;
-use crate::policy::{Decision, Redundancy, RedundancyFactory, RepairPlan, View};
+use crate::policy::{Block, Decision, Redundancy, RedundancyFactory, RepairPlan, View};
 use crate::wire_format::{
     Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
     SymbolWindow,
@@ -403,6 +403,32 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
     let start = pair.now;
     assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
     assert!(pair.now - start < SECOND, "{:?}", pair.now - start);
+}
+
+/// What is recovered after it left the sender's window is credited and not sent again.
+#[test]
+fn what_the_peer_recovers_beyond_the_window_is_credited() {
+    let client =
+        TransportConfig { fec: Some(decoder(1, 4, 1 << 20)), ..TransportConfig::default() };
+    let mut pair = Pair::with(client, TransportConfig::default());
+    pair.handshake();
+    let mut n = 0;
+    pair.filter = Box::new(move |from, _| {
+        n += usize::from(from == Side::Server);
+        from == Side::Client || ![2, 9].contains(&n)
+    });
+    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let mut stream = pair.server.conn().send_stream(id);
+    stream.protect(Some(Protection::new(Arc::new(Block::new(4, 1).unwrap())))).unwrap();
+    stream.write(&pattern(20_000)).unwrap();
+    stream.finish().unwrap();
+    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(20_000));
+    pair.run_for(SECOND);
+    let (client, server) = (pair.client.conn().stats().fec, pair.server.conn().stats());
+    assert!(client.recovered > 0 && server.packets_lost > 0);
+    assert_eq!(server.fec.recovered_by_peer, client.recovered);
+    assert_eq!(server.fec.repair_symbols_useful, client.recovered);
+    assert_eq!(server.stream_bytes_retransmitted, 0);
 }
 
 #[test]

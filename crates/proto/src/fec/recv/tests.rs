@@ -126,15 +126,20 @@ fn code_of(result: Result<(), TransportError>) -> Result<(), TransportErrorCode>
     result.map_err(|error| error.code)
 }
 
+/// Each of the default's windows may be as large as memory permits; all of them together are held as long
+/// as no more is in flight in any than this.
 #[test]
-fn what_the_default_promises_is_held() {
+fn sixteen_windows_of_256_symbols_are_held() {
     let config = FecConfig::default();
     let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
-    let window = u64::from(config.max_window_symbols);
+    let window = 256;
     let lost = MAX_PENDING_REPAIRS as u64 + 1;
     // Twice, so that memory kept for reuse is counted as well.
     for round in 0..2 {
         let first = round * window;
+        for session in 0..config.max_sessions {
+            peer.receiver.on_window(peer.now, session, first).unwrap();
+        }
         for n in 0..window {
             for session in 0..config.max_sessions {
                 peer.send(session, n < lost);
@@ -153,6 +158,47 @@ fn what_the_default_promises_is_held() {
         assert!(recovered.iter().all(|&count| count == lost), "{recovered:?}");
     }
     assert!(peer.receiver.allocated() > MAX_DECODER_BYTES * 3 / 4);
+}
+
+/// A window of the default is held with every equation over it, of long symbols and of short ones.
+#[test]
+fn what_the_default_promises_is_held() {
+    let config = FecConfig::default();
+    for size in [MAX_SYMBOL_SIZE, 700] {
+        let mut peer = Peer::new(config, size);
+        let most = u64::from(config.max_window_bytes) / size as u64;
+        let window = most.min(config.max_window_symbols.into());
+        let lost = MAX_PENDING_REPAIRS as u64 + 1;
+        for n in 0..window {
+            peer.send(0, n < lost);
+        }
+        let mut recovered = 0;
+        for _ in 0..lost {
+            assert_eq!(peer.decoder(0).lower_bound(), 0);
+            recovered += peer.repair(0, 0..window);
+        }
+        assert_eq!(recovered as u64, lost, "{size}");
+        assert!(peer.receiver.allocated() > MAX_DECODER_BYTES * 2 / 3, "{size}");
+    }
+}
+
+/// Decoders in use share the memory; none is emptied for another.
+#[test]
+fn the_oldest_quarter_of_the_largest_decoder_yields() {
+    let mut peer = Peer::new(FecConfig::default(), MAX_SYMBOL_SIZE);
+    for _ in 0..4000 {
+        peer.send(0, false);
+        peer.send(1, false);
+    }
+    let held = [0, 1].map(|session| peer.decoder(session).bytes());
+    assert!(held.iter().all(|bytes| *bytes > MAX_DECODER_BYTES / 4), "{held:?}");
+    for session in [0, 1] {
+        assert!(peer.decoder(session).lower_bound() > 0);
+        assert!(!peer.resend(session, 0), "what was shed is a duplicate");
+        peer.send(session, true);
+        peer.send(session, false);
+        assert_eq!(peer.repair(session, 3000..4002), 1);
+    }
 }
 
 #[test]
@@ -229,13 +275,15 @@ fn symbols_that_were_recovered_and_not_fetched_may_come_again() {
 
 #[test]
 fn duplicates_are_known_though_more_ranges_came_than_are_reported() {
-    let mut peer = Peer::new(WINDOW, 50);
-    for n in 0..200 {
+    let mut peer = Peer::new(FecConfig::default(), 50);
+    let most = 2 * MAX_HELD_RANGES as u64 + 100;
+    for n in 0..most {
         peer.send(0, n % 2 == 1);
     }
-    assert!(peer.receiver.sessions[0].as_ref().is_some_and(|s| !s.held.contains(20)));
+    let s = peer.receiver.sessions[0].as_ref().unwrap();
+    assert!(s.held.len() == MAX_HELD_RANGES && !s.held.contains(20));
     peer.idle();
-    for id in 0..200 {
+    for id in 0..most {
         assert_eq!(peer.resend(0, id), id % 2 == 1, "{id}");
     }
 }
@@ -286,6 +334,7 @@ fn the_decoder_used_least_recently_yields() {
         for _ in 0..1000 {
             assert_eq!(peer.send(session, false), Some(true));
         }
+        peer.now += IDLE_PERIOD;
     }
     assert_eq!((peer.decoder(0).bytes(), peer.decoder(0).lower_bound()), (0, 1000));
     assert_eq!(peer.decoder(5).lower_bound(), 0, "the one in use was not touched");
@@ -324,6 +373,55 @@ fn reports_do_not_change_when_memory_is_taken() {
     report(&mut peer.receiver, held);
     peer.idle();
     report(&mut peer.receiver, held);
+}
+
+/// With more gaps than a report has ranges, it has those of what was recovered, and each three times.
+#[test]
+fn what_was_recovered_is_reported_among_many_gaps() {
+    let mut peer = Peer::new(FecConfig::default(), 50);
+    for n in 0..400 {
+        peer.send(0, n % 4 == 3);
+    }
+    for id in [7, 99] {
+        assert_eq!(peer.repair(0, id - 1..id + 2), 1);
+    }
+    for _ in 0..REPORTS {
+        report(&mut peer.receiver, |ack| {
+            let ranges: Vec<_> = ack.ranges().collect();
+            assert_eq!((ack.lower_bound, ranges.len()), (3, MAX_REPORTED_RANGES));
+            assert_eq!(ranges[..2], [4..11, 96..103]);
+            assert_eq!(ranges.last(), Some(&(396..399)), "the others are the newest");
+        });
+        peer.receiver.on_symbol_acks_sent();
+    }
+    let mut out = Vec::new();
+    peer.receiver.write_symbol_acks(&mut out, 1000);
+    assert!(out.is_empty());
+}
+
+/// Reports take turns if there is more to report than fits, and their number is bounded.
+#[test]
+fn recovered_symbols_that_wait_to_be_reported_are_bounded() {
+    let mut peer = Peer::new(FecConfig::default(), 50);
+    let lost = 2 * MAX_FRESH as u64;
+    for n in 0..3 * lost {
+        peer.send(0, n % 3 != 2);
+    }
+    let waiting = |peer: &Peer| peer.receiver.sessions[0].as_ref().unwrap().fresh.len();
+    for n in 0..lost {
+        assert_eq!(peer.repair(0, 3 * n..3 * n + 1), 1);
+        assert!(waiting(&peer) <= MAX_FRESH);
+    }
+    assert_eq!(waiting(&peer), MAX_FRESH);
+    let reported = |peer: &mut Peer| {
+        let mut first = 0;
+        report(&mut peer.receiver, |ack| first = ack.ranges().next().unwrap().start);
+        peer.receiver.on_symbol_acks_sent();
+        first
+    };
+    let first = reported(&mut peer);
+    assert_eq!(first, 3 * (lost - MAX_FRESH as u64) - 1, "the oldest that waits");
+    assert_eq!(reported(&mut peer), first + 3 * MAX_REPORTED_RANGES as u64);
 }
 
 #[test]

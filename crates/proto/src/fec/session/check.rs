@@ -38,6 +38,11 @@ impl Session {
         ensure(self.missing == missing, || format!("missing {:?}, not {missing:?}", self.missing))?;
         ensure(self.done.iter().eq(done.iter()), || format!("done {:?}, not {done:?}", self.done))?;
         ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;
+        let below =
+            self.beyond.within(0..u64::MAX).all(|id| (self.told..self.first()).contains(&id));
+        ensure(below, || {
+            "a symbol is beyond the window and in it, or no longer reported".to_owned()
+        })?;
         let first = self.symbols().next().map(|(_, symbol)| symbol.state);
         ensure(first != Some(SymbolState::Done), || "the first symbol is done".to_owned())
     }

@@ -1,0 +1,171 @@
+//! Source symbols that left the coding window before their fate was known.
+
+use super::session::Contents;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Maximum number of symbols that all sessions of a connection remember beyond their windows. The
+/// packets of 500 Mbit/s and 300 ms are fewer.
+pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
+
+/// What is remembered of a symbol. Its bytes are gone: it can neither be covered by another repair symbol
+/// nor be sent again as it was.
+#[derive(Debug)]
+pub(super) struct Left {
+    pub(super) contents: Contents,
+    /// When it was sent for the first time.
+    pub(super) sent: Instant,
+    /// When it was declared lost for the first time.
+    pub(super) lost: Option<Instant>,
+    /// Until when it waits for a report, if its packet was lost.
+    pub(super) held: Option<Instant>,
+    /// The number of the last repair symbol that may bring it.
+    pub(super) last_repair: u64,
+}
+
+/// The symbols that left the window of a session and may still turn out to have been recovered, because
+/// repair symbols that cover them are in flight. The window holds as many bytes as the peer's decoder does;
+/// on a long fast path, more than that is in flight.
+#[derive(Debug, Default)]
+pub(super) struct Beyond {
+    symbols: BTreeMap<u64, Left>,
+    /// Those that wait, by the end of their waiting.
+    by_time: BTreeSet<(Instant, u64)>,
+    /// The same, by the last repair symbol that may bring them.
+    by_repair: BTreeSet<(u64, u64)>,
+}
+
+impl Beyond {
+    /// Bytes of memory for each symbol, in trees whose nodes are half full.
+    pub(super) const SYMBOL_COST: usize = 2 * size_of::<(u64, Left)>();
+
+    pub(super) fn len(&self) -> usize {
+        self.symbols.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
+    /// The oldest symbol.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.symbols.first_key_value().map(|(id, _)| *id)
+    }
+
+    /// Remembers a symbol.
+    pub(super) fn insert(&mut self, id: u64, left: Left) {
+        let (last_repair, held) = (left.last_repair, left.held);
+        self.symbols.insert(id, left);
+        if let Some(until) = held {
+            self.by_time.insert((until, id));
+            self.by_repair.insert((last_repair, id));
+        }
+    }
+
+    pub(super) fn get(&self, id: u64) -> Option<&Left> {
+        self.symbols.get(&id)
+    }
+
+    /// Forgets a symbol.
+    pub(super) fn remove(&mut self, id: u64) -> Option<Left> {
+        let left = self.symbols.remove(&id)?;
+        self.unhold(id, &left);
+        Some(left)
+    }
+
+    /// Forgets the oldest symbol.
+    pub(super) fn pop(&mut self) -> Option<(u64, Left)> {
+        let (id, left) = self.symbols.pop_first()?;
+        self.unhold(id, &left);
+        Some((id, left))
+    }
+
+    fn unhold(&mut self, id: u64, left: &Left) {
+        if let Some(until) = left.held {
+            self.by_time.remove(&(until, id));
+            self.by_repair.remove(&(left.last_repair, id));
+        }
+    }
+
+    /// The packet of a symbol was declared lost at `now`.
+    pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
+        if let Some(left) = self.symbols.get_mut(&id) {
+            left.lost.get_or_insert(now);
+        }
+    }
+
+    /// A lost symbol waits until `until`. Returns whether it is remembered.
+    pub(super) fn hold(&mut self, id: u64, until: Instant) -> bool {
+        let Some(mut left) = self.remove(id) else { return false };
+        left.held = Some(until);
+        self.insert(id, left);
+        true
+    }
+
+    /// Number of symbols that wait.
+    pub(super) fn held(&self) -> usize {
+        self.by_time.len()
+    }
+
+    /// The symbols that wait, in no particular order.
+    pub(super) fn held_symbols(&self) -> impl Iterator<Item = u64> + '_ {
+        self.by_time.iter().map(|(_, id)| *id)
+    }
+
+    /// When the first of those that wait does so no longer.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.by_time.first().map(|(until, _)| *until)
+    }
+
+    /// Those whose time is over, and those that no repair symbol in flight can bring: `oldest` is the
+    /// number of the oldest one, if there is any.
+    pub(super) fn overdue(&self, now: Instant, oldest: Option<u64>) -> impl Iterator<Item = u64> {
+        let late = self.by_time.iter().take_while(move |(until, _)| *until <= now);
+        let oldest = oldest.unwrap_or(u64::MAX);
+        let hopeless = self.by_repair.iter().take_while(move |(last, _)| *last < oldest);
+        let ids = late.map(|(_, id)| *id).chain(hopeless.map(|(_, id)| *id));
+        ids.collect::<BTreeSet<u64>>().into_iter()
+    }
+
+    /// The symbols in `range`.
+    pub(super) fn within(&self, range: Range<u64>) -> impl Iterator<Item = u64> + '_ {
+        let range = range.start..range.end.max(range.start);
+        self.symbols.range(range).map(|(id, _)| *id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn left(now: Instant, last_repair: u64) -> Left {
+        Left { contents: Contents::default(), sent: now, lost: None, held: None, last_repair }
+    }
+
+    #[test]
+    fn what_waits_is_overdue_after_its_time_or_its_last_repair_symbol() {
+        let now = Instant::now();
+        let at = |ms| now + Duration::from_millis(ms);
+        let mut beyond = Beyond::default();
+        for (id, last) in [(3, 7), (4, 7), (5, 9), (6, 9)] {
+            beyond.insert(id, left(now, last));
+        }
+        assert!(beyond.hold(3, at(30)) && beyond.hold(4, at(10)) && beyond.hold(5, at(20)));
+        assert!(!beyond.hold(8, at(10)));
+        let overdue =
+            |beyond: &Beyond, ms, oldest| beyond.overdue(at(ms), oldest).collect::<Vec<_>>();
+        assert_eq!(overdue(&beyond, 5, Some(7)), []);
+        assert_eq!(overdue(&beyond, 10, Some(7)), [4]);
+        assert_eq!(overdue(&beyond, 10, Some(8)), [3, 4]);
+        assert_eq!(overdue(&beyond, 10, None), [3, 4, 5], "6 is in flight");
+        assert_eq!((beyond.held(), beyond.held_until()), (3, Some(at(10))));
+        assert!(beyond.hold(4, at(40)));
+        assert_eq!((beyond.held(), beyond.held_until()), (3, Some(at(20))));
+        assert!(beyond.remove(5).is_some() && beyond.remove(5).is_none());
+        assert!(beyond.within(0..5).eq([3, 4]) && beyond.within(5..9).eq([6]));
+        assert_eq!(beyond.pop().map(|(id, _)| id), Some(3));
+        assert_eq!((beyond.first(), beyond.held(), beyond.by_repair.len()), (Some(4), 1, 1));
+    }
+}

@@ -1,0 +1,48 @@
+use super::*;
+use std::time::Duration;
+
+const WINDOW: u32 = 8;
+
+/// Sessions towards a peer with short windows, of which one is in use.
+fn sessions() -> SendSessions {
+    let mut sessions = SendSessions::default();
+    sessions.set_packet_room(1200);
+    let peer = FecConfig { max_window_symbols: WINDOW, ..FecConfig::default() };
+    sessions.enable(&peer, 1400, 1200);
+    let protection = Protection::tail(1, Duration::ZERO);
+    assert_eq!(sessions.attach(Kind::Streams, &protection, |_| 0), Some(0));
+    sessions
+}
+
+/// Sends a symbol, and a repair symbol over it. Returns what left the window and is not remembered.
+fn send(sessions: &mut SendSessions, now: Instant, offset: u64) -> SmallVec<[Evicted; 1]> {
+    let mut evicted = SmallVec::new();
+    let frame = StreamToken { id: StreamId(0), offset, len: 100, fin: false, symbol: None };
+    let symbol = NewSymbol { bytes: &[1; 100], contents: Contents::of(frame), message: None };
+    let around = Surroundings::default();
+    let SymbolRef { id, .. } =
+        sessions.commit_symbol(now, 0, symbol, &around, &mut evicted).unwrap();
+    sessions.sessions[0].repair_sent(now, &(id..id + 1), 100);
+    evicted
+}
+
+/// Nothing is ever acknowledged, and windows are short: what left them is remembered within the bound.
+#[test]
+fn what_left_the_windows_is_remembered_within_the_bound() {
+    let (mut sessions, now) = (sessions(), Instant::now());
+    let most = MAX_BEYOND_SYMBOLS as u64;
+    let all = most + u64::from(WINDOW) + 100;
+    let mut forgotten = Vec::new();
+    for offset in 0..all {
+        forgotten.extend(send(&mut sessions, now, offset).iter().map(|gone| gone.id));
+        assert!(sessions.beyond() <= MAX_BEYOND_SYMBOLS);
+    }
+    assert!(forgotten.iter().copied().eq(0..100), "the oldest are forgotten");
+    assert_eq!(sessions.beyond(), MAX_BEYOND_SYMBOLS);
+    assert!(sessions.memory() < MAX_BEYOND_SYMBOLS * Beyond::SYMBOL_COST + 100_000);
+    assert_eq!(sessions.check(), Ok(()));
+    // Less is remembered if the process has little memory left.
+    assert!(!sessions.set_allowance(MAX_ENCODER_BYTES / 4));
+    assert_eq!(send(&mut sessions, now, all).len() as u64, most - most / 4 + 1);
+    assert_eq!(sessions.beyond(), MAX_BEYOND_SYMBOLS / 4);
+}

@@ -1,0 +1,158 @@
+//! Coding windows on paths with more in flight than fits into them: what the client recovers is credited
+//! by the server, and nothing of it is sent again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::common::link;
+use sutura_proto::{Connection, Event, Protection, TransportConfig, registry};
+use sutura_sim::{
+    App, AppError, BulkClient, BulkServer, Clock, Ends, Progress, Scenario, Transfer,
+};
+
+const SEED: u64 = 31;
+/// The most that the decoders of a connection hold.
+const MOST_DECODED: usize = 8 << 20;
+/// The most that its coding windows hold, as much, and what it remembers of 16,384 symbols that left them.
+const MOST_ENCODED: usize = 13 << 20;
+
+/// Notes the most memory that coding takes of a connection.
+struct Weighed<A>(A, Arc<AtomicUsize>);
+
+impl<A: App<Connection>> App<Connection> for Weighed<A> {
+    fn on_event(
+        &mut self,
+        now: Instant,
+        quic: &mut Connection,
+        event: Event,
+    ) -> Result<(), AppError> {
+        self.1.fetch_max(quic.memory().coding, Ordering::Relaxed);
+        self.0.on_event(now, quic, event)
+    }
+
+    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
+        self.1.fetch_max(quic.memory().coding, Ordering::Relaxed);
+        self.0.poll(now, quic)
+    }
+}
+
+/// A download over a path.
+struct Download {
+    mbit: u32,
+    rtt: u32,
+    bytes: u64,
+    policy: &'static str,
+    /// Whether the sender fills the path from the start, as `fixed` does, or finds out what it holds.
+    fixed: bool,
+}
+
+struct Outcome {
+    ends: Ends,
+    /// The most memory that coding took of the client and of the server.
+    held: [usize; 2],
+}
+
+/// Buffers that do not limit what is in flight.
+fn transport(download: &Download) -> TransportConfig {
+    let name = if download.fixed { format!("fixed:{}mbit", download.mbit) } else { "bbr".into() };
+    TransportConfig {
+        congestion: registry::congestion().find(&name).unwrap(),
+        redundancy: None,
+        stream_receive_window: 64 << 20,
+        max_stream_receive_window: 64 << 20,
+        receive_window: 64 << 20,
+        max_receive_window: 64 << 20,
+        send_buffer: 32 << 20,
+        connection_send_buffer: 64 << 20,
+        ..TransportConfig::default()
+    }
+}
+
+fn run(download: &Download) -> Outcome {
+    let Download { mbit, rtt, bytes, policy, .. } = *download;
+    let protection = Protection::new(registry::redundancy().find(policy).unwrap());
+    let path = format!("rate={mbit}mbit delay={}ms queue=32mb", rtt / 2);
+    let held = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
+    let client = BulkClient::new([Transfer::download(bytes)], 1, Duration::ZERO);
+    let server = {
+        let held = held[1].clone();
+        move || Weighed(BulkServer::new(Some(protection.clone())), held.clone())
+    };
+    let ends = Scenario::new(SEED)
+        .link(&link(&path), &link(&format!("{path} loss=bern:0.01")))
+        .transport(&transport(download))
+        .drive(Clock::default(), Weighed(client, held[0].clone()), server, |view| {
+            let client = &view.client.0;
+            let busy = client.is_busy() || client.started() == 0;
+            Progress { done: client.is_done(), busy }
+        })
+        .unwrap_or_else(|failure| panic!("{failure}"));
+    Outcome { ends, held: held.map(|held| held.load(Ordering::Relaxed)) }
+}
+
+/// Checks what must hold of every download. `exact` if copies are only sent of what the client does not
+/// recover. With other policies, several symbols that wait for too few repair symbols are sent again
+/// together, and the first copies that arrive let the client recover the rest.
+fn check(download: &Download, exact: bool) {
+    let Outcome { ends, held } = run(download);
+    let [client, server] = [&ends.client.fec, &ends.server.fec];
+    let Download { mbit, rtt, policy, .. } = download;
+    let lost_repairs = server.repair_symbols_sent - client.repair_symbols_received;
+    let lost = ends.down.lost + ends.down.overflow - lost_repairs;
+    let size = server.source_bytes_sent / server.source_symbols_sent;
+    let resent = ends.server.stream_bytes_retransmitted / size;
+    let what = format!(
+        "{mbit} Mbit/s, {rtt} ms, {policy}, seed {SEED}: {lost} lost, {} recovered, {} credited, {} of {} \
+         repair symbols useful, {resent} sent again, {} probes, {held:?} bytes, {:?}",
+        client.recovered,
+        server.recovered_by_peer,
+        server.repair_symbols_useful,
+        server.repair_symbols_sent,
+        ends.server.probe_timeouts,
+        ends.duration,
+    );
+    println!("{what}");
+    assert!(client.recovered > 0, "{what}");
+    assert!(server.recovered_by_peer <= client.recovered, "{what}");
+    assert!(server.recovered_by_peer * 100 >= client.recovered * 95, "{what}");
+    assert!(server.repair_symbols_useful * 100 >= client.recovered * 95, "{what}");
+    // A probe sends up to two packets.
+    let needed = lost - client.recovered.min(lost) + 2 * ends.server.probe_timeouts;
+    assert!(!exact || resent <= needed, "{what}");
+    assert!(held[0] <= MOST_DECODED && held[1] <= MOST_ENCODED, "{what}");
+}
+
+/// With each policy, on paths with 25 kB to 19 MB in flight.
+fn check_paths(policy: &'static str, exact: bool) {
+    let paths = [(10, 20), (10, 300), (100, 20), (100, 100), (500, 20), (500, 100), (500, 300)];
+    for (mbit, rtt) in paths {
+        let bytes = if mbit == 10 { 4_000_000 } else { 20_000_000 };
+        check(&Download { mbit, rtt, bytes, policy, fixed: true }, exact);
+    }
+    let bytes = 20_000_000;
+    check(&Download { mbit: 100, rtt: 100, bytes, policy, fixed: false }, exact);
+}
+
+#[test]
+fn what_sr_arq_recovers_is_credited_and_not_sent_again() {
+    check_paths("sr-arq", true);
+}
+
+#[test]
+fn what_incremental_repair_symbols_recover_is_credited() {
+    check_paths("incremental", false);
+}
+
+#[test]
+fn what_is_recovered_at_the_end_is_credited() {
+    check_paths("bulk", false);
+}
+
+#[test]
+fn what_tail_recovers_is_credited_and_not_sent_again() {
+    for (mbit, rtt, bytes) in [(10, 300, 4), (100, 100, 20), (500, 100, 20), (500, 300, 20)] {
+        let bytes = bytes * 1_000_000;
+        check(&Download { mbit, rtt, bytes, policy: "tail", fixed: true }, true);
+    }
+}

@@ -20,7 +20,7 @@ fn measure(sender: Sender) -> [Vec<Arrivals>; 3] {
     let setups = [None, Some(MATRIX), Some(SHARED)].map(|policy| setup(sender, policy));
     let mut summaries =
         eghbal_order::measure(&setups, 20, &Options::default()).unwrap().into_iter();
-    [(); 2].map(|()| summaries.next().unwrap().runs)
+    [(); 3].map(|()| summaries.next().unwrap().runs)
 }
 
 #[test]

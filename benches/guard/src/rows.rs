@@ -77,8 +77,8 @@ pub const ROWS: &[Row] = &[
     Row::state("idle connection with HTTP/3 at the server", Side::Server, idle_web),
 ];
 
-/// The default scheduler, and those that cost at most 1 % more where neither weights nor classes are
-/// asked for.
+/// The default scheduler, and those that are compared with it where neither weights nor classes are asked
+/// for.
 const EPS: Scheme = Scheme::EPS;
 const HMM: Scheme = Scheme::HMM;
 const HLS: Scheme = Scheme::HLS;

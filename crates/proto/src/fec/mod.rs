@@ -17,6 +17,8 @@ mod session;
 mod stats;
 mod uncovered;
 
+#[cfg(test)]
+pub use beyond::MAX_BEYOND_SYMBOLS;
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl ProtectRule {
 
     /// Adds the protection to those of a server, behind those that it has.
     pub fn add_to(&self, all: &mut DefaultProtections) {
-        all.add(self.urgencies.clone(), self.incremental, self.protection.clone());
+        all.add(self.urgencies.clone(), self.incremental, &self.protection);
     }
 }
 

@@ -21,8 +21,8 @@ type Table = [[Option<DefaultProtection>; 2]; MAX_URGENCY as usize + 1];
 ///
 /// let mut all = DefaultProtections::default();
 /// let strong = DefaultProtection::Parameters { burst: 3, delay: Duration::ZERO };
-/// all.add(0..=2, Some(false), strong.clone());
-/// all.add(0..=7, None, DefaultProtection::NONE);
+/// all.add(0..=2, Some(false), &strong);
+/// all.add(0..=7, None, &DefaultProtection::NONE);
 /// assert_eq!(all.get(&"u=2".parse()?), Some(&strong));
 /// assert_eq!(all.get(&"u=2, i".parse()?), Some(&DefaultProtection::NONE));
 /// # Ok::<(), sutura_h3::PriorityError>(())
@@ -40,12 +40,13 @@ impl DefaultProtections {
         &mut self,
         urgencies: RangeInclusive<u8>,
         incremental: Option<bool>,
-        protection: DefaultProtection,
+        protection: &DefaultProtection,
     ) {
         let table = Arc::make_mut(self.table.get_or_insert_default());
-        for (urgency, row) in (0..).zip(table) {
+        for urgency in urgencies {
+            let Some(row) = table.get_mut(usize::from(urgency)) else { break };
             for (which, entry) in [false, true].into_iter().zip(row) {
-                if urgencies.contains(&urgency) && incremental.is_none_or(|only| only == which) {
+                if incremental.is_none_or(|only| only == which) {
                     entry.get_or_insert_with(|| protection.clone());
                 }
             }

@@ -155,9 +155,9 @@ fn a_client_turns_protection_off_and_on() {
 fn protecting_server() -> Config {
     let mut protections = DefaultProtections::default();
     let urgent = DefaultProtection::Parameters { burst: 4, delay: Duration::from_millis(5) };
-    protections.add(0..=1, Some(false), DefaultProtection::Policy(blocks()));
-    protections.add(0..=2, None, urgent);
-    protections.add(7..=7, None, DefaultProtection::NONE);
+    protections.add(0..=1, Some(false), &DefaultProtection::Policy(blocks()));
+    protections.add(0..=2, None, &urgent);
+    protections.add(7..=7, None, &DefaultProtection::NONE);
     Config { protections, ..Config::default() }
 }
 

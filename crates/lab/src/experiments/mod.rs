@@ -35,6 +35,7 @@ experiments! {
     flec_bulk,
     flec_messages,
     holzinger_bulk,
+    holzinger_http,
     holzinger_page,
     holzinger_stream,
     loss_floor,

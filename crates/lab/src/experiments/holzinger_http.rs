@@ -86,16 +86,16 @@ fn stream(
     way: Way,
     setup: &holzinger_stream::Setup,
     scenario: Scenario,
-    plan: StreamPlan,
+    plan: &StreamPlan,
 ) -> Result<StreamOutcome, Error> {
     let (scenario, burst) = (scenario.transport(&way.transport()?), setup.burst.unwrap_or(0));
     if !way.http {
         let protection = paper_path::protection(burst, setup.delay, true);
-        return Ok(scenario.stream(StreamPlan { protection, ..plan })?);
+        return Ok(scenario.stream(StreamPlan { protection, ..plan.clone() })?);
     }
     let priority = priority(burst, setup.delay, true)?;
     let client = |client| Carried::client(client, priority);
-    Ok(scenario.stream_within(plan, client, Carried::server, Http::carried)?)
+    Ok(scenario.stream_within(plan.clone(), client, Carried::server, Http::carried)?)
 }
 
 /// Makes `count` transfers with each of `setups`, as `way` has them.
@@ -122,7 +122,7 @@ pub fn measure_streams(
     count: u64,
     options: &Options,
 ) -> Result<Vec<holzinger_stream::Summary>, Error> {
-    let run = |setup: &holzinger_stream::Setup, scenario: Scenario, plan: StreamPlan| {
+    let run = |setup: &holzinger_stream::Setup, scenario: Scenario, plan: &StreamPlan| {
         stream(way, setup, scenario, plan)
     };
     holzinger_stream::measure_by(&run, setups, count, options)

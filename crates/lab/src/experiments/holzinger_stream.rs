@@ -208,15 +208,15 @@ fn scenario(channel: Channel, connection: u64, options: &Options) -> Result<Scen
 
 /// Streams the messages of a scenario as a configuration has them.
 pub(super) trait Run:
-    Fn(&Setup, Scenario, StreamPlan) -> Result<StreamOutcome, Error> + Sync
+    Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync
 {
 }
 
-impl<F: Fn(&Setup, Scenario, StreamPlan) -> Result<StreamOutcome, Error> + Sync> Run for F {}
+impl<F: Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync> Run for F {}
 
 /// A stream of QUIC, protected as it is to be.
-fn plain(setup: &Setup, scenario: Scenario, plan: StreamPlan) -> Result<StreamOutcome, Error> {
-    let plan = StreamPlan { protection: setup.protection()?, ..plan };
+fn plain(setup: &Setup, scenario: Scenario, plan: &StreamPlan) -> Result<StreamOutcome, Error> {
+    let plan = StreamPlan { protection: setup.protection()?, ..plan.clone() };
     Ok(scenario.transport(&transport()).stream(plan)?)
 }
 
@@ -229,7 +229,7 @@ fn batch(
 ) -> Result<Batch, Error> {
     let plan = StreamPlan::frames(WARM_UP + count);
     let mut skip = WARM_UP * plan.size as u64;
-    let outcome = run(setup, scenario(setup.channel, connection, options)?, plan)?;
+    let outcome = run(setup, scenario(setup.channel, connection, options)?, &plan)?;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
         let counted = delay.bytes.saturating_sub(skip);

@@ -9,7 +9,7 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Distribution;
 use sutura_analysis::table::{Cell, Table};
 use sutura_proto::Protection;
-use sutura_sim::{BulkOutcome, Failure, Scenario, Transfer, TransferReport};
+use sutura_sim::{BulkOutcome, Scenario, Transfer, TransferReport};
 
 use super::Experiment;
 use super::paper_path::{Channel, ONE_WAY, seed, transport};
@@ -23,13 +23,13 @@ const BURSTS: [u32; 3] = [1, 3, 5];
 /// Repair delay tolerances in milliseconds: how long they wait.
 const DELAYS: [u64; 4] = [0, 5, 10, 25];
 /// Bytes of transfers.
-const SIZES: [u64; 2] = [32_000, 1_000_000];
+pub(super) const SIZES: [u64; 2] = [32_000, 1_000_000];
 /// Transfers of each configuration, as in the paper.
-const TRANSFERS: u64 = 1000;
+pub(super) const TRANSFERS: u64 = 1000;
 /// How many times as many transfers the model makes, which takes it no time.
 const IDEAL_OVER: u64 = 20;
 /// Transfers on one connection.
-const BATCH: u64 = 50;
+pub(super) const BATCH: u64 = 50;
 /// The size of a first transfer that does not count: after it, the congestion controller knows the
 /// path.
 const WARM_UP: u64 = 1_000_000;
@@ -89,6 +89,11 @@ impl Setup {
     }
 }
 
+/// Runs the transfers of a scenario as a configuration has them.
+pub(super) trait Run: Fn(&Setup, Scenario) -> Result<BulkOutcome, Error> + Sync {}
+
+impl<F: Fn(&Setup, Scenario) -> Result<BulkOutcome, Error> + Sync> Run for F {}
+
 /// The outcome of one configuration.
 #[derive(Clone, Debug)]
 pub struct Summary {
@@ -110,15 +115,15 @@ impl Summary {
     }
 
     /// The share of those that waited for a second one: one and a half round trips or more.
-    fn waited_twice(&self) -> f64 {
+    pub(super) fn waited_twice(&self) -> f64 {
         self.share(|t| t.waited(self.lossless + RTT, RTT))
     }
 
-    fn share(&self, test: impl Fn(&TransferReport) -> bool) -> f64 {
+    pub(super) fn share(&self, test: impl Fn(&TransferReport) -> bool) -> f64 {
         self.mean(|t| u64::from(test(t)))
     }
 
-    fn mean(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
+    pub(super) fn mean(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
         self.sum(value) / self.transfers.len().max(1) as f64
     }
 
@@ -127,7 +132,7 @@ impl Summary {
     }
 
     /// Bytes from the server on the wire per byte transferred.
-    fn wire_per_byte(&self) -> f64 {
+    pub(super) fn wire_per_byte(&self) -> f64 {
         let bytes = self.setup.bytes as f64 * self.transfers.len().max(1) as f64;
         self.sum(|t| t.wire_down) / bytes
     }
@@ -138,26 +143,28 @@ impl Summary {
     }
 }
 
-fn batch(setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
-    let path = setup.channel.link()?;
+/// Streams of QUIC, protected as they are to be.
+fn plain(setup: &Setup, scenario: Scenario) -> Result<BulkOutcome, Error> {
     let tail = (setup.burst > 0).then(|| Protection::tail(setup.burst, setup.delay));
+    Ok(scenario.transport(&transport()).protect(tail).run()?)
+}
+
+fn batch(run: &impl Run, setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
+    let path = setup.channel.link()?;
     let measured = std::iter::repeat_n(Transfer::download(setup.bytes), count as usize);
-    let mut outcome = Scenario::new(seed)
+    let scenario = Scenario::new(seed)
         .link(&path, &path)
-        .transport(&transport())
-        .protect(tail)
         .transfers(std::iter::once(Transfer::download(WARM_UP)).chain(measured))
-        .gap(GAP)
-        .run()
-        .map_err(|failure: Failure| Error::Simulation(failure))?;
+        .gap(GAP);
+    let mut outcome = run(&setup, scenario)?;
     outcome.transfers.remove(0);
     Ok(outcome)
 }
 
 /// How long a transfer takes without loss, at the median.
-fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
+fn lossless(run: &impl Run, bytes: u64, options: &Options) -> Result<Duration, Error> {
     let setup = Setup::bare(Channel::Lossless, bytes);
-    let outcome = batch(setup, BATCH, seed(options.seed, 0))?;
+    let outcome = batch(run, setup, BATCH, seed(options.seed, 0))?;
     Ok(Distribution::of(outcome.transfers.iter().map(|t| t.time)).quantile(0.5))
 }
 
@@ -167,12 +174,22 @@ fn lossless(bytes: u64, options: &Options) -> Result<Duration, Error> {
 /// # Errors
 /// A simulation fails.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    measure_by(&plain, setups, count, options)
+}
+
+/// Does the same with transfers that `run` runs.
+pub(super) fn measure_by(
+    run: &impl Run,
+    setups: &[Setup],
+    count: u64,
+    options: &Options,
+) -> Result<Vec<Summary>, Error> {
     let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
-        batch(*setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
+        batch(run, *setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
     })?;
     let sizes: BTreeSet<u64> = setups.iter().map(|setup| setup.bytes).collect();
     let sizes: Vec<u64> = sizes.into_iter().collect();
-    let references = parallel::map(options, &sizes, |bytes| lossless(*bytes, options))?;
+    let references = parallel::map(options, &sizes, |bytes| lossless(run, *bytes, options))?;
     let references: BTreeMap<u64, Duration> = sizes.into_iter().zip(references).collect();
     let summaries = setups.iter().zip(batches).map(|(setup, batches)| {
         let transfers: Vec<_> = batches.into_iter().flat_map(|batch| batch.transfers).collect();

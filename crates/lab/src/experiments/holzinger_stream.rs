@@ -10,7 +10,7 @@ use sutura_analysis::statistics::Distribution;
 use sutura_analysis::table::{Cell, Table};
 use sutura_proto::Protection;
 use sutura_proto::registry;
-use sutura_sim::{Ends, Scenario, StreamPlan};
+use sutura_sim::{Ends, Scenario, StreamOutcome, StreamPlan};
 
 use super::Experiment;
 use super::paper_path::{Channel, ONE_WAY, seed, transport};
@@ -31,9 +31,9 @@ const AUTO: &str = "auto";
 /// Its budgets: repair symbols per source symbol, of which a message takes five.
 const BUDGETS: [f64; 6] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
 /// The number of messages of each configuration.
-const MESSAGES: u64 = 40 * BATCH;
+pub(super) const MESSAGES: u64 = 40 * BATCH;
 /// The number of messages on one connection that count.
-const BATCH: u64 = 2000;
+pub(super) const BATCH: u64 = 2000;
 /// Messages before those: two seconds, in which the congestion window opens.
 const WARM_UP: u64 = 120;
 /// A byte is late if it takes this much longer than the path. A message takes 4 ms to send.
@@ -172,7 +172,7 @@ impl Summary {
         self.per_message(|e| e.server.fec.repair_symbols_sent)
     }
 
-    fn per_byte(&self, value: impl Fn(&Ends) -> u64) -> f64 {
+    pub(super) fn per_byte(&self, value: impl Fn(&Ends) -> u64) -> f64 {
         let bytes = self.messages.max(1) as f64 * StreamPlan::frames(0).size as f64;
         self.sum(value) / bytes
     }
@@ -186,7 +186,7 @@ impl Summary {
     }
 
     /// The share of the server's datagrams that the link lost.
-    fn loss(&self) -> f64 {
+    pub(super) fn loss(&self) -> f64 {
         self.sum(|e| e.down.lost + e.down.overflow) / self.sum(|e| e.down.sent).max(1.0)
     }
 }
@@ -209,12 +209,30 @@ fn scenario(channel: Channel, connection: u64, options: &Options) -> Result<Scen
     Ok(Scenario::new(seed(options.seed, 1 + connection)).link(&path, &path))
 }
 
-fn batch(setup: &Setup, count: u64, connection: u64, options: &Options) -> Result<Batch, Error> {
-    let plan =
-        StreamPlan { protection: setup.protection()?, ..StreamPlan::frames(WARM_UP + count) };
+/// Streams the messages of a scenario as a configuration has them.
+pub(super) trait Run:
+    Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync
+{
+}
+
+impl<F: Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync> Run for F {}
+
+/// A stream of QUIC, protected as it is to be.
+fn plain(setup: &Setup, scenario: Scenario, plan: &StreamPlan) -> Result<StreamOutcome, Error> {
+    let plan = StreamPlan { protection: setup.protection()?, ..plan.clone() };
+    Ok(scenario.transport(&transport()).stream(plan)?)
+}
+
+fn batch(
+    run: &impl Run,
+    setup: &Setup,
+    count: u64,
+    connection: u64,
+    options: &Options,
+) -> Result<Batch, Error> {
+    let plan = StreamPlan::frames(WARM_UP + count);
     let mut skip = WARM_UP * plan.size as u64;
-    let scenario = scenario(setup.channel, connection, options)?;
-    let outcome = scenario.transport(&transport()).stream(plan)?;
+    let outcome = run(setup, scenario(setup.channel, connection, options)?, &plan)?;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
         let counted = delay.bytes.saturating_sub(skip);
@@ -238,9 +256,19 @@ fn divide(count: u64) -> (u64, u64) {
 /// # Errors
 /// A simulation fails, or there is no such policy.
 pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+    measure_by(&plain, setups, count, options)
+}
+
+/// Does the same with messages that `run` streams.
+pub(super) fn measure_by(
+    run: &impl Run,
+    setups: &[Setup],
+    count: u64,
+    options: &Options,
+) -> Result<Vec<Summary>, Error> {
     let (connections, messages) = divide(count);
     let batches = parallel::repeat(options, setups, connections, |setup, n| {
-        batch(setup, messages, n, options)
+        batch(run, setup, messages, n, options)
     })?;
     let summaries = setups.iter().zip(&batches);
     Ok(summaries.map(|(setup, batches)| Summary::of(setup.clone(), batches)).collect())

@@ -40,6 +40,7 @@ experiments! {
     flec_messages,
     flec_messages_design,
     holzinger_bulk,
+    holzinger_http,
     holzinger_page,
     holzinger_stream,
     loss_floor,

@@ -1,12 +1,14 @@
 //! Pages over HTTP/3 in the simulator: a client that loads a list of requests, a server that
 //! generates the responses, and a count of the bytes that erasure coding protects.
 
+mod carried;
 mod client;
 mod coverage;
 mod ideal;
 mod load;
 mod server;
 
+pub use carried::{Carried, Exchanges};
 pub use client::{Arrival, Client, Request};
 pub use coverage::{Coverage, StreamBytes};
 pub use ideal::{Phase, ideal};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use sutura_lab::experiments::holzinger_http::{Way, measure_streams, measure_transfers};
 use sutura_lab::experiments::holzinger_stream::{self, Setup, Summary};
 use sutura_lab::experiments::{Channel, holzinger_bulk};
 use sutura_lab::{EXPERIMENTS, Error, Options};
@@ -61,6 +62,27 @@ fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
         );
         assert!(with.resent() < 0.001, "{channel:?}");
     }
+}
+
+/// Responses of HTTP/3 that ask for protection, with the paper's congestion control and reaction to loss.
+#[test]
+fn responses_as_in_the_paper_gain_what_plain_streams_do() {
+    let setup = |burst| holzinger_bulk::Setup {
+        burst,
+        ..holzinger_bulk::Setup::bare(Channel::Fractions, 32_000)
+    };
+    let options = Options::default();
+    let setups = [setup(0), setup(3)];
+    let transfers = measure_transfers(Way::PAPER, &setups, 200, &options).unwrap();
+    let [without, with] = [0, 1].map(|n| transfers[n].waited());
+    assert!(without > 0.1 && with <= without / 2.0, "{with} with, {without} without");
+    let setups = [
+        Setup::bare(Channel::Fractions),
+        Setup::of(Channel::Fractions, "incremental", 3, Duration::ZERO),
+    ];
+    let streams = measure_streams(Way::PAPER, &setups, 4000, &options).unwrap();
+    let [without, with] = [0, 1].map(|n| streams[n].late());
+    assert!(without > 0.1 && with <= without / 5.0, "{with} with, {without} without");
 }
 
 #[test]

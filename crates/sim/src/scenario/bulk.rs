@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use sutura_proto::Connection;
+
 use super::drive::{Progress, View};
 use super::{Ends, Scenario};
-use crate::{BulkClient, BulkServer, Clock, Completed, Failure};
+use crate::{App, BulkClient, BulkServer, Clock, Completed, Failure};
 
 /// The outcome of a series of transfers.
 #[derive(Clone, Debug)]
@@ -91,8 +93,7 @@ struct Recorder {
 }
 
 impl Recorder {
-    fn watch(&mut self, view: &View<'_, BulkClient, BulkServer>) -> Progress {
-        let client = view.client;
+    fn watch<C, S>(&mut self, client: &BulkClient, view: &View<'_, C, S>) -> Progress {
         if client.started() > self.snapshots.len() {
             // The cost of the handshake counts towards the first transfer.
             let now = if self.snapshots.is_empty() { Ends::default() } else { view.ends() };
@@ -121,10 +122,16 @@ impl Recorder {
     }
 }
 
-pub(super) fn run(scenario: &Scenario) -> Result<BulkOutcome, Failure> {
+pub(super) fn run<C: App<Connection>, S: App<Connection>>(
+    scenario: &Scenario,
+    client: impl FnOnce(BulkClient) -> C,
+    server: impl Fn(BulkServer) -> S + 'static,
+    within: fn(&C) -> &BulkClient,
+) -> Result<BulkOutcome, Failure> {
     let clock = Clock::default();
-    let (client, server) = scenario.bulk_apps();
+    let (inner, mut make) = scenario.bulk_apps();
     let mut recorder = Recorder::default();
-    let ends = scenario.drive(clock, client, server, |view| recorder.watch(view))?;
+    let watch = |view: &View<'_, C, S>| recorder.watch(within(view.client), view);
+    let ends = scenario.drive(clock, client(inner), move || server(make()), watch)?;
     Ok(BulkOutcome { transfers: recorder.reports(clock, &ends), ends })
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use sutura_link::{LinkConfig, LinkStats};
 use sutura_proto::{
-    ConnectionStats, MessageOutcome, Protection, Reason, SocketFeatures, TransportConfig,
+    Connection, ConnectionStats, MessageOutcome, Protection, Reason, SocketFeatures,
+    TransportConfig,
 };
 use sutura_random::Rng;
 
@@ -20,7 +21,7 @@ pub use disturbance::{Disturbance, Disturbances};
 pub use drive::{Progress, View};
 
 use crate::{
-    BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay,
+    App, BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay,
     DeliveredMessage, EchoClient, EchoServer, Failure, MessagePlan, MessageSink, MessageSource,
     StreamPlan, StreamSink, StreamSource, TraceLog, Tracer, Transfer, UpdatePlan, UpdateSink,
     UpdateSource,
@@ -253,7 +254,21 @@ impl Scenario {
     /// A transfer does not complete, received bytes are wrong, neither end sends anything for too
     /// long, or a connection is not released after it was closed.
     pub fn run(self) -> Result<BulkOutcome, Failure> {
-        bulk::run(&self)
+        self.run_within(|client| client, |server| server, |client| client)
+    }
+
+    /// Runs the transfers as [`run`](Self::run) does, by applications that `client` and `server` make around those
+    /// that do them, such as a protocol above QUIC. `within` finds the client's again.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn run_within<C: App<Connection>, S: App<Connection>>(
+        self,
+        client: impl FnOnce(BulkClient) -> C,
+        server: impl Fn(BulkServer) -> S + 'static,
+        within: fn(&C) -> &BulkClient,
+    ) -> Result<BulkOutcome, Failure> {
+        bulk::run(&self, client, server, within)
     }
 
     /// Streams messages from the server to the client.
@@ -261,15 +276,31 @@ impl Scenario {
     /// # Errors
     /// As for [`run`](Self::run).
     pub fn stream(self, plan: StreamPlan) -> Result<StreamOutcome, Failure> {
+        self.stream_within(plan, |sink| sink, |source| source, |sink| sink)
+    }
+
+    /// Streams messages as [`stream`](Self::stream) does, within other applications as
+    /// [`run_within`](Self::run_within) has them.
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub fn stream_within<C: App<Connection>, S: App<Connection>>(
+        self,
+        plan: StreamPlan,
+        client: impl FnOnce(StreamSink) -> C,
+        server: impl Fn(StreamSource) -> S + 'static,
+        within: fn(&C) -> &StreamSink,
+    ) -> Result<StreamOutcome, Failure> {
         let clock = Clock::default();
-        let sink = StreamSink::new(plan.clone(), clock);
-        let source = move || StreamSource::new(plan.clone(), clock);
+        let sink = client(StreamSink::new(plan.clone(), clock));
+        let source = move || server(StreamSource::new(plan.clone(), clock));
         let (mut delays, mut began) = (Vec::new(), Duration::ZERO);
         let ends = self.drive(clock, sink, source, |view| {
-            let done = view.client.is_done();
+            let sink = within(view.client);
+            let done = sink.is_done();
             if done {
-                delays = view.client.delays().to_vec();
-                began = view.client.began().unwrap_or_default();
+                delays = sink.delays().to_vec();
+                began = sink.began().unwrap_or_default();
             }
             // The next message may be due much later, so a silence is fine.
             Progress { done, busy: false }

@@ -1,0 +1,283 @@
+//! Figures 4 and 5 of Holzinger et al. (2025, sections V-B3 and V-B4) as the paper made them: responses of HTTP/3,
+//! which the requests ask to protect by `exp_b` and `exp_d`, and for the steady stream by `i`. Beside them are plain
+//! streams, and what our congestion control and reaction to loss add to the paper's.
+
+use std::time::Duration;
+
+use sutura_analysis::report::Report;
+use sutura_analysis::table::{Cell, Table};
+use sutura_h3::{Priority, PriorityParameters};
+use sutura_proto::{Protection, TransportConfig, registry};
+use sutura_sim::{BulkOutcome, Scenario, StreamOutcome, StreamPlan};
+
+use super::paper_path::{self, Channel};
+use super::{Experiment, holzinger_bulk, holzinger_stream};
+use crate::web::{Carried, Http};
+use crate::{Error, Options};
+
+/// What carries the bytes, and how its sender reacts to loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Whether they are responses of HTTP/3, rather than streams of QUIC.
+    pub http: bool,
+    /// The congestion controller.
+    pub congestion: &'static str,
+    /// The reaction to loss.
+    pub reaction: &'static str,
+}
+
+impl Way {
+    /// What the other experiments have.
+    pub const STREAMS: Self = Self { http: false, congestion: "bbr", reaction: "hold-for-repair" };
+    /// The same over HTTP/3.
+    pub const HTTP: Self = Self { http: true, ..Self::STREAMS };
+    /// As the paper has it: every loss counts, and is mended at once.
+    pub const PAPER: Self =
+        Self { http: true, congestion: "bbr:floor=off", reaction: "resend-at-once" };
+
+    fn transport(self) -> Result<TransportConfig, Error> {
+        Ok(TransportConfig {
+            congestion: registry::congestion().find(self.congestion)?,
+            loss_reaction: registry::loss_reactions().find(self.reaction)?,
+            ..paper_path::transport()
+        })
+    }
+
+    const fn carrier(self) -> &'static str {
+        if self.http { "HTTP/3" } else { "streams" }
+    }
+}
+
+/// From ours to the paper's, a step at a time.
+const WAYS: [Way; 4] =
+    [Way::STREAMS, Way::HTTP, Way { congestion: Way::PAPER.congestion, ..Way::HTTP }, Way::PAPER];
+/// Burst loss tolerances, and repair delay tolerances in milliseconds.
+const TOLERANCES: [(u32, u64); 5] = [(0, 0), (1, 0), (3, 0), (3, 25), (5, 0)];
+/// The reading of the loss model that fits figure 4.
+const BULK: Channel = Channel::Fractions;
+/// Both readings, since figure 5 fits the other one.
+const STREAM: [Channel; 2] = [Channel::Fractions, Channel::Percentages];
+
+/// What a request asks for, as its field says it.
+fn priority(burst: u32, delay: Duration, incremental: bool) -> Result<Priority, Error> {
+    let i = if incremental { "i, " } else { "" };
+    let text = format!("u=3, {i}exp_b={burst}, exp_d={}", delay.as_millis());
+    let parameters = text.parse::<PriorityParameters>();
+    let wrong = |error| Error::Priority { name: "holzinger-http", error };
+    Ok(parameters.map_err(wrong)?.resolve())
+}
+
+fn transfers(
+    way: Way,
+    setup: &holzinger_bulk::Setup,
+    scenario: Scenario,
+) -> Result<BulkOutcome, Error> {
+    let scenario = scenario.transport(&way.transport()?);
+    if !way.http {
+        let tail = (setup.burst > 0).then(|| Protection::tail(setup.burst, setup.delay));
+        return Ok(scenario.protect(tail).run()?);
+    }
+    let priority = priority(setup.burst, setup.delay, false)?;
+    let client = |client| Carried::client(client, priority);
+    Ok(scenario.run_within(client, Carried::server, Http::carried)?)
+}
+
+fn stream(
+    way: Way,
+    setup: &holzinger_stream::Setup,
+    scenario: Scenario,
+    plan: &StreamPlan,
+) -> Result<StreamOutcome, Error> {
+    let (scenario, burst) = (scenario.transport(&way.transport()?), setup.burst.unwrap_or(0));
+    if !way.http {
+        let protection = paper_path::protection(burst, setup.delay, true);
+        return Ok(scenario.stream(StreamPlan { protection, ..plan.clone() })?);
+    }
+    let priority = priority(burst, setup.delay, true)?;
+    let client = |client| Carried::client(client, priority);
+    Ok(scenario.stream_within(plan.clone(), client, Carried::server, Http::carried)?)
+}
+
+/// Makes `count` transfers with each of `setups`, as `way` has them.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure_transfers(
+    way: Way,
+    setups: &[holzinger_bulk::Setup],
+    count: u64,
+    options: &Options,
+) -> Result<Vec<holzinger_bulk::Summary>, Error> {
+    let run = |setup: &holzinger_bulk::Setup, scenario: Scenario| transfers(way, setup, scenario);
+    holzinger_bulk::measure_by(&run, setups, count, options)
+}
+
+/// Streams `count` messages for each of `setups`, as `way` has them.
+///
+/// # Errors
+/// A simulation fails.
+pub fn measure_streams(
+    way: Way,
+    setups: &[holzinger_stream::Setup],
+    count: u64,
+    options: &Options,
+) -> Result<Vec<holzinger_stream::Summary>, Error> {
+    let run = |setup: &holzinger_stream::Setup, scenario: Scenario, plan: &StreamPlan| {
+        stream(way, setup, scenario, plan)
+    };
+    holzinger_stream::measure_by(&run, setups, count, options)
+}
+
+pub(super) const EXPERIMENT: Experiment = Experiment {
+    name: "holzinger-http",
+    about: "Completion times and delays over HTTP/3 with `exp_b` and `exp_d`, as the paper has it",
+    run,
+};
+
+fn run(options: &Options) -> Result<Report, Error> {
+    let count = |usual: u64, batch: u64| {
+        options.seeds.map_or(options.reduced(usual), |seeds| seeds.max(1) * batch)
+    };
+    let tolerances = || TOLERANCES.map(|(burst, delay)| (burst, Duration::from_millis(delay)));
+    let bulk = |bytes| {
+        let bare = holzinger_bulk::Setup::bare(BULK, bytes);
+        tolerances().map(|(burst, delay)| holzinger_bulk::Setup { burst, delay, ..bare })
+    };
+    let bulk = holzinger_bulk::SIZES.map(bulk).concat();
+    let stream = |channel| {
+        tolerances().map(|(burst, delay)| match burst {
+            0 => holzinger_stream::Setup::bare(channel),
+            _ => holzinger_stream::Setup::of(channel, "incremental", burst, delay),
+        })
+    };
+    let streams = STREAM.map(stream).concat();
+    let (mut transfers, mut messages) = (Vec::new(), Vec::new());
+    for way in WAYS {
+        let of_way = count(holzinger_bulk::TRANSFERS, holzinger_bulk::BATCH);
+        let of_way = measure_transfers(way, &bulk, of_way, options)?;
+        transfers.extend(of_way.into_iter().map(|summary| (way, summary)));
+        let of_way = count(holzinger_stream::MESSAGES, holzinger_stream::BATCH);
+        let of_way = measure_streams(way, &streams, of_way, options)?;
+        messages.extend(of_way.into_iter().map(|summary| (way, summary)));
+    }
+    transfers.sort_by_key(|(_, s)| (s.setup.bytes, s.setup.burst, s.setup.delay));
+    messages.sort_by_key(|(_, s)| (s.setup.channel != STREAM[0], s.setup.burst, s.setup.delay));
+    Ok(Report {
+        title: "Repair symbols for responses of HTTP/3".to_owned(),
+        text: about(),
+        tables: vec![transfer_table(&transfers), stream_table(&messages)],
+        ..Report::default()
+    })
+}
+
+fn about() -> Vec<String> {
+    vec![
+        "Holzinger et al. 2025, V-B3 and V-B4, on the path and with the readings of its numbers of \
+         `holzinger-bulk` and `holzinger-stream`: 10 Mbit/s, 50 ms one way, loss in both directions."
+            .to_owned(),
+        "Over `HTTP/3`, a client asks for each response with `u=3, exp_b=BLT, exp_d=RDT`, and for the \
+         steady stream with `i`, too; the server protects it as it is asked to. Over `streams`, the \
+         server protects streams of QUIC by policies of the same parameters. `bbr` knows the floor \
+         of the path's loss, `bbr:floor=off` does not; `resend-at-once` sends lost data again at \
+         once, as the paper does, and `hold-for-repair` while no repair symbols are on their way. \
+         The last row of each group is the paper's."
+            .to_owned(),
+        "A transfer waited if it took half a round trip or more longer than the median without loss, \
+         waited twice if one and a half or more. A byte is late if it takes more than the path and \
+         10 ms from when its message was made. Bytes on the wire are UDP payload from the server."
+            .to_owned(),
+    ]
+}
+
+fn transfer_table(summaries: &[(Way, holzinger_bulk::Summary)]) -> Table {
+    let quantile = |s: &holzinger_bulk::Summary, q| s.times.quantile(q).into();
+    Table::of(
+        "Transfers",
+        summaries,
+        &[
+            ("bytes", &|(_, s)| s.setup.bytes.into()),
+            ("BLT", &|(_, s)| s.setup.burst.into()),
+            ("RDT", &|(_, s)| s.setup.delay.into()),
+            ("over", &|(way, _)| way.carrier().into()),
+            ("congestion", &|(way, _)| way.congestion.into()),
+            ("reaction", &|(way, _)| way.reaction.into()),
+            ("transfers", &|(_, s)| s.times.total().into()),
+            ("waited", &|(_, s)| Cell::Share(s.waited())),
+            ("waited twice", &|(_, s)| Cell::Share(s.waited_twice())),
+            ("resent", &|(_, s)| Cell::Share(s.share(|t| t.retransmitted_down > 0))),
+            ("TTC p50", &|(_, s)| quantile(s, 0.5)),
+            ("p90", &|(_, s)| quantile(s, 0.9)),
+            ("p95", &|(_, s)| quantile(s, 0.95)),
+            ("p99", &|(_, s)| quantile(s, 0.99)),
+            ("wire/byte", &|(_, s)| Cell::Number(s.wire_per_byte())),
+            ("repairs", &|(_, s)| Cell::Number(s.mean(|t| t.repair_symbols))),
+            ("recovered", &|(_, s)| Cell::Number(s.mean(|t| t.recovered))),
+        ],
+    )
+}
+
+fn stream_table(summaries: &[(Way, holzinger_stream::Summary)]) -> Table {
+    let quantile = |s: &holzinger_stream::Summary, q| s.delays.quantile(q).into();
+    Table::of(
+        "Bytes of a steady stream",
+        summaries,
+        &[
+            ("channel", &|(_, s)| s.setup.channel.name().into()),
+            ("BLT", &|(_, s)| s.setup.burst.into()),
+            ("RDT", &|(_, s)| s.setup.delay.into()),
+            ("over", &|(way, _)| way.carrier().into()),
+            ("congestion", &|(way, _)| way.congestion.into()),
+            ("reaction", &|(way, _)| way.reaction.into()),
+            ("late", &|(_, s)| Cell::Share(s.late())),
+            ("worst", &|(_, s)| Cell::Share(s.worst())),
+            ("p50", &|(_, s)| quantile(s, 0.5)),
+            ("p99", &|(_, s)| quantile(s, 0.99)),
+            ("p99.9", &|(_, s)| quantile(s, 0.999)),
+            ("max", &|(_, s)| quantile(s, 1.0)),
+            ("wire/byte", &|(_, s)| Cell::Number(s.per_byte(|e| e.down.sent_bytes))),
+            ("resent/byte", &|(_, s)| Cell::Number(s.resent())),
+            ("repairs", &|(_, s)| Cell::Number(s.repairs())),
+            ("loss", &|(_, s)| Cell::Share(s.loss())),
+        ],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_way_is_the_papers_and_each_step_changes_one_thing() {
+        assert_eq!((WAYS[0], WAYS[3]), (Way::STREAMS, Way::PAPER));
+        for pair in WAYS.windows(2) {
+            let [a, b] = pair else { unreachable!() };
+            let changes =
+                [a.http != b.http, a.congestion != b.congestion, a.reaction != b.reaction];
+            assert_eq!(changes.iter().filter(|changed| **changed).count(), 1, "{a:?} {b:?}");
+            b.transport().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_response_is_protected_as_its_request_asks() {
+        let lossless = |burst| holzinger_bulk::Setup {
+            burst,
+            ..holzinger_bulk::Setup::bare(Channel::Lossless, 32_000)
+        };
+        let setups = [lossless(0), lossless(3)];
+        let summaries = measure_transfers(Way::PAPER, &setups, 10, &Options::default()).unwrap();
+        let repairs: Vec<f64> = summaries.iter().map(|s| s.mean(|t| t.repair_symbols)).collect();
+        assert_eq!(repairs, [0.0, 3.0]);
+        // And so is each message of a stream, which is of five packets.
+        let of = |burst| match burst {
+            0 => holzinger_stream::Setup::bare(Channel::Lossless),
+            _ => {
+                holzinger_stream::Setup::of(Channel::Lossless, "incremental", burst, Duration::ZERO)
+            }
+        };
+        let summaries =
+            measure_streams(Way::PAPER, &[of(0), of(2)], 100, &Options::default()).unwrap();
+        let repairs: Vec<f64> = summaries.iter().map(|s| s.repairs().round()).collect();
+        assert_eq!(repairs, [0.0, 2.0]);
+    }
+}

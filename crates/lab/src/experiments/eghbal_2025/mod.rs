@@ -123,25 +123,23 @@ impl Scheme {
         Self { name: "partial", order: UpdateOrder::Partial, policy: None, ideal: false };
 }
 
-/// All schemes. `window` is the sliding-window code over the same blocks as the others.
+/// All schemes. `window` is the sliding-window code over the same blocks as the others. Rows and columns
+/// are ten by ten: an update's 100 messages.
 const SCHEMES: [Scheme; 13] = [
     Scheme { name: "total", order: UpdateOrder::Total, ..Scheme::PLAIN },
     Scheme::PLAIN,
-    Scheme::partial("RS 1.03", "block:source=100,parity=3"),
-    Scheme::partial("RS 1.05", "block:source=100,parity=5"),
-    Scheme::partial("RS 1.10", "block:source=100,parity=10"),
-    Scheme::partial("LDPC 1.05", "block:source=100,parity=5,code=ldpc"),
-    Scheme::partial("LDPC 1.10", "block:source=100,parity=10,code=ldpc"),
-    Scheme::partial("2D 1.20", "block:source=100,code=2d"),
-    Scheme::partial("window 1.03", WINDOW_3),
-    Scheme::partial("window 1.05", WINDOW_5),
-    Scheme::partial("window 1.10", WINDOW_10),
+    Scheme::partial("RS 1.03", "block:rate=1.03"),
+    Scheme::partial("RS 1.05", "block:rate=1.05"),
+    Scheme::partial("RS 1.10", "block:rate=1.1"),
+    Scheme::partial("LDPC 1.05", "block:rate=1.05,code=ldpc"),
+    Scheme::partial("LDPC 1.10", "block:rate=1.1,code=ldpc"),
+    Scheme::partial("2D 1.20", "block:code=2d,rows=10,columns=10"),
+    Scheme::partial("window 1.03", "block:rate=1.03,code=window"),
+    Scheme::partial("window 1.05", "block:rate=1.05,code=window"),
+    Scheme::partial("window 1.10", "block:rate=1.1,code=window"),
     Scheme::partial("auto", "auto"),
     Scheme { name: "ideal", ideal: true, ..Scheme::PLAIN },
 ];
-const WINDOW_3: &str = "block:source=100,parity=3,code=window";
-const WINDOW_5: &str = "block:source=100,parity=5,code=window";
-const WINDOW_10: &str = "block:source=100,parity=10,code=window";
 
 /// One configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,6 +202,8 @@ struct Run {
     complete: Duration,
     /// Bytes from the server for each byte of the messages.
     wire: f64,
+    /// Source and repair symbols for each source symbol.
+    rate: f64,
     repairs: f64,
     recovered: f64,
 }
@@ -223,6 +223,7 @@ impl Run {
             responses: responses.map(|(at, asked)| at.saturating_sub(*asked)).collect(),
             complete: last.saturating_sub(began),
             wire: outcome.ends.down.sent_bytes as f64 / (all.len() * BYTES) as f64,
+            rate: outcome.ends.server.fec.rate().unwrap_or(1.0),
             repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
             recovered: outcome.ends.client.fec.recovered as f64,
         }
@@ -237,10 +238,11 @@ struct Summary {
     gaps: Distribution,
     responses: Distribution,
     /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
-    /// bytes, repair symbols, recovered symbols.
+    /// bytes, n/k, repair symbols, recovered symbols.
     long_gaps: f64,
     complete: f64,
     wire: f64,
+    rate: f64,
     repairs: f64,
     recovered: f64,
 }
@@ -280,6 +282,7 @@ impl Summary {
             long_gaps: mean_of(&within),
             complete: mean_of(&|run| run.complete.as_secs_f64()),
             wire: mean_of(&|run| run.wire),
+            rate: mean_of(&|run| run.rate),
             repairs: mean_of(&|run| run.repairs),
             recovered: mean_of(&|run| run.recovered),
         }

@@ -155,30 +155,28 @@ impl Scheme {
     };
 }
 
-/// All schemes. `window` is the sliding-window code over the same blocks as the others.
+/// All schemes. `window` is the sliding-window code over the same blocks as the others. Rows and columns
+/// are ten by ten: an update's 100 messages.
 const SCHEMES: [Scheme; 16] = [
     Scheme { name: "total", order: UpdateOrder::Total, ..Scheme::PLAIN },
     Scheme::PLAIN,
-    Scheme::partial("RS 1.03", "block:source=100,parity=3"),
+    Scheme::partial("RS 1.03", "block:rate=1.03"),
     Scheme::partial("RS 1.05", RS_5),
     Scheme::partial("RS 1.10", RS_10),
-    Scheme::partial("LDPC 1.05", "block:source=100,parity=5,code=ldpc"),
-    Scheme::partial("LDPC 1.10", "block:source=100,parity=10,code=ldpc"),
-    Scheme::partial("2D 1.20", "block:source=100,code=2d"),
-    Scheme::partial("window 1.03", WINDOW_3),
-    Scheme::partial("window 1.05", WINDOW_5),
-    Scheme::partial("window 1.10", WINDOW_10),
+    Scheme::partial("LDPC 1.05", "block:rate=1.05,code=ldpc"),
+    Scheme::partial("LDPC 1.10", "block:rate=1.1,code=ldpc"),
+    Scheme::partial("2D 1.20", "block:code=2d,rows=10,columns=10"),
+    Scheme::partial("window 1.03", "block:rate=1.03,code=window"),
+    Scheme::partial("window 1.05", "block:rate=1.05,code=window"),
+    Scheme::partial("window 1.10", "block:rate=1.1,code=window"),
     Scheme::partial("auto", "auto"),
     Scheme::at_once("RS 1.05 at once", RS_5),
     Scheme { stops: true, ..Scheme::at_once("RS 1.05 stopped", RS_5) },
     Scheme { stops: true, ..Scheme::at_once("RS 1.10 stopped", RS_10) },
     Scheme { name: "ideal", ideal: true, ..Scheme::PLAIN },
 ];
-const RS_5: &str = "block:source=100,parity=5";
-const RS_10: &str = "block:source=100,parity=10";
-const WINDOW_3: &str = "block:source=100,parity=3,code=window";
-const WINDOW_5: &str = "block:source=100,parity=5,code=window";
-const WINDOW_10: &str = "block:source=100,parity=10,code=window";
+const RS_5: &str = "block:rate=1.05";
+const RS_10: &str = "block:rate=1.1";
 
 /// One configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -256,6 +254,8 @@ struct Run {
     complete: Duration,
     /// Bytes from the server for each byte of the messages.
     wire: f64,
+    /// Source and repair symbols for each source symbol.
+    rate: f64,
     repairs: f64,
     recovered: f64,
 }
@@ -275,6 +275,7 @@ impl Run {
             responses: responses.map(|(at, asked)| at.saturating_sub(*asked)).collect(),
             complete: last.saturating_sub(began),
             wire: outcome.ends.down.sent_bytes as f64 / (all.len() * BYTES) as f64,
+            rate: outcome.ends.server.fec.rate().unwrap_or(1.0),
             repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
             recovered: outcome.ends.client.fec.recovered as f64,
         }
@@ -291,10 +292,11 @@ struct Summary {
     drawn: Vec<(f64, f64)>,
     responses: Distribution,
     /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
-    /// bytes, repair symbols, recovered symbols.
+    /// bytes, n/k, repair symbols, recovered symbols.
     long_gaps: f64,
     complete: f64,
     wire: f64,
+    rate: f64,
     repairs: f64,
     recovered: f64,
 }
@@ -320,6 +322,7 @@ impl Summary {
             long_gaps: mean_of(&long),
             complete: mean_of(&|run| run.complete.as_secs_f64()),
             wire: mean_of(&|run| run.wire),
+            rate: mean_of(&|run| run.rate),
             repairs: mean_of(&|run| run.repairs),
             recovered: mean_of(&|run| run.recovered),
         }

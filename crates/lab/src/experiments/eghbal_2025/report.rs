@@ -50,6 +50,7 @@ fn table(caption: &str, rows: &[&Summary], workload: Workload) -> Table {
             ("long gaps", &|s| Cell::Number(s.long_gaps)),
             ("complete", &|s| Cell::Number(s.complete)),
             ("wire/byte", &|s| Cell::Number(s.wire)),
+            ("n/k", &|s| Cell::Number(s.rate)),
             ("repairs", &|s| Cell::Number(s.repairs)),
             ("recovered", &|s| Cell::Number(s.recovered)),
         ],
@@ -120,9 +121,10 @@ fn text() -> Vec<String> {
              before was complete."
         ),
         "Messages are those of an ordered group, each on a stream of its own. With `total` there is a fence \
-         behind each, with all others behind each update. `RS`, `LDPC` and `2D` are blocks of an update's \
-         100 messages with the paper's n/k, where rows and columns give 1.20; `window` is the sliding-window \
-         code over the same blocks. `auto` sets itself. `ideal` is `partial` on the same path without its \
+         behind each, with all others behind each update. `RS` and `LDPC` have an update as the block and \
+         the paper's n/k: k symbols get k (n/k - 1) parity symbols, rounded up. `window` is the \
+         sliding-window code over the same blocks. `2D` are matrices of ten rows and columns, which give \
+         1.20 for 100 symbols, and more for the last ones of an update that has more. `auto` sets itself. `ideal` is `partial` on the same path without its \
          losses; what the queue drops stays."
             .to_owned(),
         "Lost data waits for repair symbols in flight, and the congestion controllers know the floor of the \
@@ -134,7 +136,7 @@ fn text() -> Vec<String> {
         "A message is *blocked* from when it is complete until it is delivered; a *gap* is the time from one \
          delivery to the next, without the pauses between updates where the user acts, and long if it \
          exceeds a round trip; a *response* is the time from the user's action until the update is complete. \
-         `complete` is in seconds."
+         `complete` is in seconds; `n/k` is what was reached."
             .to_owned(),
     ]
 }

@@ -29,7 +29,7 @@ pub fn pieces(data: &[u8]) {
         let start = place(part[0]);
         start..(start + place(part[1]) + 1).min(message.len())
     });
-    for range in parts.chain([0..message.len()]) {
+    for range in parts.chain(std::iter::once(0..message.len())) {
         scattered.arrive(range);
         scattered.work(|connection, feed, buffer| {
             let BodyPiece { offset, bytes } =

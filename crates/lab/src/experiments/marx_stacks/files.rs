@@ -37,7 +37,7 @@ fn cases(quick: bool) -> Vec<Case> {
 fn measure(case: &Case, count: u64, base: u64) -> Result<Vec<Vec<Sample>>, Error> {
     let (up, down) = Channel::Random.links_of(case.network)?;
     let of_stack = |name: &&str| {
-        let server = Preset::by_name(name).map(stack).unwrap_or_else(super::server);
+        let server = Preset::by_name(name).map_or_else(super::server, stack);
         let sample = |n| {
             let trace = download(&server, case.files, (&up, &down), seed(base, 1 + n))?;
             Ok(Sample::of(&trace))

@@ -60,7 +60,7 @@ fn ends(pair: &Pair, id: StreamId) -> Vec<StreamEvent> {
     let of_stream = |event: &Event| match event {
         Event::Stream(
             event @ (StreamEvent::Finished { id: of } | StreamEvent::Stopped { id: of, .. }),
-        ) if *of == id => Some(event.clone()),
+        ) if *of == id => Some(*event),
         _ => None,
     };
     pair.server.events.iter().filter_map(of_stream).collect()

@@ -131,13 +131,13 @@ mod tests {
             for (columns, width) in [(0, square), (1, 1), (7, 7), (25, 25), (60, 60)] {
                 let width = width.min(symbols);
                 if symbols.div_ceil(width) + width <= 256 {
-                    compare(symbols, columns, Xor2d::new(symbols, width).unwrap());
+                    compare(symbols, columns, &Xor2d::new(symbols, width).unwrap());
                 }
             }
         }
     }
 
-    fn compare(symbols: usize, columns: u32, block: Xor2d) {
+    fn compare(symbols: usize, columns: u32, block: &Xor2d) {
         let lines = Parity2d::lines_in(symbols as u64, columns.into());
         assert_eq!(block.repairs() as u64, lines);
         let span = 1000..1000 + symbols as u64;

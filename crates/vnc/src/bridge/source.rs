@@ -173,7 +173,18 @@ impl Source {
             (piece.fence, piece.then_fence) = (true, true);
             return Some(piece);
         }
-        if let Some((from, to)) = self.copies.pop_front() {
+        let copy = self.next_copy();
+        copy.or_else(|| self.tiles(screen, |cell| cell.changed, self.quality))
+    }
+
+    /// The first copy that waits, without those whose source became unknown meanwhile: a piece that wrote there was
+    /// not sent, or is lost. What such a copy would have written is sent as pixels.
+    fn next_copy(&mut self) -> Option<Outgoing> {
+        while let Some((from, to)) = self.copies.pop_front() {
+            if !self.cells.all(from, |cell| !cell.unknown) {
+                self.forget(to);
+                continue;
+            }
             self.shown.copy(from, to);
             // What is blurred at the source is so at the target.
             if !self.cells.all(from, |cell| !cell.blurred) {
@@ -182,7 +193,7 @@ impl Source {
             let footprint = Footprint { writes: vec![to], reads: Some(from) };
             return Some(self.piece(&Body::Copy { from, to }, footprint));
         }
-        self.tiles(screen, |cell| cell.changed, self.quality)
+        None
     }
 
     /// Takes a piece that makes exact what the other end shows less than exactly, as [`next`](Self::next) does.
@@ -282,10 +293,6 @@ impl Source {
         self.number = 0;
         for rect in self.order.abandon() {
             self.forget(rect);
-        }
-        // Copies that wait are correct only if their source is known.
-        for (_, to) in std::mem::take(&mut self.copies) {
-            self.forget(to);
         }
         if self.size_piece.is_some() {
             self.begin_screen();

@@ -200,20 +200,81 @@ impl Bridge {
     }
 }
 
+/// Three rounds of random steps, after each of which both ends must show the same.
+fn both_ends_agree(seed: u64, quality: Option<u8>, order: UpdateOrder) {
+    let mut bridge = Bridge::with_order(seed, quality, order);
+    for round in 0..3 {
+        (0..200).for_each(|_| bridge.step());
+        bridge.settle();
+        assert!(bridge.painter.screen() == &bridge.screen, "round {round} differs");
+        assert!(!bridge.source.has_changes() && !bridge.source.is_blurred());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn both_ends_show_the_same_in_the_end(seed: u64, lossy: bool, fences: bool) {
         let order = if fences { UpdateOrder::Fences } else { UpdateOrder::Geometry };
-        let mut bridge = Bridge::with_order(seed, lossy.then_some(30), order);
-        for round in 0..3 {
-            (0..200).for_each(|_| bridge.step());
-            bridge.settle();
-            prop_assert!(bridge.painter.screen() == &bridge.screen, "round {round} differs");
-            prop_assert!(!bridge.source.has_changes() && !bridge.source.is_blurred());
-        }
+        both_ends_agree(seed, lossy.then_some(30), order);
     }
+}
+
+/// In this one, a copy is taken back while another waits that reads from what it wrote.
+#[test]
+fn both_ends_show_the_same_though_a_copy_of_a_copy_is_taken_back() {
+    both_ends_agree(94_571_108_726_167_770, None, UpdateOrder::Geometry);
+}
+
+/// Of two copies, the second of which reads what the first one writes, the first has this fate while the second waits.
+fn copies_of_a_copy(fate: impl FnOnce(&mut Bridge, Outgoing)) {
+    let mut bridge = Bridge::new(4, None);
+    let places = [0, 50, 100].map(|x| Rect::new(x, 0, 40, 40));
+    for row in 0..40 {
+        bridge.screen.fill(Rect::new(0, row, 40, 1), u32::from(row) * 77_777);
+    }
+    bridge.source.painted(places[0]);
+    bridge.settle();
+    for number in 0..bridge.next {
+        bridge.source.arrived(number);
+    }
+    for ends in [[0, 1], [1, 2]] {
+        let [from, to] = ends.map(|end| places[end]);
+        bridge.screen.copy(from, to);
+        bridge.source.copied(from, to);
+    }
+    let first = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(first.reads(), Some(places[0]));
+    fate(&mut bridge, first);
+    let rest = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(rest.reads(), None, "its source is unknown");
+    bridge.transmit(rest);
+    bridge.settle();
+    assert!(bridge.painter.screen() == &bridge.screen);
+}
+
+#[test]
+fn a_copy_of_what_was_taken_back_is_sent_as_pixels() {
+    copies_of_a_copy(|bridge, first| bridge.source.unsent(first));
+}
+
+#[test]
+fn a_copy_of_what_is_lost_is_sent_as_pixels() {
+    copies_of_a_copy(|bridge, first| {
+        let number = bridge.next;
+        bridge.transmit(first);
+        bridge.on_its_way.remove(&number);
+        bridge.source.lost(number);
+    });
+}
+
+#[test]
+fn a_copy_of_what_a_lost_connection_carried_is_sent_as_pixels() {
+    copies_of_a_copy(|bridge, first| {
+        bridge.transmit(first);
+        bridge.reconnect();
+    });
 }
 
 #[test]

@@ -1,13 +1,18 @@
 //! Sharing by rounds: hierarchical link sharing (Holzinger et al. 2025, section III-B), over the same
 //! tree of classes as [`hmm`](crate::hmm).
 
+#[cfg(test)]
+mod model;
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
-use crate::hmm::tree::{Kind, Node, ROOT, Rank, Sharing, Tree};
+use crate::hmm::tree::{Inner, Kind, Node, ROOT, ROOT_INNER, Rank, Sharing, Tree};
 use crate::hmm::{LMAX, MAX_DEBT, tree_calls, tree_counts};
 use crate::queue::Slot;
 use crate::registry::Entry;
-use crate::{Grant, MAX_DEPTH, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
+use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
 
 impl Scheme {
     /// Weighted hierarchical max-min fair sharing by rounds, hierarchical link sharing: [`Hls`].
@@ -22,43 +27,38 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
 /// Hierarchical link sharing, the paper's weighted round robin (section III-B), after Luangsomboon
 /// and Liebeherr.
 ///
-/// Every stream and class has a *balance*: the bytes that it may take from the class above. When
-/// the root has used up its balance, it gets the quantum `Q* = Lmax (1 + sum(w)/w_min)`. The sum is
-/// over the streams that the search finds at this point, with their weights relative to the root,
-/// so the quantum is enough for a full packet of the lightest stream. A class hands out its balance
-/// in rounds: at the start of a round it computes the fair quota per unit of weight, and each
-/// member gets its share when its turn comes, in order of keys. A turn lasts while the member is
-/// backlogged and its balance is positive. Sending a packet may overdraw the balance; the next
-/// rounds pay that back.
+/// A *round* visits the streams that the paper's search finds when it begins: in each class the most
+/// urgent backlogged members, up to the first that is not incremental. Whoever comes later waits for
+/// the next round, be it more urgent or not, and who ends early has a share of this one all the same.
+/// A round begins with its first byte.
 ///
-/// A member that ends its turn early gives up the rest of its balance. As nothing was sent, these
-/// bytes are still part of the balance of its class: the *residual*, which the class hands out in
-/// another round among the members that are still backlogged. A class without backlogged members
-/// gives up its balance in the same way. This alone ensures that surplus capacity reaches the
-/// streams that can use it, and that the link never idles while a stream is backlogged.
+/// The root hands out the quantum `Q* = Lmax (1 + sum(w)/w_min)` in each round, with the weights of
+/// those streams relative to the root, so that the lightest of them gets a full packet. When a member
+/// is visited first, its class gives it its share by weight of what the class has itself, in whole
+/// bytes. A stream sends while this balance is positive; the balance pays for its frames, and grants
+/// are no larger. A stream that has no more to send gives the rest back to its class, and a class
+/// without backlogged members gives what it has left to the class above. It is handed out with the
+/// next share of that class, which at most doubles the share.
 ///
-/// Each class enforces strict priorities among its members at every decision. If a more urgent
-/// member appears, the round of the less urgent ones pauses and continues later. An incremental
-/// newcomer among siblings of its urgency waits for the end of their round.
+/// What the paper does not say:
 ///
-/// A round begins with its first packet, so members that become backlogged before that take part.
-///
-/// The shares handed out to two backlogged incremental siblings are in proportion to their weights,
-/// except in the round in progress. So no member is ahead of its max-min fair share by more than
-/// its share of one Q* and a packet.
-///
-/// In packets, Q* is limited to 1024 more than the number of streams that share, whatever the ratio
-/// of their weights. Beyond that, the lightest streams get a turn in which they can send only every
-/// few rounds.
+/// - Streams of [`Urgency::CONTROL`] are not in the tree of requests: they go first, whatever the round.
+/// - What is charged without a grant, such as repair symbols, may leave a stream in debt, up to
+///   256 KiB. It is paid from the next shares, and forgiven by Lmax for each round without the
+///   stream.
+/// - A stream that changes its priority during a round stays in it. It gives back what it has left of its
+///   share.
+/// - A stream that is alone fills its packets, since the next round would be its own as well. Other
+///   rounds begin with at most Lmax, which is in every share: the shares are computed when it was sent.
+/// - Q* has a limit, 2^60 bytes, that no connection sends.
 #[derive(Debug, Default)]
 pub struct Hls {
     tree: Tree<Rounds>,
 }
 
-/// The maximum number of packets that the weights add to the quantum, besides one for each stream.
-const MAX_SPREAD: u32 = 1024;
-/// The number of streams up to which the quantum grows.
-const MAX_SHARES: u32 = 1 << 22;
+/// The largest quantum in bytes. Weights can differ by a factor of a million at every level, and their
+/// products would overflow.
+const MAX_QUANTUM: i64 = 1 << 60;
 /// The number of rounds after which even the lightest member has paid back the largest possible
 /// debt.
 const FORGIVEN: u64 = (MAX_DEBT / LMAX + 1) as u64;
@@ -68,218 +68,231 @@ tree_counts!(Hls);
 impl Scheduler for Hls {
     tree_calls!();
 
+    fn next(&self, room: usize) -> Option<Grant> {
+        let Grant { stream, bytes } = self.tree.next(room)?;
+        let slot = self.tree.turn?;
+        let most = if self.tree.is_alone(slot) { bytes } else { self.tree.balance(slot) };
+        Some(Grant { stream, bytes: bytes.min(most) })
+    }
+
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
         if bytes == 0 {
-            // No packet was sent, so no turn begins.
             return;
         }
-        let Some(mut slot) = self.tree.slot_to_charge(stream) else {
+        let Some(slot) = self.tree.slot_to_charge(stream) else { return };
+        let is_turn = self.tree.is_turn_of(slot);
+        let Node { rank, .. } = self.tree.nodes[slot];
+        if rank.urgency == Urgency::CONTROL {
             return;
-        };
-        // Whether the stream and all classes above it have their turn.
-        let as_foreseen = self.tree.is_turn_of(slot) && self.tree.begin_turns();
-        let spent = self::bytes(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT));
-        // The uppermost node whose balance is used up.
-        let mut over = None;
-        loop {
-            let Node { parent, ref mut member, .. } = self.tree.nodes[slot];
-            member.balance = member.balance.saturating_sub(spent).max(-self::bytes(MAX_DEBT));
-            if member.balance <= 0 {
-                over = Some(slot);
-            }
-            if slot == ROOT {
-                break;
-            }
-            slot = parent as usize;
         }
-        match over {
-            // While the stream and all classes above it have a positive balance, their turns
-            // continue.
-            None => {}
-            Some(slot) if slot != ROOT && as_foreseen => self.tree.pass_turn_on(slot),
-            Some(_) => self.tree.find_turn(),
+        if is_turn && !self.tree.whole.begun {
+            self.tree.begin_round();
+            self.tree.endow(slot);
+        }
+        let round = self.tree.whole.round;
+        let member = &mut self.tree.nodes[slot].member;
+        member.pay(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT), round);
+        if is_turn && member.balance <= 0 {
+            self.tree.find_turn();
         }
     }
-}
 
-/// Balances count fractions of a byte, so that even the lightest of many members gets something in
-/// a round.
-const UNIT: i64 = 1 << 20;
-
-const fn bytes(bytes: u32) -> i64 {
-    bytes as i64 * UNIT
+    fn goes_by_frames(&self) -> bool {
+        true
+    }
 }
 
 /// The sharing policy of [`Hls`].
 #[derive(Debug, Default)]
 struct Rounds;
 
-/// The rounds of a class, one per urgency.
+/// What a class hands out in a round.
 #[derive(Debug, Default)]
-struct Class([Round; Urgency::CLASSES]);
-
-/// A round among the backlogged incremental members of one urgency.
-#[derive(Debug, Default)]
-struct Round {
-    number: u64,
-    /// What each thousandth of weight gets, in [`UNIT`]s.
-    quota: i64,
-    /// The sum of the members' weights, in thousandths.
-    weights: i64,
-    members: i64,
+struct Class {
+    /// The weights of the backlogged incremental members of each urgency, in thousandths, and how many
+    /// they are.
+    weights: [u64; Urgency::CLASSES],
+    members: [u32; Urgency::CLASSES],
+    /// What it divides among its members, in bytes, and what of it has not been used: not handed out,
+    /// or given back.
+    base: i64,
+    left: i64,
+    /// The weights of the members of the round, and of those that have their share.
+    sum: u64,
+    dealt: u64,
 }
 
-impl Round {
-    /// Whether a member has had its turn in this round. If this is true for the first member, all
-    /// have had theirs.
-    fn is_over_for(&self, member: &Member) -> bool {
-        member.round == self.number
+impl Class {
+    /// Begins a round among members with these weights.
+    fn begin(&mut self, sum: u64) {
+        (self.base, self.sum, self.dealt) = (0, sum, 0);
     }
 
-    /// The round number, the quota, and the balance of a member after the beginning of its turn.
-    /// This is in the next round if the member has had its turn in this one. `rights` is the
-    /// balance of the class.
-    #[inline]
-    fn after_begin(&self, member: &Member, rank: &Rank, rights: i64) -> (u64, i64, i64) {
-        let (mut number, mut quota) = (self.number, self.quota);
-        if self.is_over_for(member) {
-            number += 1;
-            // At least one packet per member on average, even if the class has less left. In that
-            // case, the class waits for its own next turn in the middle of the round.
-            let rights = rights.max(bytes(LMAX).saturating_mul(self.members));
-            quota = (rights / self.weights.max(1)).max(1);
-        }
-        (number, quota, member.balance.saturating_add(share(quota, rank)))
+    /// Takes its own share, in addition to what the last round has left.
+    fn take(&mut self, share: i64) {
+        self.base = share + self.left.min(share);
+        self.left = self.base;
+    }
+
+    /// The share of the next member, which has this weight. Shares are rounded so that they add up. A
+    /// member that has come in from elsewhere gets no more than there is.
+    fn deal(&mut self, weight: u64) -> i64 {
+        let Some(sum) = std::num::NonZeroU64::new(self.sum) else { return 0 };
+        let part =
+            |dealt: u64| (i128::from(self.base) * i128::from(dealt) / i128::from(sum.get())) as i64;
+        let dealt = self.dealt.saturating_add(weight).min(self.sum);
+        let share = part(dealt) - part(self.dealt);
+        self.dealt = dealt;
+        let share = share.min(self.left);
+        self.left -= share;
+        share
     }
 }
 
-/// The share of a member at a given quota.
-fn share(quota: i64, rank: &Rank) -> i64 {
-    quota.saturating_mul(i64::from(rank.weight.thousandths()))
+/// How a member takes part in the round of [`Member::seen`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Part {
+    /// Not at all.
+    #[default]
+    Absent,
+    /// It has not been visited.
+    Waiting,
+    /// It has got its share.
+    Visited,
 }
 
 #[derive(Debug, Default)]
 struct Member {
-    /// The bytes that it may send in its turn, in [`UNIT`]s. If negative, its debt.
+    /// The bytes that a stream may send in its turn. If negative, its debt.
     balance: i64,
-    /// The last round in which it has had its turn.
-    round: u64,
-    in_turn: bool,
+    /// The last round in which it was scheduled or charged.
+    seen: u64,
+    part: Part,
+}
+
+impl Member {
+    /// Forgives the debts of a member that was not there in all rounds.
+    fn see(&mut self, round: u64) {
+        let missed = round.saturating_sub(self.seen).saturating_sub(1).min(FORGIVEN);
+        if self.balance < 0 {
+            self.balance = (self.balance + missed as i64 * i64::from(LMAX)).min(0);
+        }
+        if self.seen != round {
+            (self.seen, self.part) = (round, Part::Absent);
+        }
+    }
+
+    fn pay(&mut self, bytes: u32, round: u64) {
+        self.see(round);
+        self.balance = (self.balance - i64::from(bytes)).max(-i64::from(MAX_DEBT));
+    }
 }
 
 #[derive(Debug, Default)]
 struct Whole {
+    /// The number of the round, and whether it has begun and goes on.
+    round: u64,
+    begun: bool,
+    /// The streams of the round in the order of their turns, and whose turn it is.
+    streams: Vec<Slot>,
+    at: usize,
     /// The nodes that the search has yet to visit, each with the reciprocal of its share of the
     /// root.
     pending: Vec<(Slot, f64)>,
-    /// Whether the root begins its next turn with the next packet.
-    root_is_due: bool,
-    /// The other nodes, from the top down to the next stream, that begin a turn with the next
-    /// packet. There is at most one per level; only the first `dues` entries are valid.
-    due: [u32; MAX_DEPTH + 1],
-    dues: usize,
 }
 
 impl Tree<Rounds> {
-    /// The quantum for the streams that would be served now if each class were on its own: the
+    /// Begins a round among the streams that would be served now if each class were on its own: the
     /// paper's search.
-    fn quantum(&mut self) -> i64 {
-        let Self { nodes, inners, whole: Whole { pending, .. }, .. } = self;
-        let (mut streams, mut largest) = (0u32, 1f64);
+    fn begin_round(&mut self) {
+        let Self { nodes, inners, whole, .. } = self;
+        let Whole { round, begun, streams, at, pending } = whole;
+        *round += 1;
+        (*begun, *at) = (true, 0);
+        streams.clear();
+        let mut largest = 1f64;
         pending.push((ROOT, 1.0));
         while let Some((slot, reciprocal)) = pending.pop() {
-            let Kind::Class(inner) = nodes[slot].kind else {
-                streams = streams.saturating_add(1);
-                largest = largest.max(reciprocal);
-                continue;
-            };
-            let inner = &inners[inner as usize];
-            let Some(first) = inner.queue.first() else {
-                continue;
-            };
-            let rank = nodes[first.slot()].rank;
-            if !rank.incremental {
-                pending.push((first.slot(), reciprocal));
-                continue;
+            let Node { ref mut member, kind, .. } = nodes[slot];
+            member.see(*round);
+            member.part = Part::Waiting;
+            match kind {
+                Kind::Stream => {
+                    streams.push(slot);
+                    largest = largest.max(reciprocal);
+                }
+                Kind::Class(inner) => {
+                    let inner = &mut inners[inner as usize];
+                    search(nodes, inner, reciprocal, pending);
+                }
             }
-            let sum = inner.state.0[rank.urgency.class()].weights as f64;
-            inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
-                let weight = f64::from(nodes[slot].rank.weight.thousandths());
-                pending.push((slot, reciprocal * sum / weight));
-            });
         }
-        let most = streams.min(MAX_SHARES) + MAX_SPREAD;
-        let packets = (1.0 + largest).min(f64::from(most));
-        (f64::from(LMAX) * packets * UNIT as f64) as i64
+        let quantum = (f64::from(LMAX) * (1.0 + largest)).min(MAX_QUANTUM as f64) as i64;
+        let root = &mut inners[ROOT_INNER as usize].state;
+        root.left = 0;
+        root.take(quantum);
+        nodes[ROOT].member.part = Part::Visited;
     }
 
-    /// Ends the turns that are over, and finds the stream whose turn continues or begins next. A
-    /// new round, or a new turn of the root, only begins with the next packet, so that members that
-    /// become backlogged before it take part. Returns `None` if the next member might still be in
-    /// debt by then.
-    fn foresee(&mut self) -> Option<Slot> {
-        self.whole.dues = 0;
-        let rights = self.nodes[ROOT].member.balance;
-        self.whole.root_is_due = rights <= 0;
-        self.foresee_below(ROOT, rights.max(1))
+    /// Gives a member of the round its share, unless it has it: first to the classes above it.
+    fn endow(&mut self, slot: Slot) {
+        let round = self.whole.round;
+        let Node { parent, above, rank, ref member, kind, .. } = self.nodes[slot];
+        if slot == ROOT || (member.seen == round && member.part == Part::Visited) {
+            return;
+        }
+        self.endow(parent as usize);
+        let share = self.inners[above as usize].state.deal(rank.weight.thousandths().into());
+        let member = &mut self.nodes[slot].member;
+        member.see(round);
+        member.part = Part::Visited;
+        match kind {
+            Kind::Stream => member.balance += share,
+            Kind::Class(inner) => self.inners[inner as usize].state.take(share),
+        }
     }
 
-    /// Like [`foresee`](Self::foresee), but below a class that has its turn, or will have it, with
-    /// the balance `rights`.
-    fn foresee_below(&mut self, mut class: Slot, mut rights: i64) -> Option<Slot> {
+    /// The stream of the round whose turn it is; `None` if the round is over.
+    fn current(&mut self) -> Option<Slot> {
+        while let Some(&slot) = self.whole.streams.get(self.whole.at) {
+            let Node { ref member, place, .. } = self.nodes[slot];
+            // Its place may belong to another stream by now, which waits for the next round.
+            let takes_part = member.seen == self.whole.round && member.part != Part::Absent;
+            if takes_part && place.is_queued() {
+                self.endow(slot);
+                if self.nodes[slot].member.balance > 0 {
+                    return Some(slot);
+                }
+            }
+            self.whole.at += 1;
+        }
+        self.whole.begun = false;
+        None
+    }
+
+    /// The stream that goes first if priorities alone decide.
+    fn first_stream(&self) -> Option<Slot> {
+        let mut inner = ROOT_INNER;
         loop {
-            let inner = self.inner(class);
-            let first = self.inners[inner].queue.first()?.slot();
-            let Node { rank, ref mut member, kind, .. } = self.nodes[first];
-            let round = &self.inners[inner].state.0[rank.urgency.class()];
-            if !member.in_turn && rank.incremental && !round.is_over_for(member) {
-                member.in_turn = true;
-                member.balance = member.balance.saturating_add(share(round.quota, &rank));
-            }
-            let mut has = member.balance;
-            if !member.in_turn {
-                if let Some(due) = self.whole.due.get_mut(self.whole.dues) {
-                    *due = first as u32;
-                    self.whole.dues += 1;
-                }
-                has = if rank.incremental {
-                    round.after_begin(member, &rank, rights).2
-                } else {
-                    rights
-                };
-                if has <= 0 {
-                    return None;
-                }
-            }
-            if has <= 0 {
-                self.end_turn(first);
-            } else if matches!(kind, Kind::Class(_)) {
-                (class, rights) = (first, has);
-            } else {
-                return Some(first);
+            let slot = self.inners[inner as usize].queue.first()?.slot();
+            match self.nodes[slot].kind {
+                Kind::Stream => return Some(slot),
+                Kind::Class(below) => inner = below,
             }
         }
     }
 
-    /// Ends the turn of a member and finds the next one. All classes above it must have their turn,
-    /// and no turn may be due.
-    fn pass_turn_on(&mut self, slot: Slot) {
-        let class = self.end_turn(slot);
-        self.turn = self.turn_from(class);
-    }
-
-    /// Finds the stream below a class whose turn it is. The class and all classes above it must
-    /// have their turn, and no turn may be due.
-    fn turn_from(&mut self, class: Slot) -> Option<Slot> {
-        let rights = self.nodes[class].member.balance;
-        self.foresee_below(class, rights).or_else(|| self.take_turns())
-    }
-
-    /// Whether a class and all classes above it go first among their siblings.
-    fn goes_first(&self, mut slot: Slot) -> bool {
+    /// Whether the stream whose turn it is ends the round, and has the next for itself, as things are.
+    fn is_alone(&self, mut slot: Slot) -> bool {
+        let Whole { begun, ref streams, at, .. } = self.whole;
+        if begun && at + 1 < streams.len() {
+            return false;
+        }
         while slot != ROOT {
-            let Node { parent, above, .. } = self.nodes[slot];
-            if !self.inners[above as usize].queue.is_first(slot) {
+            let Node { parent, above, rank, .. } = self.nodes[slot];
+            let Inner { queue, state, .. } = &self.inners[above as usize];
+            let shares = rank.incremental && state.members[rank.urgency.class()] > 1;
+            if shares || !queue.is_first(slot) {
                 return false;
             }
             slot = parent as usize;
@@ -287,96 +300,44 @@ impl Tree<Rounds> {
         true
     }
 
-    /// Begins the turns that are due. Returns `false` if a member that begins its turn is still in
-    /// debt: members that became backlogged in the meantime may have made its share too small to
-    /// pay it back.
-    fn begin_turns(&mut self) -> bool {
-        if self.whole.root_is_due {
-            self.whole.root_is_due = false;
-            while self.nodes[ROOT].member.balance <= 0 {
-                self.end_turn(ROOT);
-            }
+    /// What the stream whose turn it is may send. Before the round has begun this is what it gets at
+    /// least.
+    fn balance(&self, slot: Slot) -> usize {
+        let Node { rank, ref member, .. } = self.nodes[slot];
+        if rank.urgency == Urgency::CONTROL {
+            return usize::MAX;
         }
-        let dues = std::mem::take(&mut self.whole.dues);
-        for at in 0..dues {
-            let first = self.whole.due[at] as Slot;
-            let Node { parent, above, .. } = self.nodes[first];
-            let rights = self.nodes[parent as usize].member.balance;
-            if self.begin_turn(above as usize, first, rights) <= 0 {
-                self.end_turn(first);
-                self.take_turns();
-                return false;
-            }
-        }
-        true
+        let share = if self.whole.begun { 0 } else { i64::from(LMAX) };
+        usize::try_from(member.balance + share).unwrap_or_default().max(1)
     }
+}
 
-    /// Ends the turns that are over and begins those that are due. Returns the stream whose turn it
-    /// is.
-    ///
-    /// This terminates: a member that gets a turn either can be served or is in debt. In each
-    /// round, the members of a class get at least [`LMAX`] each on average to pay their debts, and
-    /// debts are bounded.
-    fn take_turns(&mut self) -> Option<Slot> {
-        let mut class = ROOT;
-        self.whole.dues = 0;
-        loop {
-            let balance = self.nodes[class].member.balance;
-            if balance <= 0 {
-                class = self.end_turn(class);
-                continue;
-            }
-            let inner = self.inner(class);
-            let first = self.inners[inner].queue.first()?.slot();
-            let Node { ref member, kind, .. } = self.nodes[first];
-            let has = if member.in_turn {
-                member.balance
-            } else {
-                self.begin_turn(inner, first, balance)
-            };
-            if has <= 0 {
-                self.end_turn(first);
-            } else if matches!(kind, Kind::Class(_)) {
-                class = first;
-            } else {
-                return Some(first);
-            }
-        }
+/// Finds the members of a class that are in the round, and puts them in front of `pending` in the
+/// order of their turns.
+fn search(
+    nodes: &[Node<Rounds>],
+    inner: &mut Inner<Rounds>,
+    reciprocal: f64,
+    pending: &mut Vec<(Slot, f64)>,
+) {
+    let Some(first) = inner.queue.first() else { return };
+    let rank = nodes[first.slot()].rank;
+    if !rank.incremental {
+        inner.state.begin(rank.weight.thousandths().into());
+        return pending.push((first.slot(), reciprocal));
     }
-
-    /// Begins the turn of `first`, the first member of a class, by adding its share of the round,
-    /// or of the next round if all members have had their turn. Returns its balance.
-    #[inline]
-    fn begin_turn(&mut self, inner: usize, first: Slot, rights: i64) -> i64 {
-        let Node { rank, member, .. } = &mut self.nodes[first];
-        member.in_turn = true;
-        if rank.incremental {
-            let round = &mut self.inners[inner].state.0[rank.urgency.class()];
-            (round.number, round.quota, member.balance) = round.after_begin(member, rank, rights);
-        } else {
-            // No other member is served.
-            member.balance = rights;
-        }
-        member.balance
-    }
-
-    /// Ends the turn of a member; the root begins its next turn at once. Returns the class above.
-    fn end_turn(&mut self, slot: Slot) -> Slot {
-        if slot == ROOT {
-            let quantum = self.quantum();
-            let root = &mut self.nodes[ROOT].member;
-            root.balance = root.balance.saturating_add(quantum);
-            return ROOT;
-        }
-        let Node { parent, above, rank, ref mut member, .. } = self.nodes[slot];
-        member.in_turn = false;
-        if rank.incremental {
-            let number = self.inners[above as usize].state.0[rank.urgency.class()].number;
-            member.round = number;
-            self.reorder(slot, u128::from(number));
-        }
-        parent as usize
-    }
+    let sum = inner.state.weights[rank.urgency.class()];
+    inner.state.begin(sum);
+    let before = pending.len();
+    inner.queue.each_below(|queued| rank.reaches(queued), &mut |slot| {
+        let weight = f64::from(nodes[slot].rank.weight.thousandths());
+        pending.push((slot, reciprocal * sum as f64 / weight));
+    });
+    // The last is visited first.
+    pending[before..].sort_unstable_by_key(|(slot, _)| {
+        let Node { key, place, .. } = &nodes[*slot];
+        std::cmp::Reverse((*key, place.born()))
+    });
 }
 
 impl Sharing for Rounds {
@@ -384,54 +345,54 @@ impl Sharing for Rounds {
     type Class = Class;
     type Whole = Whole;
 
-    fn attach(class: &mut Class, rank: &Rank, member: &mut Member) {
-        member.round = class.0[rank.urgency.class()].number;
-    }
+    fn attach(_: &mut Class, _: &Rank, _: &mut Member) {}
 
     fn detach(_: &mut Class, _: &Rank, _: &mut Member) {}
 
-    /// Treats the member as if it had had its turn, so it gets its first share in the next round.
-    fn join(class: &mut Class, rank: &Rank, member: &mut Member) -> u128 {
-        let round = &mut class.0[rank.urgency.class()];
-        // In each round that it missed, it would have got at least a packet.
-        let missed = round.number.saturating_sub(member.round).min(FORGIVEN) as u32;
-        member.balance = member.balance.saturating_add(bytes(missed * LMAX)).min(0);
-        member.round = round.number;
+    /// Members are in the order of their keys.
+    fn join(class: &mut Class, rank: &Rank, _: &mut Member) -> u128 {
         if rank.incremental {
-            round.weights += i64::from(rank.weight.thousandths());
-            round.members += 1;
+            class.weights[rank.urgency.class()] += u64::from(rank.weight.thousandths());
+            class.members[rank.urgency.class()] += 1;
         }
-        u128::from(round.number)
+        0
     }
 
     fn leave(class: &mut Class, rank: &Rank, member: &mut Member) {
-        let round = &mut class.0[rank.urgency.class()];
-        // The residual stays in the balance of the class.
-        member.balance = member.balance.min(0);
-        member.in_turn = false;
-        member.round = round.number;
+        let rest = member.balance.max(0);
+        member.balance -= rest;
+        class.left = class.left.saturating_add(rest);
         if rank.incremental {
-            round.weights -= i64::from(rank.weight.thousandths());
-            round.members -= 1;
-            if round.members == 0 {
-                // No member is left to whom anything is owed.
-                round.number += FORGIVEN;
-            }
+            class.weights[rank.urgency.class()] -= u64::from(rank.weight.thousandths());
+            class.members[rank.urgency.class()] -= 1;
         }
     }
 
-    fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
-        if tree.is_empty() { None } else { tree.foresee().or_else(|| tree.take_turns()) }
+    fn emptied(above: &mut Class, class: &mut Class) {
+        above.left = above.left.saturating_add(std::mem::take(&mut class.left));
     }
 
-    fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
-        // The turns that are due depend on the future balances of the classes above.
-        if tree.whole.root_is_due || tree.whole.dues > 0 {
-            Self::turn(tree)
-        } else if tree.goes_first(class) {
-            tree.turn_from(class)
-        } else {
-            tree.turn
+    /// This terminates: in each round, the members get more than all of them may owe, or at least
+    /// [`LMAX`] each to pay their debts, and debts are bounded.
+    fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
+        let Some(first) = tree.first_stream() else {
+            tree.whole.begun = false;
+            return None;
+        };
+        if tree.nodes[first].rank.urgency == Urgency::CONTROL {
+            return Some(first);
+        }
+        loop {
+            if tree.whole.begun
+                && let Some(slot) = tree.current()
+            {
+                return Some(slot);
+            }
+            if tree.nodes[first].member.balance > -i64::from(LMAX) {
+                return Some(first);
+            }
+            // Whether it has a turn depends on its share.
+            tree.begin_round();
         }
     }
 }

@@ -26,6 +26,11 @@ impl Place {
     pub(crate) const fn is_queued(self) -> bool {
         self.at != NOWHERE
     }
+
+    /// Breaks ties between members of equal rank and key: the smaller goes first.
+    pub(crate) const fn born(self) -> u32 {
+        self.born
+    }
 }
 
 /// A member with everything that its order depends on, so that a comparison needs no other memory.

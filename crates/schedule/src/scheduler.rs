@@ -77,6 +77,13 @@ pub trait Scheduler: Send + Debug {
         false
     }
 
+    /// Whether turns are measured by the lengths of frames. If so, the headers of STREAM frames are
+    /// charged with their data, and since turns end in the middle of packets, the next stream fills up
+    /// the packet. `false` by default.
+    fn goes_by_frames(&self) -> bool {
+        false
+    }
+
     /// Whether no stream is active.
     fn is_empty(&self) -> bool;
 }

@@ -149,22 +149,20 @@ impl Tree {
         keys
     }
 
-    /// An upper bound of the quantum of the rounds while any of these streams are active.
-    fn quantum(&self) -> u64 {
+    /// An upper bound of the bytes of a round while any of these streams are active: the quantum, and as
+    /// much that classes were left with.
+    fn round(&self) -> u64 {
         let mut reciprocal = vec![1f64; self.nodes.len()];
-        let (mut largest, mut streams) = (1f64, 0);
+        let mut largest = 1f64;
         for (index, node) in self.nodes.iter().enumerate().skip(1) {
             let siblings = &self.children[node.parent];
             let sum: u64 = siblings.iter().map(|&sibling| self.nodes[sibling].weight).sum();
             reciprocal[index] = reciprocal[node.parent] * sum as f64 / node.weight as f64;
             if node.stream.is_some() {
                 largest = largest.max(reciprocal[index]);
-                streams += 1;
             }
         }
-        // The second bounds a class's own least round, a packet for each member.
-        let packets = (1.0 + largest).min(f64::from(streams + 1024)).max(f64::from(streams));
-        (packets * L as f64).ceil() as u64
+        (2.0 * (1.0 + largest) * L as f64).ceil().min((1u64 << 60) as f64) as u64
     }
 }
 
@@ -215,8 +213,15 @@ const SCHEMES: [(New, Slack); 2] = [
     // A packet for each, as all are new, which is less than a quantum. The price of a byte is
     // rounded: that is the one byte.
     (|| Box::new(Hmm::new()), |_, members| (members * (L + 1), members * (L + 1))),
-    // A quantum.
-    (|| Box::new(Hls::new()), |tree, _| (tree.quantum(), tree.quantum())),
+    // A round for each stream that ends, since others of its class wait for the next one, and for the
+    // first and the last round.
+    (
+        || Box::new(Hls::new()),
+        |tree, _| {
+            let rounds = tree.round().saturating_mul(tree.streams().count() as u64 + 2);
+            (rounds, rounds)
+        },
+    ),
 ];
 
 fn packet(random: &mut Rng, small: bool) -> u64 {
@@ -301,10 +306,11 @@ fn check_demands(tree: &Tree, slack: Slack) {
 /// Streams come and go; between two changes everybody who is there always has something to send.
 fn intervals(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
-    let quantum = tree.quantum();
+    // One that was under way, one that is, and what both leave.
+    let rounds = 3 * tree.round();
     let small = random.below(3) == 0;
     let keys = tree.keys();
-    let mut schemes = [(SCHEMES[0].0(), 0), (SCHEMES[1].0(), 2 * quantum)];
+    let mut schemes = [(SCHEMES[0].0(), 0), (SCHEMES[1].0(), rounds)];
     for (index, stream) in tree.streams() {
         for (scheduler, _) in &mut schemes {
             scheduler.insert(stream, tree.priority(index, names));
@@ -346,12 +352,18 @@ fn check_interval(tree: &Tree, keys: &BTreeMap<usize, u64>, rounds: u64) {
         for (position, group) in groups.iter().enumerate() {
             for &a in group {
                 let Node { served, weight, .. } = tree.nodes[a];
-                assert!(position == 0 || served == 0, "node {a} is not urgent enough: {tree:#?}");
+                assert!(
+                    position == 0 || served <= rounds,
+                    "node {a} is not urgent enough: {tree:#?}"
+                );
                 for &b in group {
                     let Node { served: other, weight: heavy, .. } = tree.nodes[b];
                     let (x, y) = (served * heavy, other * weight);
-                    let bound = (L + rounds) * (weight + heavy) + (weight + heavy);
-                    assert!(x.abs_diff(y) <= bound, "nodes {a}, {b} of {class}: {tree:#?}");
+                    let bound = u128::from(L + rounds + 1) * u128::from(weight + heavy);
+                    assert!(
+                        u128::from(x.abs_diff(y)) <= bound,
+                        "nodes {a}, {b} of {class}: {tree:#?}"
+                    );
                 }
             }
         }

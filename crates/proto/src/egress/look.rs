@@ -158,6 +158,6 @@ impl Egress {
     /// `pending`.
     fn is_crowded(&self, slot: &Slot<'_>, pending: &Pending) -> bool {
         let other = slot.stream.is_some_and(|stream| stream != pending.id);
-        other && !pending.goes_along && !self.mix_streams
+        other && !pending.goes_along && !self.mix_streams && !self.streams.share_packets()
     }
 }

@@ -225,6 +225,13 @@ impl Outgoing {
         }
     }
 
+    /// Charges a stream for a STREAM frame that it sent: for its data, and for its header if the
+    /// scheduler counts frames.
+    fn charge_frame(&mut self, id: StreamId, data: usize, header: usize) {
+        let header = if self.scheduler.goes_by_frames() { header } else { 0 };
+        self.charge(id, data + header);
+    }
+
     /// Drops the first of a stream's lost frames after it was sent.
     fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf) {
         let sent = send.lost.pop_front();
@@ -374,10 +381,12 @@ impl Streams {
         };
         let stream = self.table.get_mut(id)?;
         let send = stream.send.as_mut()?;
+        let start = out.len();
         header.encode((length == Length::Explicit).then_some(len), out);
+        let header = out.len() - start;
         send.buffer.copy_to(range.clone(), out);
         send.on_frame(range, fin);
-        self.out.charge(id, len);
+        self.out.charge_frame(id, len, header);
         let mut flushed = false;
         if let Source::New(_) = pending.source {
             self.out.credit.charge(len as u64);
@@ -398,7 +407,9 @@ impl Streams {
     /// The source symbol of `pending` was sent again, with `frames`.
     pub fn wrote_symbol(&mut self, pending: &Pending, frames: &[StreamToken]) {
         for frame in frames.iter().filter(|frame| frame.len > 0) {
-            self.out.charge(frame.id, frame.len as usize);
+            let StreamToken { id, offset, fin, .. } = *frame;
+            let header = StreamHeader { id, offset, fin }.size(None);
+            self.out.charge_frame(id, frame.len as usize, header);
             self.out.order.charge(frame.id.0, frame.len as usize);
         }
         let Some(stream) = self.table.get_mut(pending.id) else { return };
@@ -455,6 +466,12 @@ impl Streams {
     #[must_use]
     pub fn rank(&self, id: StreamId) -> Option<Rank> {
         self.send_half(id).map(|send| self.out.rank(send))
+    }
+
+    /// Whether turns end in the middle of packets, so that streams share these.
+    #[must_use]
+    pub fn share_packets(&self) -> bool {
+        self.out.scheduler.goes_by_frames()
     }
 
     /// Number of new bytes that the peer's limit for the connection allows.

@@ -80,6 +80,10 @@ impl Hmm {
 impl Scheduler for Hmm {
     tree_calls!();
 
+    fn next(&self, room: usize) -> Option<Grant> {
+        self.tree.next(room)
+    }
+
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
         if bytes == 0 {
             return;

@@ -18,22 +18,23 @@
 //!
 //! # The two schemes, and why [`Hmm`] is the default
 //!
-//! Both schemes use the same tree and serve the same set of streams. They differ in how closely
+//! Both schemes use the same tree and the same search. They differ in how closely
 //! members that share follow their max-min fair shares. L is the size of the largest packet.
 //!
 //! | | [`Hmm`] | [`Hls`](crate::Hls) |
 //! |---|---|---|
 //! | method | virtual time in each class | rounds, as in the paper |
-//! | ahead of the share, per level | less than L, plus L per new sibling | at most Q* |
-//! | behind the share, per level | less than L per sibling, plus L if new | at most Q* |
+//! | ahead of the share, per level | less than L, plus L per new sibling | at most Q* for each stream that ends |
+//! | behind the share, per level | less than L per sibling, plus L if new | at most Q* for each stream that ends |
 //! | service by weight of siblings i and j differs by | L/wi + L/wj | 2 Q*/W + L/wi + L/wj |
-//! | a newcomer waits for | a packet of each sibling, by weight | the end of the round: Q* bytes |
+//! | a newcomer waits for | a packet of each sibling, by weight | the end of the round: at most 2 Q* bytes |
+//! | a more urgent newcomer waits for | nothing: it is served next | as any newcomer: the end of the round |
 //! | [`next`](crate::Scheduler::next) | O(1) | O(1) |
-//! | [`charge`](crate::Scheduler::charge) | O(depth log n) | O(depth + log n), amortised |
+//! | [`charge`](crate::Scheduler::charge) | O(depth log n) | O(depth + log n), amortised over a round |
 //! | each stream holds the link for | one packet | its share of the round |
 //!
 //! W is the sum of all weights, and n is the largest number of members that a class has had at
-//! once. With either scheme, a more urgent newcomer does not wait: it is served next.
+//! once.
 //!
 //! Q* = Lmax (1 + sum(w)/w_min) grows with the number of streams, and with the ratio of weights at
 //! each level: ten streams, one of which has a tenth of the others' weight, lead to rounds of more
@@ -44,17 +45,16 @@
 //!
 //! # What both schemes have in common
 //!
-//! * A member that becomes backlogged gets no compensation for the time when it was not. A more
-//!   urgent one is served at the next decision of its class.
-//! * Every charge counts at each level up to the root, whether there was a grant or not: a repair
-//!   symbol is paid for by the stream that it protects and by the classes of that stream. A stream
-//!   or class that used more than its share owes the excess, up to [`MAX_DEBT`] bytes, and waits
-//!   while its siblings catch up. Without backlogged siblings it never waits.
+//! * A member that becomes backlogged gets no compensation for the time when it was not.
+//! * Every charge counts, whether there was a grant or not: a repair symbol is paid for by the stream
+//!   that it protects, with [`Hmm`] by the classes above that stream as well. A stream or class that
+//!   used more than its share owes the excess, up to [`MAX_DEBT`] bytes, and waits while its siblings
+//!   catch up. Without backlogged siblings it never waits.
 //! * A class that is reprioritised keeps its debt, in bytes.
 
 mod fair;
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tree;
@@ -89,10 +89,6 @@ macro_rules! tree_calls {
 
         fn deactivate(&mut self, stream: StreamKey) {
             self.tree.deactivate(stream);
-        }
-
-        fn next(&self, room: usize) -> Option<Grant> {
-            self.tree.next(room)
         }
 
         fn goes_by_classes(&self) -> bool {

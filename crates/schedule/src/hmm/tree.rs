@@ -29,15 +29,13 @@ pub(crate) trait Sharing: Debug + Default {
     fn join(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member) -> u128;
     /// Called when a member is no longer backlogged.
     fn leave(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    /// Called when the last backlogged member of a class below `above` has left.
+    fn emptied(above: &mut Self::Class, class: &mut Self::Class) {
+        let _ = (above, class);
+    }
     /// Finds the active stream whose turn it is, after a change that may have passed the turn on.
     /// Calling it again returns the same stream and changes nothing.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot>;
-    /// Like [`turn`](Self::turn), if on the path to the previous stream only the members directly
-    /// below `class` have changed.
-    fn turn_below(tree: &mut Tree<Self>, class: Slot) -> Option<Slot> {
-        let _ = class;
-        Self::turn(tree)
-    }
 }
 
 /// The part of a priority that is used, for streams and classes alike.
@@ -144,8 +142,8 @@ pub(crate) struct Tree<S: Sharing> {
     /// The stream whose turn it is. Updated on changes, so that `next` is cheap and changes
     /// nothing.
     pub(crate) turn: Option<Slot>,
-    /// The class below which the turn may have passed to another stream since then.
-    stale: Option<Slot>,
+    /// Whether the turn may have passed to another stream since then.
+    stale: bool,
     /// The stream charged last, because most calls are for the same stream again.
     charged: Slot,
     /// Classes by parent and name. Ordered rather than hashed, because a peer chooses the names.
@@ -174,7 +172,7 @@ impl<S: Sharing> Default for Tree<S> {
             streams: KeyMap::default(),
             whole: S::Whole::default(),
             turn: None,
-            stale: None,
+            stale: false,
             charged: ROOT,
             named: BTreeMap::new(),
             born: 0,
@@ -233,7 +231,7 @@ impl<S: Sharing> Tree<S> {
     /// Finds the stream whose turn it is.
     #[inline]
     pub(crate) fn find_turn(&mut self) {
-        self.stale = None;
+        self.stale = false;
         self.turn = S::turn(self);
     }
 
@@ -243,10 +241,8 @@ impl<S: Sharing> Tree<S> {
 
     /// Finds the stream whose turn it is, if that may have changed.
     fn settle(&mut self) {
-        match self.stale.take() {
-            Some(ROOT) => self.find_turn(),
-            Some(class) => self.turn = S::turn_below(self, class),
-            None => {}
+        if self.stale {
+            self.find_turn();
         }
     }
 
@@ -261,12 +257,6 @@ impl<S: Sharing> Tree<S> {
             // Only classes have members.
             Kind::Stream => ROOT_INNER as usize,
         }
-    }
-
-    /// Changes the order of a backlogged incremental member.
-    pub(crate) fn reorder(&mut self, slot: Slot, order: u128) {
-        let Node { above, rank, place, .. } = self.nodes[slot];
-        self.inners[above as usize].queue.update(place, rank.queued(order));
     }
 
     pub(crate) fn insert(&mut self, stream: StreamKey, priority: Priority) {
@@ -326,7 +316,7 @@ impl<S: Sharing> Tree<S> {
             // Starts with the new position, so that a class above both positions stays backlogged.
             self.raise(slot);
             self.lower(old);
-            self.stale = Some(ROOT);
+            self.stale = true;
         }
         self.release(old);
     }
@@ -348,10 +338,8 @@ impl<S: Sharing> Tree<S> {
     fn make_idle(&mut self, slot: Slot) {
         if self.nodes[slot].place.is_queued() {
             self.leave(slot);
-            let class = self.lower(self.nodes[slot].parent());
-            if self.is_turn_of(slot) {
-                self.stale = Some(class);
-            }
+            self.lower(self.nodes[slot].parent());
+            self.stale |= self.is_turn_of(slot);
         }
     }
 
@@ -483,7 +471,7 @@ impl<S: Sharing> Tree<S> {
         self.attach(slot);
         if backlogged {
             self.join(slot);
-            self.stale = Some(ROOT);
+            self.stale = true;
         }
     }
 
@@ -495,22 +483,22 @@ impl<S: Sharing> Tree<S> {
             slot = self.nodes[slot].parent();
         }
         // If it is behind others, it cannot be the one whose turn it is.
-        if goes_first {
-            self.stale = Some(if self.stale.is_some() { ROOT } else { slot });
-        }
+        self.stale |= goes_first;
     }
 
-    /// Marks a class and those above it as no longer backlogged if no member of theirs is. Returns
-    /// the first class that still is, or the root.
-    fn lower(&mut self, mut class: Slot) -> Slot {
-        while class != ROOT
-            && self.nodes[class].place.is_queued()
-            && self.inners[self.inner(class)].queue.is_empty()
-        {
+    /// Marks a class and those above it as no longer backlogged if no member of theirs is.
+    fn lower(&mut self, mut class: Slot) {
+        while class != ROOT && self.nodes[class].place.is_queued() {
+            let (inner, above) = (self.inner(class), self.nodes[class].above as usize);
+            if !self.inners[inner].queue.is_empty() {
+                return;
+            }
             self.leave(class);
+            if let Ok([above, inner]) = self.inners.get_disjoint_mut([above, inner]) {
+                S::emptied(&mut above.state, &mut inner.state);
+            }
             class = self.nodes[class].parent();
         }
-        class
     }
 
     /// Queues a member among its siblings. Returns whether it goes first.

@@ -71,11 +71,11 @@ fn repairs(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
 }
 
 /// Whether repair symbols became due between `from` and `to` for data that cannot have been
-/// acknowledged by then.
-fn fell_due(entries: &[Entry], from: Duration, to: Duration) -> bool {
+/// acknowledged by then, and that was sent `since` then.
+fn fell_due(entries: &[Entry], since: Duration, from: Duration, to: Duration) -> bool {
     entries.iter().any(|entry| {
         let due = entry.at + DELAY;
-        let is_new = matches!(entry.what, What::New(BACKGROUND, _));
+        let is_new = matches!(entry.what, What::New(BACKGROUND, _)) && entry.at > since;
         is_new && from < due && due < to && to < entry.at + RTT
     })
 }
@@ -96,7 +96,10 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
             assert_eq!(waits.len(), BURSTS as usize, "{scheduler}, {what}");
             let mut held = 0;
             for (from, to) in waits {
-                if fell_due(&entries, from, to) {
+                // A busy stream has repair symbols in flight that protect all that came before them.
+                let last = repairs(&entries).map(|entry| entry.at).take_while(|at| *at < to).last();
+                let since = last.filter(|_| what == "busy").unwrap_or_default();
+                if fell_due(&entries, since, from, to) {
                     held += 1;
                     let next = repairs(&entries).find(|entry| entry.at >= to).unwrap().at - to;
                     // A busy stream's own data goes first for a quarter of a round trip.
@@ -199,14 +202,17 @@ fn pieces_beside_busy_streams(
 
 /// Repair symbols go before data of the same urgency, but only within the stream's share: if they
 /// use it up, the data of the stream has to wait. If they do not, the data does not wait.
+///
+/// By rounds, the stream has 1 to 4 % less than its share: at each gap it gives back the rest of its
+/// turn, before it pays for the repair symbols that follow.
 #[test]
 fn a_stream_with_gaps_has_no_more_than_its_share_for_its_repair_symbols() {
-    for scheduler in [Scheme::HMM, Scheme::HLS] {
+    for (scheduler, given_back) in [(Scheme::HMM, 0.0), (Scheme::HLS, 0.02)] {
         for burst in [3, 20] {
             let protection = incremental(burst, Duration::ZERO);
             let what = format!("{scheduler}, {burst}");
             let (_, all) = pieces_beside_busy_streams(scheduler, 1, protection.clone());
-            assert_near(all[0] / all.iter().sum::<f64>(), 0.25, 0.02, &what);
+            assert_near(all[0] / all.iter().sum::<f64>(), 0.25 * (1.0 - given_back), 0.02, &what);
             assert_near(all[2] / all[1], 2.0, 0.01, &what);
 
             let (data, all) = pieces_beside_busy_streams(scheduler, 4, protection);

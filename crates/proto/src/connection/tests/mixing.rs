@@ -3,7 +3,8 @@
 use super::pair::{Pair, pattern};
 use crate::wire_format::{Carrier, Frame, FrameIter};
 use crate::{
-    Dir, Observation, Observer, Priority, Protection, Side, SpaceId, StreamId, TransportConfig,
+    Dir, Observation, Observer, Priority, Protection, Scheme, Side, SpaceId, StreamId,
+    TransportConfig,
 };
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -43,8 +44,17 @@ fn sent(
     first: &Priority,
     last: Option<&Protection>,
 ) -> Vec<Vec<u64>> {
-    let config = || TransportConfig { mix_streams, ..TransportConfig::default() };
-    let mut pair = Pair::with(config(), config());
+    sent_with(&TransportConfig { mix_streams, ..TransportConfig::default() }, lengths, first, last)
+}
+
+/// [`sent`] with these parameters on both sides.
+fn sent_with(
+    config: &TransportConfig,
+    lengths: &[usize],
+    first: &Priority,
+    last: Option<&Protection>,
+) -> Vec<Vec<u64>> {
+    let mut pair = Pair::with(config.clone(), config.clone());
     pair.handshake();
     pair.run_for(Duration::from_secs(1));
     let packets = Packets::default();
@@ -99,4 +109,12 @@ fn short_messages_go_along() {
 fn the_protocols_own_streams_go_along() {
     let packets = sent(false, &[300, 300, 300], &Priority::CONTROL, None);
     assert_eq!(packets, [vec![0, 1], vec![2]]);
+}
+
+/// A turn may end anywhere (Holzinger 2025, III-B1).
+#[test]
+fn the_next_turn_of_a_round_fills_up_the_packet() {
+    let scheduler = Arc::new(Scheme::HLS);
+    let config = TransportConfig { scheduler, ..TransportConfig::default() };
+    assert_eq!(sent_with(&config, &[300, 300, 300], &Priority::default(), None), [[0, 1, 2]]);
 }

@@ -348,3 +348,32 @@ fn control_frames_stay_within_their_room() {
     assert_eq!((rounds, tokens.len()), (4, 8));
     assert!(frames.chunks(4).zip(0..).all(|(frame, code)| frame[2] == code));
 }
+
+/// By rounds (Holzinger 2025, III-B1): each stream has 2025 bytes of frames in a round, and the last of
+/// them may be longer by its header.
+#[test]
+fn frames_are_charged_with_their_headers_if_the_scheduler_counts_frames() {
+    let mut streams = client();
+    streams.set_scheduler(Scheme::HLS.build());
+    let ids = [0; 2].map(|_| streams.open(Dir::Uni).unwrap());
+    for id in ids {
+        assert!(streams.set_priority(id, Priority::new(3, true).unwrap()).is_ok());
+        streams.write(id, &[7; 7000]).unwrap();
+    }
+    let mut turns: Vec<(StreamId, usize)> = Vec::new();
+    for _ in 0..12 {
+        let pending = streams.look(ROOM).unwrap();
+        let mut frame = Vec::new();
+        streams.write_stream(&pending, &mut frame, ROOM, Length::Explicit).unwrap();
+        match turns.last_mut().filter(|(id, _)| *id == pending.id) {
+            Some((_, bytes)) => *bytes += frame.len(),
+            None => turns.push((pending.id, frame.len())),
+        }
+    }
+    assert_eq!(turns.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ids, ids, ids].concat());
+    // What the headers have overdrawn is paid in the next round.
+    for id in ids {
+        let bytes: usize = turns.iter().filter(|(of, _)| *of == id).map(|(_, bytes)| bytes).sum();
+        assert!((3 * 2025..3 * 2025 + 8).contains(&bytes), "{turns:?}");
+    }
+}

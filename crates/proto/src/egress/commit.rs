@@ -192,7 +192,7 @@ impl Egress {
     ) -> Wrote {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
         if self.sessions.resend_size(symbol).is_some_and(|size| size <= slot.room) {
-            let frames = self.sessions.write_resend(symbol, out);
+            let frames = self.sessions.write_resend(slot.now, symbol, out);
             self.streams.wrote_symbol(pending, &frames);
             self.resent_bytes += frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
             tokens.extend(frames.into_iter().map(Token::Stream));

@@ -116,6 +116,23 @@ impl Repairs {
         Some(entry.repair.size)
     }
 
+    /// The peer will never know symbol `id`: one of the repair symbols over it can mend nothing else.
+    pub(super) fn on_abandoned(&mut self, id: u64) {
+        let arrived =
+            self.arrived.iter().enumerate().filter(|(_, repair)| repair.span.contains(&id));
+        let arrived = arrived.min_by_key(|(_, repair)| repair.span.end).map(|(index, _)| index);
+        if let Some(index) = arrived {
+            self.arrived.remove(index);
+            return;
+        }
+        if let Some(entry) = self.past.iter_mut().find(|entry| entry.may_bring(id)) {
+            entry.spent = true;
+        } else if let Some(entry) = self.list.iter_mut().find(|entry| entry.may_bring(id)) {
+            entry.spent = true;
+            self.unspent -= 1;
+        }
+    }
+
     /// The window begins with `first` now, and nothing below `oldest` is of interest. Forgets those that
     /// cover nothing from there on: whatever becomes of them, they mend nothing any more.
     pub(super) fn release_below(&mut self, first: u64, oldest: u64) {
@@ -215,6 +232,25 @@ impl Repairs {
     fn useful(&self) -> impl Iterator<Item = &Range<u64>> {
         let in_flight = self.list.iter().filter(|entry| !entry.spent).map(|entry| &entry.repair);
         in_flight.chain(&self.arrived).map(|repair| &repair.span).inspect(|_| work::steps(1))
+    }
+
+    /// Whether one that has arrived, and has mended nothing so far, covers both symbols.
+    pub(super) fn have_arrived_over(&self, one: u64, other: u64) -> bool {
+        let mut spans = self.arrived.iter().map(|repair| &repair.span).inspect(|_| work::steps(1));
+        spans.any(|span| span.contains(&one) && span.contains(&other))
+    }
+
+    /// The spans of those that have arrived, have mended nothing so far, and cover any of `ids`.
+    pub(super) fn arrived_over<'a>(
+        &self,
+        ids: impl Iterator<Item = &'a u64> + Clone,
+    ) -> SmallVec<[Range<u64>; 4]> {
+        let spans = self.arrived.iter().map(|repair| &repair.span);
+        let covers = |span: &&Range<u64>| {
+            let mut ids = ids.clone().inspect(|_| work::steps(1));
+            ids.any(|id| span.contains(id))
+        };
+        spans.filter(covers).cloned().collect()
     }
 
     /// Number of repair symbols that cover `id`, arrived or in flight.

@@ -667,7 +667,7 @@ impl SendSessions {
     }
 
     /// Appends a symbol that is sent again, and returns its frames.
-    pub fn write_resend(&mut self, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
+    pub fn write_resend(&mut self, now: Instant, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
         let Some((session, entry)) = self.resend(symbol) else { return Frames::new() };
         let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
         SourceSymbol::encode_header(symbol, out);
@@ -681,7 +681,7 @@ impl SendSessions {
             counts.source_bytes += size;
         });
         if let Some(s) = self.session(symbol.session) {
-            s.set_state(symbol.id, SymbolState::InFlight);
+            s.sent_again(now, symbol.id);
         }
         frames
     }

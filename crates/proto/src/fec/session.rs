@@ -114,6 +114,20 @@ pub(super) struct Symbol {
     sent: Instant,
     /// When it was declared lost for the first time.
     lost: Option<Instant>,
+    /// When its last packet was sent, or declared lost.
+    changed: Instant,
+    /// How long it waits, once lost, after the last packet was sent that may mend it.
+    patience: Duration,
+}
+
+impl Symbol {
+    /// Whether it was lost, and is sent again or waits for that.
+    fn is_copy(&self) -> bool {
+        match self.state {
+            SymbolState::InFlight | SymbolState::Resend => self.lost.is_some(),
+            SymbolState::Held { .. } | SymbolState::Done => false,
+        }
+    }
 }
 
 /// A symbol that left the window before it was known to have arrived.
@@ -175,6 +189,8 @@ pub(super) struct Session {
     held: BTreeSet<(Instant, u64)>,
     /// Symbols in the window that are held or wait to be sent again.
     missing: BTreeSet<u64>,
+    /// Symbols in the window that are sent again or wait for that, by [`Symbol::changed`].
+    copies: BTreeSet<(Instant, u64)>,
     /// Repair symbols that may still mend something.
     repairs: Repairs,
     /// Symbols that left the window and may still be recovered.
@@ -218,6 +234,7 @@ impl Session {
             open: 0,
             held: BTreeSet::new(),
             missing: BTreeSet::new(),
+            copies: BTreeSet::new(),
             repairs: Repairs::default(),
             beyond: Beyond::default(),
             uncovered: Uncovered::default(),
@@ -392,6 +409,7 @@ impl Session {
     /// Forgets a symbol that left the window: from now on, its data is bare data.
     pub(super) fn take_beyond(&mut self, id: u64) -> Option<Contents> {
         let left = self.beyond.remove(id)?;
+        self.repairs.on_abandoned(id);
         self.release_repairs();
         Some(left.contents)
     }
@@ -399,13 +417,22 @@ impl Session {
     /// Forgets the oldest of the symbols that left the window.
     pub(super) fn forget_beyond(&mut self) -> Option<Evicted> {
         let (id, Left { contents, held, .. }) = self.beyond.pop()?;
+        self.repairs.on_abandoned(id);
         Some(Evicted { id, in_flight: held.is_none(), queued: false, contents })
     }
 
     /// Changes the state of a symbol that is not done.
     pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
         let Some(symbol) = self.symbol(id) else { return };
+        let was_copy = symbol.is_copy();
         let old = std::mem::replace(&mut symbol.state, state);
+        let (entry, is_copy) = ((symbol.changed, id), symbol.is_copy());
+        if was_copy && !is_copy {
+            self.copies.remove(&entry);
+        }
+        if is_copy && !was_copy {
+            self.copies.insert(entry);
+        }
         if let SymbolState::Held { until } = old {
             self.held.remove(&(until, id));
         }
@@ -445,6 +472,8 @@ impl Session {
             deadline,
             sent: now,
             lost: None,
+            changed: now,
+            patience: Duration::ZERO,
         });
         self.release_repairs();
         self.uncovered.add(deadline);
@@ -471,6 +500,7 @@ impl Session {
             self.beyond.insert(id, Left { contents, sent, lost, held, last_repair });
             return None;
         }
+        self.repairs.on_abandoned(id);
         Some(Evicted { id, in_flight: state == SymbolState::InFlight, queued, contents })
     }
 
@@ -496,12 +526,14 @@ impl Session {
             return None;
         }
         let contents = std::mem::take(&mut symbol.contents);
-        let deadline = symbol.deadline;
+        let (deadline, was_lost) = (symbol.deadline, symbol.lost.is_some());
         self.carried.remove(&contents.frames);
         self.uncovered.remove(id, deadline);
         self.set_state(id, SymbolState::Done);
         self.done.insert(id..id + 1);
         self.open -= 1;
+        // With it, the peer can recover what waited for it.
+        self.overheld |= was_lost && self.holds_any();
         Some(contents)
     }
 
@@ -558,10 +590,30 @@ impl Session {
         self.overheld = self.holds_any();
     }
 
+    /// A symbol was sent again.
+    pub(super) fn sent_again(&mut self, now: Instant, id: u64) {
+        self.set_state(id, SymbolState::InFlight);
+        self.change(id, now);
+    }
+
+    /// The last packet of a symbol, which has been lost, was sent or declared lost at `now`.
+    fn change(&mut self, id: u64, now: Instant) {
+        let Some(symbol) = self.symbol(id) else { return };
+        let before = std::mem::replace(&mut symbol.changed, now);
+        if symbol.is_copy() {
+            self.copies.remove(&(before, id));
+            self.copies.insert((now, id));
+        }
+    }
+
     /// Holds a lost symbol until `until`.
     pub(super) fn hold(&mut self, id: u64, until: Instant) {
         if !self.beyond.hold(id, until) {
+            let help = self.newest_help(id);
             self.set_state(id, SymbolState::Held { until });
+            if let (Some(symbol), Some(help)) = (self.symbol(id), help) {
+                symbol.patience = until.saturating_duration_since(help);
+            }
         }
         self.overheld = true;
     }
@@ -572,7 +624,7 @@ impl Session {
             return self.outlook_beyond(id);
         }
         let mends = self.mends();
-        let Some(newest) = self.repairs.newest(id) else {
+        let Some(newest) = self.newest_help(id) else {
             return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
         };
         // Symbols that are held come first. As many copies of this one as there are repair symbols
@@ -587,6 +639,20 @@ impl Session {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let (repairs, held) = (count(repairs), count(taken));
         RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
+    }
+
+    /// When the newest packet was sent that may mend a lost symbol of the window: one with a repair symbol over
+    /// it or, if a repair symbol has arrived that lacks more than this symbol, one with a copy of another.
+    /// A copy that waits to be sent counts from its loss on. `None` if no such packet is to come.
+    fn newest_help(&self, id: u64) -> Option<Instant> {
+        self.repairs.newest(id).max(self.newest_copy_for(id))
+    }
+
+    /// When the newest copy was sent that lets a repair symbol that has arrived mend `id`.
+    fn newest_copy_for(&self, id: u64) -> Option<Instant> {
+        let newest_first = self.copies.iter().rev().inspect(|_| work::steps(1));
+        let mut newest_first = newest_first.filter(|(_, copy)| *copy != id);
+        newest_first.find(|(_, copy)| self.repairs.have_arrived_over(id, *copy)).map(|(at, _)| *at)
     }
 
     /// The same for a symbol that left the window: no more repair symbols are to come for it.
@@ -675,25 +741,43 @@ impl Session {
     /// Symbols in the window that must wait no longer.
     fn overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.discount_arrived();
+        self.wait_for_help(now);
         let mends = self.awaits_repairs();
         let despairs = std::mem::replace(&mut self.awaited, mends) && !mends;
         if !despairs && (mends || !self.overheld) {
             self.overheld = false;
             return self.take_late(now);
         }
-        let over = self
-            .held_symbols()
-            .filter(|&(id, until)| until <= now || self.repairs.newest(id).is_none());
-        let mut due: SmallVec<[u64; 4]> = over.map(|(id, _)| id).collect();
-        if std::mem::take(&mut self.overheld) {
-            // Both are in ascending order.
-            let mut gone = due.iter().peekable();
-            let rest = self.held_symbols().map(|(id, _)| id);
-            let rest = rest.filter(|id| gone.next_if(|gone| *gone == id).is_none());
-            let beyond = self.repairs.beyond(rest);
-            due.extend(beyond);
+        self.overheld = false;
+        let (late, rest): (SmallVec<[_; 4]>, SmallVec<[_; 4]>) =
+            self.held_symbols().partition(|(_, until)| *until <= now);
+        let mut due: SmallVec<[u64; 4]> = late.iter().map(|(id, _)| *id).collect();
+        let surplus = self.repairs.beyond(rest.iter().map(|(id, _)| *id));
+        due.extend_from_slice(&surplus);
+        // The repair symbols suffice for the others, which wait for them and for the copies that they lack.
+        let copies = due.iter().chain(self.copies.iter().map(|(_, id)| id));
+        let lacking = self.repairs.arrived_over(copies);
+        // Both are in ascending order.
+        let mut surplus = surplus.into_iter().peekable();
+        for (id, _) in rest {
+            let is_due = surplus.next_if_eq(&id).is_some();
+            let waits = || lacking.iter().any(|span| span.contains(&id));
+            if !is_due && self.repairs.newest(id).is_none() && !waits() {
+                due.push(id);
+            }
         }
         due
+    }
+
+    /// Lets held symbols whose time is over wait for what was sent since then and may mend them.
+    fn wait_for_help(&mut self, now: Instant) {
+        for id in self.take_late(now) {
+            let Some(patience) = self.get(id).map(|symbol| symbol.patience) else { continue };
+            let until = self.newest_help(id).map(|sent| sent + patience);
+            if let Some(until) = until.filter(|until| *until > now) {
+                self.set_state(id, SymbolState::Held { until });
+            }
+        }
     }
 
     /// Held symbols whose time is over, in ascending order.
@@ -752,6 +836,7 @@ impl Session {
         self.beyond.on_lost(now, id);
         if let Some(symbol) = self.symbol(id) {
             symbol.lost.get_or_insert(now);
+            self.change(id, now);
         }
     }
 
@@ -861,6 +946,94 @@ mod tests {
         assert!(wants_repair(&session), "nothing else mends symbol 0");
         session.repair_sent(now, &(0..1), 100);
         assert!(session.take_overdue(now).is_empty() && !wants_repair(&session));
+    }
+
+    /// Symbols 0 to 2 were lost, and wait for `repairs` repair symbols over `0..4` until 100 ms.
+    fn three_held(repairs: usize) -> (Session, Instant) {
+        let (mut session, now) = (session(), Instant::now());
+        (0..4).for_each(|_| push(&mut session, now));
+        (0..repairs).for_each(|_| session.repair_sent(now, &(0..4), 100));
+        for id in 0..3 {
+            session.on_lost(now, id);
+            session.hold(id, now + Duration::from_millis(100));
+        }
+        session.done(3);
+        (session, now)
+    }
+
+    #[test]
+    fn only_as_many_are_sent_again_as_the_repair_symbols_that_arrived_do_not_suffice_for() {
+        let (mut session, now) = three_held(3);
+        let at = |ms| now + Duration::from_millis(ms);
+        assert!(session.take_overdue(now).is_empty());
+        session.repair_settled(&(0..4), true);
+        session.repair_settled(&(0..4), true);
+        assert!(session.take_overdue(now).is_empty(), "the third may bring all");
+        session.repair_settled(&(0..4), false);
+        assert_eq!(session.take_overdue(at(80))[..], [2]);
+        session.set_state(2, SymbolState::Resend);
+        assert!(session.take_overdue(at(90)).is_empty());
+        session.sent_again(at(90), 2);
+        // The others wait for the copy as long as they waited for the repair symbols.
+        assert!(session.take_overdue(at(189)).is_empty());
+        assert_eq!(session.held_until(), Some(at(190)));
+        assert_eq!(session.check(), Ok(()));
+        assert_eq!(session.take_overdue(at(190))[..], [0, 1]);
+    }
+
+    #[test]
+    fn what_a_copy_did_not_bring_waits_no_longer() {
+        let (mut session, now) = three_held(2);
+        session.repair_settled(&(0..4), true);
+        session.repair_settled(&(0..4), true);
+        assert_eq!(session.take_overdue(now)[..], [2]);
+        session.sent_again(now, 2);
+        session.done(2);
+        assert_eq!(session.take_overdue(now)[..], [0, 1], "the peer used the repair symbols up");
+    }
+
+    #[test]
+    fn what_is_lost_after_the_repair_symbols_arrived_waits_for_a_copy() {
+        let (mut session, now) = (session(), Instant::now());
+        (0..3).for_each(|_| push(&mut session, now));
+        session.repair_sent(now, &(0..3), 100);
+        session.repair_settled(&(0..3), true);
+        session.on_lost(now, 0);
+        assert_eq!(session.outlook(0).newest_repair, None, "nothing else is known to be missing");
+        session.set_state(0, SymbolState::Resend);
+        let later = now + Duration::from_millis(5);
+        session.sent_again(later, 0);
+        session.on_lost(later, 1);
+        let RepairOutlook { newest_repair, repairs, held, .. } = session.outlook(1);
+        assert_eq!((newest_repair, repairs, held), (Some(later), 1, 0));
+        session.hold(1, later + Duration::from_millis(50));
+        session.on_lost(later, 2);
+        assert_eq!(session.outlook(2).held, 1, "one repair symbol mends one");
+        assert!(session.take_overdue(later).is_empty());
+        assert_eq!(session.check(), Ok(()));
+    }
+
+    /// The peer never knows what is sent again without its symbol, so that a repair symbol over it is lost.
+    #[test]
+    fn what_left_the_window_uses_up_a_repair_symbol() {
+        let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
+        let protection = Protection::tail(1, Duration::ZERO);
+        let (mut session, now) =
+            (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+        (0..4).for_each(|_| push(&mut session, now));
+        (0..2).for_each(|_| session.repair_sent(now, &(0..4), 100));
+        push(&mut session, now);
+        let until = now + Duration::from_millis(50);
+        for id in [0, 1, 2] {
+            session.on_lost(now, id);
+            session.hold(id, until);
+        }
+        session.repair_settled(&(0..4), true);
+        assert_eq!(session.take_overdue(now)[..], []);
+        assert!(session.take_beyond(0).is_some());
+        session.repair_settled(&(0..4), true);
+        assert_eq!(session.take_overdue(now)[..], [2], "one of two is left for the window");
+        assert_eq!(session.repairs.covering(1), 1);
     }
 
     #[test]

@@ -23,11 +23,12 @@ pub(crate) const PATIENCE: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairOutlook {
-    /// When the newest repair symbol in flight that covers the data was sent; `None` if there is
-    /// none.
+    /// When the newest packet was sent that may let the peer recover the data: one with a repair symbol that
+    /// covers it or, if such a repair symbol has arrived and lacks more than this, one with a copy of other
+    /// data that it covers. `None` if no such packet is to come.
     pub newest_repair: Option<Instant>,
     /// How many repair symbols cover the data: those in flight, and those that have arrived but
-    /// could not mend anything alone. Each can mend one source symbol. 0 if none is in flight.
+    /// could not mend anything alone. Each can mend one source symbol. 0 if nothing is to come.
     pub repairs: u32,
     /// How many of these are needed for symbols that are held already.
     pub held: u32,

@@ -1,4 +1,4 @@
-//! Coding windows on paths with more in flight than fits into them: what the client recovers is credited
+//! Coding windows, also on paths with more in flight than fits into them: what the client recovers is credited
 //! by the server, and nothing of it is sent again.
 
 use std::sync::Arc;
@@ -91,10 +91,8 @@ fn run(download: &Download) -> Outcome {
     Outcome { ends, held: held.map(|held| held.load(Ordering::Relaxed)) }
 }
 
-/// Checks what must hold of every download. `exact` if copies are only sent of what the client does not
-/// recover. With other policies, several symbols that wait for too few repair symbols are sent again
-/// together, and the first copies that arrive let the client recover the rest.
-fn check(download: &Download, exact: bool) {
+/// Checks what must hold of every download.
+fn check(download: &Download) {
     let Outcome { ends, held } = run(download);
     let [client, server] = [&ends.client.fec, &ends.server.fec];
     let Download { mbit, rtt, policy, .. } = download;
@@ -119,40 +117,40 @@ fn check(download: &Download, exact: bool) {
     assert!(server.repair_symbols_useful * 100 >= client.recovered * 95, "{what}");
     // A probe sends up to two packets.
     let needed = lost - client.recovered.min(lost) + 2 * ends.server.probe_timeouts;
-    assert!(!exact || resent <= needed, "{what}");
+    assert!(resent <= needed, "{what}");
     assert!(held[0] <= MOST_DECODED && held[1] <= MOST_ENCODED, "{what}");
 }
 
 /// With each policy, on paths with 25 kB to 19 MB in flight.
-fn check_paths(policy: &'static str, exact: bool) {
+fn check_paths(policy: &'static str) {
     let paths = [(10, 20), (10, 300), (100, 20), (100, 100), (500, 20), (500, 100), (500, 300)];
     for (mbit, rtt) in paths {
         let bytes = if mbit == 10 { 4_000_000 } else { 20_000_000 };
-        check(&Download { mbit, rtt, bytes, policy, fixed: true }, exact);
+        check(&Download { mbit, rtt, bytes, policy, fixed: true });
     }
     let bytes = 20_000_000;
-    check(&Download { mbit: 100, rtt: 100, bytes, policy, fixed: false }, exact);
+    check(&Download { mbit: 100, rtt: 100, bytes, policy, fixed: false });
 }
 
 #[test]
 fn what_sr_arq_recovers_is_credited_and_not_sent_again() {
-    check_paths("sr-arq", true);
+    check_paths("sr-arq");
 }
 
 #[test]
-fn what_incremental_repair_symbols_recover_is_credited() {
-    check_paths("incremental", false);
+fn what_incremental_repair_symbols_recover_is_credited_and_not_sent_again() {
+    check_paths("incremental");
 }
 
 #[test]
-fn what_is_recovered_at_the_end_is_credited() {
-    check_paths("bulk", false);
+fn what_is_recovered_at_the_end_is_credited_and_not_sent_again() {
+    check_paths("bulk");
 }
 
 #[test]
-fn what_tail_recovers_is_credited() {
+fn what_tail_recovers_is_credited_and_not_sent_again() {
     for (mbit, rtt, bytes) in [(10, 300, 4), (100, 100, 20), (500, 100, 20), (500, 300, 20)] {
         let bytes = bytes * 1_000_000;
-        check(&Download { mbit, rtt, bytes, policy: "tail", fixed: true }, false);
+        check(&Download { mbit, rtt, bytes, policy: "tail", fixed: true });
     }
 }

@@ -12,7 +12,7 @@ impl Session {
     /// # Errors
     /// The first contradiction.
     pub(in crate::fec) fn check(&self) -> Result<(), String> {
-        let mut missing = BTreeSet::new();
+        let (mut missing, mut copies) = (BTreeSet::new(), BTreeSet::new());
         let (mut done, mut carried) = (RangeSet::default(), Carried::default());
         let (mut open, mut held) = (0, BTreeSet::new());
         for (id, symbol) in self.symbols() {
@@ -21,6 +21,9 @@ impl Session {
             }
             if symbol.state.is_missing() {
                 missing.insert(id);
+            }
+            if symbol.is_copy() {
+                copies.insert((symbol.changed, id));
             }
             let empty = symbol.contents.frames.is_empty() && symbol.contents.datagrams.is_empty();
             ensure(empty == (symbol.state == SymbolState::Done), || {
@@ -36,6 +39,7 @@ impl Session {
         ensure(self.open == open, || format!("{} are open, not {open}", self.open))?;
         ensure(self.held == held, || format!("held {:?}, not {held:?}", self.held))?;
         ensure(self.missing == missing, || format!("missing {:?}, not {missing:?}", self.missing))?;
+        ensure(self.copies == copies, || format!("copies {:?}, not {copies:?}", self.copies))?;
         ensure(self.done.iter().eq(done.iter()), || format!("done {:?}, not {done:?}", self.done))?;
         ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;
         let below =

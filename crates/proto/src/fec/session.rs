@@ -741,7 +741,7 @@ impl Session {
     /// Symbols in the window that must wait no longer.
     fn overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.discount_arrived();
-        self.wait_for_help(now);
+        self.wait_for_copies(now);
         let mends = self.awaits_repairs();
         let despairs = std::mem::replace(&mut self.awaited, mends) && !mends;
         if !despairs && (mends || !self.overheld) {
@@ -769,11 +769,11 @@ impl Session {
         due
     }
 
-    /// Lets held symbols whose time is over wait for what was sent since then and may mend them.
-    fn wait_for_help(&mut self, now: Instant) {
+    /// Lets held symbols whose time is over wait for copies that were sent since then and may mend them.
+    fn wait_for_copies(&mut self, now: Instant) {
         for id in self.take_late(now) {
             let Some(patience) = self.get(id).map(|symbol| symbol.patience) else { continue };
-            let until = self.newest_help(id).map(|sent| sent + patience);
+            let until = self.newest_copy_for(id).map(|sent| sent + patience);
             if let Some(until) = until.filter(|until| *until > now) {
                 self.set_state(id, SymbolState::Held { until });
             }

@@ -100,6 +100,12 @@ impl Source {
         self
     }
 
+    /// What the other end shows once it has painted all that was sent, as far as that is known.
+    #[must_use]
+    pub fn shown(&self) -> &Framebuffer {
+        &self.shown
+    }
+
     /// Notes that a rectangle may have changed.
     pub fn painted(&mut self, rect: Rect) {
         self.cells.each(rect, |cell| cell.changed = true);

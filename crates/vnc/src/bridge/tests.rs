@@ -1,7 +1,9 @@
 //! Both ends together: random changes, delivered in any order that an ordered group allows.
 
 use super::model::{Bridge, Habits};
+use super::piece::{Body, Piece};
 use super::{Outgoing, UpdateOrder};
+use crate::framebuffer::{MAX_FRAMEBUFFER, MAX_PIXELS};
 use crate::rect::Rect;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -256,6 +258,26 @@ fn what_has_come_and_waits_for_what_is_painted_over_is_not_painted_late() {
     bridge.receive(over);
     bridge.tell_or_receive(first);
     assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn a_flood_of_new_sizes_keeps_framebuffers_within_their_bound() {
+    let (mut bridge, mut refused) = (Bridge::new(6, None), 0);
+    for _ in 0..40 {
+        let width = 1 + bridge.below(65_535);
+        let height = bridge.below((2 * MAX_PIXELS as u64 / width).min(65_536));
+        let is_too_large = width * height > MAX_PIXELS as u64;
+        let (width, height) = (width as u16, height as u16);
+        let size = Piece { update: 0, superseded: Vec::new(), body: Body::Size { width, height } };
+        assert_eq!(bridge.painter.paint(0, &size.encode()).is_err(), is_too_large);
+        assert_eq!(bridge.screen.resize(width, height).is_err(), is_too_large);
+        bridge.source.resize(&bridge.screen).unwrap();
+        for held in [bridge.painter.screen(), &bridge.screen, bridge.source.shown()] {
+            assert!(held.bytes() <= MAX_FRAMEBUFFER, "{} bytes", held.bytes());
+        }
+        refused += usize::from(is_too_large);
+    }
+    assert!((1..40).contains(&refused), "{refused}");
 }
 
 #[test]

@@ -4,6 +4,8 @@ use crate::rect::Rect;
 
 /// Pixels of the largest screen, which take 64 MiB: 5120x2880 and 4096x4096 are below this.
 pub const MAX_PIXELS: usize = 1 << 24;
+/// Bytes of the largest framebuffer.
+pub const MAX_FRAMEBUFFER: usize = 4 * MAX_PIXELS;
 
 /// A screen has more than [`MAX_PIXELS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -32,6 +34,12 @@ impl Framebuffer {
             return Err(TooLarge { width, height });
         }
         Ok(Self { width, height, pixels: vec![0; area] })
+    }
+
+    /// Bytes that its pixels take.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        size_of_val(&self.pixels[..])
     }
 
     /// The number of columns.
@@ -158,7 +166,7 @@ mod tests {
 
     #[test]
     fn a_screen_of_absurd_size_is_refused() {
-        assert!(Framebuffer::new(4096, 4096).is_ok());
+        assert_eq!(Framebuffer::new(4096, 4096).map(|screen| screen.bytes()), Ok(MAX_FRAMEBUFFER));
         let error = Framebuffer::new(65535, 65535).unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -22,5 +22,5 @@ mod rect;
 pub mod rfb;
 
 pub use allowance::{Allowance, MAX_BURST, MAX_PIXELS_PER_SECOND};
-pub use framebuffer::{Framebuffer, MAX_PIXELS, TooLarge};
+pub use framebuffer::{Framebuffer, MAX_FRAMEBUFFER, MAX_PIXELS, TooLarge};
 pub use rect::Rect;

@@ -43,4 +43,6 @@ pub use piece::{MAX_PIECE, MAX_SUPERSEDED, PieceError};
 pub use source::{MAX_COPIES, Outgoing, Source};
 
 #[cfg(test)]
+mod model;
+#[cfg(test)]
 mod tests;

@@ -6,6 +6,11 @@
 //! does not wait for it, but names it, so that the painter leaves it out if it comes all the same. A piece that
 //! supersedes another takes over what that one superseded.
 //!
+//! That a piece has arrived does not say that it is painted: it may wait for others. So it counts as on its way until
+//! all that it comes after are painted, too. Nobody says when the other end has heard that a piece was cancelled, and
+//! what waits for it may be painted; so none is superseded that others wait for, unless they are superseded with it.
+//! For the same reason what follows a piece that was given up is put behind a fence.
+//!
 //! That is [`UpdateOrder::Geometry`]. With [`UpdateOrder::Fences`], all pieces of an update come before those of the
 //! next, and none is superseded.
 
@@ -61,7 +66,17 @@ impl Footprint {
     }
 }
 
-/// A piece whose fate is open.
+/// What is known of a piece that may still be painted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    Open,
+    /// It has come to the other end, where it may wait for others.
+    Arrived,
+    /// It was given up, and a fence will follow.
+    Lost,
+}
+
+/// A piece that may still be painted.
 #[derive(Debug)]
 struct Open {
     footprint: Footprint,
@@ -69,6 +84,10 @@ struct Open {
     /// The smallest rectangle around all that it writes and reads.
     around: Rect,
     size: usize,
+    /// Those that come first, in addition to all before this one: the last fence before it.
+    after: Vec<u64>,
+    fence: u64,
+    fate: Fate,
 }
 
 /// How a piece stands to those that are on their way.
@@ -89,9 +108,14 @@ pub struct Plan {
 pub struct Order {
     between: UpdateOrder,
     open: BTreeMap<u64, Open>,
+    /// Bytes of those that have not arrived.
     bytes: usize,
     /// The number of the next piece.
     next: u64,
+    /// The first piece behind the last fence.
+    fence: u64,
+    /// A piece was given up since the last fence.
+    has_lost: bool,
     /// The update of the newest piece.
     update: u32,
 }
@@ -105,7 +129,7 @@ impl Order {
     /// How a new piece of an update stands to those on their way.
     pub fn plan(&self, footprint: &Footprint, update: u32) -> Plan {
         let fence = Plan { fence: true, ..Plan::default() };
-        if self.between == UpdateOrder::Fences && update != self.update {
+        if self.has_lost || (self.between == UpdateOrder::Fences && update != self.update) {
             return fence;
         }
         let mut plan = Plan::default();
@@ -125,6 +149,7 @@ impl Order {
                 plan.after.push(number);
             }
         }
+        self.keep_awaited(&mut plan);
         if plan.after.len() > MAX_AFTER {
             return fence;
         }
@@ -139,6 +164,31 @@ impl Order {
             && old.superseded.len() < room
             && footprint.covers(&old.footprint)
             && !self.is_read(old)
+    }
+
+    /// Puts a new piece after those that it would supersede, but others wait for that it does not supersede.
+    fn keep_awaited(&self, plan: &mut Plan) {
+        let planned = plan.cancel.len();
+        // The newest first: the others may be what it waits for.
+        for index in (0..planned).rev() {
+            let number = plan.cancel[index];
+            let mut later = self.open.range(number + 1..);
+            let waits = |(other, open): (&u64, &Open)| {
+                open.after.contains(&number) && !plan.cancel.contains(other)
+            };
+            if later.any(waits) {
+                plan.cancel.remove(index);
+                plan.after.push(number);
+            }
+        }
+        if plan.cancel.len() < planned {
+            let superseded = |&number: &u64| {
+                let old = self.open.get(&number).map_or(&[][..], |open| &open.superseded);
+                std::iter::once(number).chain(old.iter().copied())
+            };
+            plan.superseded = plan.cancel.iter().flat_map(superseded).collect();
+            plan.after.sort_unstable();
+        }
     }
 
     /// Whether a piece on its way copies from what another writes.
@@ -157,45 +207,112 @@ impl Order {
         size: usize,
     ) {
         for cancelled in plan.cancel {
-            self.settled(cancelled);
+            self.cancelled(cancelled);
         }
         if plan.fence {
             self.fence();
         }
-        let around = around(&footprint);
+        let (around, fence) = (around(&footprint), self.fence);
+        let (superseded, after) = (plan.superseded, plan.after);
         self.bytes += size;
-        self.open.insert(number, Open { footprint, superseded: plan.superseded, around, size });
+        let open = Open { footprint, superseded, around, size, after, fence, fate: Fate::Open };
+        self.open.insert(number, open);
         (self.next, self.update) = (number + 1, update);
     }
 
     /// Nothing on its way needs to be named any more: a fence is behind it.
     pub fn fence(&mut self) {
+        self.open.retain(|_, open| open.fate != Fate::Lost);
         for open in self.open.values_mut() {
             open.around = Rect::default();
         }
+        (self.fence, self.has_lost) = (self.next, false);
+        self.forget_painted();
     }
 
-    /// Notes that a piece has arrived or was cancelled; returns what it wrote, if it was open.
-    pub fn settled(&mut self, number: u64) -> Option<Vec<Rect>> {
-        let open = self.open.remove(&number)?;
+    /// Notes that a piece has arrived.
+    pub fn arrived(&mut self, number: u64) {
+        if self.decide(number, Fate::Arrived) {
+            self.forget_painted();
+        }
+    }
+
+    /// Notes that a piece was given up; returns where it is unknown, because of that, what the other end will show.
+    pub fn lost(&mut self, number: u64) -> Vec<Rect> {
+        if !self.decide(number, Fate::Lost) {
+            return Vec::new();
+        }
+        self.has_lost = true;
+        self.unknown()
+    }
+
+    /// Whether a copy of this rectangle that is sent now reads what is unknown because of a piece that was given up.
+    pub fn is_unknown(&self, rect: Rect) -> bool {
+        self.has_lost && self.unknown().iter().any(|unknown| unknown.overlaps(rect))
+    }
+
+    /// What the pieces wrote that were given up since the last fence, and what copies on their way make of it.
+    fn unknown(&self) -> Vec<Rect> {
+        let mut unknown: Vec<Rect> = Vec::new();
+        for Open { footprint, fate, .. } in self.open.values() {
+            let reads_unknown = |read: Rect| unknown.iter().any(|rect| rect.overlaps(read));
+            if *fate == Fate::Lost || footprint.reads.is_some_and(reads_unknown) {
+                unknown.extend(&footprint.writes);
+            }
+        }
+        unknown
+    }
+
+    /// Notes the fate of a piece; returns whether it was open.
+    fn decide(&mut self, number: u64, fate: Fate) -> bool {
+        let open = self.open.get_mut(&number).filter(|open| open.fate == Fate::Open);
+        let Some(open) = open else { return false };
+        open.fate = fate;
         self.bytes -= open.size;
-        Some(open.footprint.writes)
+        true
     }
 
-    /// Forgets all pieces; returns what those wrote whose fate was open.
+    fn cancelled(&mut self, number: u64) {
+        let open = self.open.remove(&number).filter(|open| open.fate == Fate::Open);
+        self.bytes -= open.map_or(0, |open| open.size);
+    }
+
+    /// Forgets the pieces that have arrived and wait for no others.
+    fn forget_painted(&mut self) {
+        let arrived = self.open.iter().filter(|(_, open)| open.fate == Fate::Arrived);
+        // In their order, since one may wait for another.
+        for number in arrived.map(|(&number, _)| number).collect::<Vec<_>>() {
+            if self.open.get(&number).is_some_and(|open| !self.waits(open)) {
+                self.open.remove(&number);
+            }
+        }
+    }
+
+    fn waits(&self, piece: &Open) -> bool {
+        self.open.first_key_value().is_some_and(|(&first, _)| first < piece.fence)
+            || piece.after.iter().any(|before| self.open.contains_key(before))
+    }
+
+    /// Whether a piece may still be painted.
+    pub fn may_be_painted(&self, number: u64) -> bool {
+        self.open.contains_key(&number)
+    }
+
+    /// Forgets all pieces; returns what those wrote that may or may not be painted.
     pub fn abandon(&mut self) -> Vec<Rect> {
         let open = std::mem::replace(self, Self::new(self.between)).open;
         open.into_values().flat_map(|open| open.footprint.writes).collect()
     }
 
-    /// Bytes of pieces on their way.
+    /// Bytes of pieces that have not arrived.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether the oldest piece on its way is [`WINDOW`] before the next.
     pub fn is_full(&self) -> bool {
-        self.open.first_key_value().is_some_and(|(&oldest, _)| self.next - oldest >= WINDOW - 1)
+        let oldest = self.open.iter().find(|(_, open)| open.fate != Fate::Lost);
+        oldest.is_some_and(|(&oldest, _)| self.next - oldest >= WINDOW - 1)
     }
 }
 
@@ -247,8 +364,11 @@ mod tests {
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0]));
         assert_eq!(send(&mut order, paint(LEFT.around(RIGHT))), (vec![], vec![1, 0]));
         assert_eq!(order.bytes(), 10);
-        assert_eq!(order.settled(2), Some(vec![LEFT.around(RIGHT)]));
-        assert_eq!((order.settled(2), order.settled(0)), (None, None));
+        // Those that were cancelled change nothing, whatever becomes of them.
+        order.arrived(0);
+        assert_eq!((order.lost(1), order.bytes()), (vec![], 10));
+        order.arrived(2);
+        assert_eq!((order.bytes(), order.open.len()), (0, 0));
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![]));
     }
 
@@ -257,12 +377,69 @@ mod tests {
         let mut order = Order::default();
         send(&mut order, paint(LEFT));
         assert_eq!(send(&mut order, copy(LEFT, RIGHT)), (vec![0], vec![]));
-        // It paints over the source, which the copy still needs.
-        assert_eq!(send(&mut order, paint(LEFT)), (vec![0, 1], vec![]));
         // Nobody needs the target.
         assert_eq!(send(&mut order, paint(RIGHT)), (vec![], vec![1]));
         // Now nobody needs the old source either.
-        assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0, 2]));
+        assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0]));
+        send(&mut order, copy(LEFT, RIGHT));
+        // It paints over the source, which the copy still needs.
+        assert_eq!(send(&mut order, paint(LEFT)), (vec![3, 4], vec![]));
+    }
+
+    #[test]
+    fn what_others_wait_for_is_superseded_together_with_them_only() {
+        let mut order = Order::default();
+        let both = LEFT.around(RIGHT);
+        send(&mut order, paint(LEFT));
+        assert_eq!(send(&mut order, paint(Rect::new(5, 0, 10, 10))), (vec![0], vec![]));
+        assert_eq!(send(&mut order, paint(LEFT)), (vec![0, 1], vec![]));
+        assert_eq!(send(&mut order, paint(both)), (vec![], vec![0, 1, 2]));
+    }
+
+    #[test]
+    fn what_has_arrived_counts_until_all_that_it_waits_for_has() {
+        let mut order = Order::default();
+        send(&mut order, paint(LEFT));
+        send(&mut order, copy(LEFT, RIGHT));
+        order.arrived(1);
+        assert_eq!(order.bytes(), 10);
+        assert_eq!(order.plan(&paint(LEFT), 0).after, [0, 1]);
+        order.fence();
+        send(&mut order, paint(LEFT));
+        order.arrived(2);
+        assert_eq!((order.bytes(), order.open.len()), (10, 3));
+        order.arrived(0);
+        assert_eq!((order.bytes(), order.open.len()), (0, 0));
+    }
+
+    #[test]
+    fn what_copies_make_of_a_lost_piece_is_unknown_and_the_next_is_behind_a_fence() {
+        let mut order = Order::default();
+        let far = Rect::new(100, 0, 10, 10);
+        send(&mut order, paint(LEFT));
+        send(&mut order, copy(LEFT, RIGHT));
+        order.fence();
+        send(&mut order, copy(RIGHT, far));
+        order.arrived(1);
+        assert_eq!(order.lost(0), [LEFT, RIGHT, far]);
+        assert!(order.is_unknown(far) && !order.is_unknown(Rect::new(50, 0, 10, 10)));
+        let plan = send_of(&mut order, 0, paint(LEFT));
+        assert_eq!(plan, Plan { fence: true, ..Plan::default() });
+        assert!(!order.is_unknown(far));
+        assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![3]));
+        // What waited for the lost piece does so no more once it has arrived.
+        order.arrived(2);
+        assert_eq!(order.open.keys().copied().collect::<Vec<_>>(), [4]);
+    }
+
+    #[test]
+    fn a_lost_piece_does_not_keep_others_from_being_sent() {
+        let mut order = Order::default();
+        send(&mut order, paint(LEFT));
+        order.next = WINDOW;
+        assert!(order.is_full());
+        order.lost(0);
+        assert!(!order.is_full());
     }
 
     #[test]
@@ -320,10 +497,10 @@ mod tests {
         for number in 1..WINDOW - 1 {
             assert!(!order.is_full());
             send(&mut order, paint(RIGHT));
-            order.settled(number);
+            order.arrived(number);
         }
         assert!(order.is_full());
-        order.settled(0);
+        order.arrived(0);
         assert!(!order.is_full());
     }
 }

@@ -62,7 +62,7 @@ pub struct Source {
     copies: VecDeque<(Rect, Rect)>,
     /// The other end must be told the size of the screen.
     resized: bool,
-    /// The piece on its way that tells it.
+    /// The last piece that told it.
     size_piece: Option<u64>,
     quality: Option<u8>,
     order: Order,
@@ -98,6 +98,12 @@ impl Source {
     pub fn with_order(mut self, order: UpdateOrder) -> Self {
         self.order = Order::new(order);
         self
+    }
+
+    /// What the other end shows once it has painted all that was sent, as far as that is known.
+    #[must_use]
+    pub fn shown(&self) -> &Framebuffer {
+        &self.shown
     }
 
     /// Notes that a rectangle may have changed.
@@ -170,7 +176,7 @@ impl Source {
         if std::mem::take(&mut self.resized) {
             let size = Body::Size { width: screen.width(), height: screen.height() };
             let mut piece = self.piece(&size, Footprint::default());
-            (piece.fence, piece.then_fence) = (true, true);
+            (piece.fence, piece.plan.fence, piece.then_fence) = (true, true, true);
             return Some(piece);
         }
         let copy = self.next_copy();
@@ -252,6 +258,10 @@ impl Source {
     pub fn sent(&mut self, piece: Outgoing) -> Vec<u64> {
         let cancel = piece.plan.cancel.clone();
         let size = piece.data.len();
+        // What it reads was lost after it was taken.
+        if piece.footprint.reads.is_some_and(|read| self.order.is_unknown(read)) {
+            piece.footprint.writes.iter().for_each(|&rect| self.forget(rect));
+        }
         self.order.sent(self.number, piece.update, piece.footprint, piece.plan, size);
         if piece.then_fence {
             self.order.fence();
@@ -271,15 +281,16 @@ impl Source {
         }
     }
 
-    /// Notes that a piece has arrived.
+    /// Notes that a piece has arrived. It need not be painted yet.
     pub fn arrived(&mut self, number: u64) {
-        self.order.settled(number);
-        self.size_piece = self.size_piece.filter(|&size| size != number);
+        self.order.arrived(number);
     }
 
-    /// Notes that a piece will never arrive, though nothing superseded it: what it wrote is sent again.
+    /// Notes that a piece may never arrive, though nothing superseded it: what it wrote is sent again, and what copies
+    /// have made of it. A piece of a new size must not be given up while others are behind it, since those do not fit
+    /// the old size.
     pub fn lost(&mut self, number: u64) {
-        for rect in self.order.settled(number).unwrap_or_default() {
+        for rect in self.order.lost(number) {
             self.forget(rect);
         }
         if self.size_piece == Some(number) {
@@ -291,10 +302,12 @@ impl Source {
     /// painted, and is sent again.
     pub fn resume(&mut self) {
         self.number = 0;
+        let size_piece = self.size_piece.take();
+        let has_size = size_piece.is_none_or(|size| !self.order.may_be_painted(size));
         for rect in self.order.abandon() {
             self.forget(rect);
         }
-        if self.size_piece.is_some() {
+        if !has_size {
             self.begin_screen();
         }
     }

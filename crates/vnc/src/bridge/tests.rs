@@ -1,210 +1,17 @@
 //! Both ends together: random changes, delivered in any order that an ordered group allows.
 
-use super::{Outgoing, Painter, Source, UpdateOrder};
-use crate::framebuffer::Framebuffer;
+use super::model::{Bridge, Habits};
+use super::piece::{Body, Piece};
+use super::{Outgoing, UpdateOrder};
+use crate::framebuffer::{MAX_FRAMEBUFFER, MAX_PIXELS};
 use crate::rect::Rect;
 use proptest::prelude::*;
-use std::collections::{BTreeMap, BTreeSet};
-use sutura_random::Rng;
+use std::collections::BTreeSet;
 
-/// A piece on its way.
-#[derive(Debug)]
-struct Message {
-    update: u32,
-    data: Vec<u8>,
-    after: Vec<u64>,
-    /// All before this one come first.
-    fence: u64,
-}
-
-/// An ordered group that delivers in random order, and what both ends know.
-#[derive(Debug)]
-struct Bridge {
-    random: Rng,
-    screen: Framebuffer,
-    source: Source,
-    painter: Painter,
-    next: u64,
-    fence: u64,
-    on_its_way: BTreeMap<u64, Message>,
-    /// Cancelled by the sender, while the receiver does not know yet.
-    cancelled: BTreeSet<u64>,
-    /// Painted, while the sender does not know yet.
-    unreported: Vec<u64>,
-    order: UpdateOrder,
-}
-
-impl Bridge {
-    fn new(seed: u64, quality: Option<u8>) -> Self {
-        Self::with_order(seed, quality, UpdateOrder::Geometry)
-    }
-
-    fn with_order(seed: u64, quality: Option<u8>, order: UpdateOrder) -> Self {
-        let screen = Framebuffer::new(200, 150).unwrap();
-        let source = Source::new(&screen, quality).unwrap().with_order(order);
-        let painter = Painter::new(Framebuffer::new(0, 0).unwrap());
-        Self {
-            random: Rng::new(seed),
-            screen,
-            source,
-            painter,
-            next: 0,
-            fence: 0,
-            on_its_way: BTreeMap::new(),
-            cancelled: BTreeSet::new(),
-            unreported: Vec::new(),
-            order,
-        }
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random.below(limit)
-    }
-
-    fn any_rect(&mut self, largest: u64) -> Rect {
-        let bounds = self.screen.bounds();
-        let x = self.below(bounds.width.into()) as u16;
-        let y = self.below(bounds.height.into()) as u16;
-        let (width, height) = (1 + self.below(largest) as u16, 1 + self.below(largest) as u16);
-        bounds.intersection(Rect::new(x, y, width, height)).unwrap()
-    }
-
-    /// Something happens on the screen.
-    fn change(&mut self) {
-        match self.below(20) {
-            0 => {
-                let (width, height) = (1 + self.below(220) as u16, 1 + self.below(200) as u16);
-                self.screen.resize(width, height).unwrap();
-                self.source.resize(&self.screen).unwrap();
-            }
-            1..=7 => {
-                let from = self.any_rect(150);
-                let to = self.any_rect(150);
-                let (width, height) = (from.width.min(to.width), from.height.min(to.height));
-                let (from, to) = (Rect { width, height, ..from }, Rect { width, height, ..to });
-                self.screen.copy(from, to);
-                self.source.copied(from, to);
-            }
-            8..=12 => {
-                let (rect, colour) = (self.any_rect(100), self.below(1 << 24) as u32);
-                self.screen.fill(rect, colour);
-                self.source.painted(rect);
-            }
-            _ => {
-                let rect = self.any_rect(40);
-                for row in 0..rect.height {
-                    let colours: Vec<u32> =
-                        (0..rect.width).map(|_| self.below(1 << 24) as u32).collect();
-                    self.screen
-                        .columns_mut(rect.x, rect.y + row, rect.width)
-                        .copy_from_slice(&colours);
-                }
-                self.source.painted(rect);
-            }
-        }
-    }
-
-    fn send(&mut self) -> bool {
-        let piece = self.source.next(&self.screen);
-        let Some(piece) = piece.or_else(|| self.source.sharpen(&self.screen)) else { return false };
-        if self.below(10) == 0 {
-            self.source.unsent(piece);
-        } else {
-            self.transmit(piece);
-        }
-        true
-    }
-
-    fn transmit(&mut self, piece: Outgoing) {
-        if piece.fence {
-            self.fence = self.next;
-        }
-        let after = piece.after().to_vec();
-        assert!(after.len() <= 32 && after.iter().all(|&number| number < self.next));
-        let (update, data) = (piece.update, piece.data.clone());
-        let message = Message { update, data, after, fence: self.fence };
-        self.on_its_way.insert(self.next, message);
-        self.next += 1;
-        if piece.then_fence {
-            self.fence = self.next;
-        }
-        for cancelled in self.source.sent(piece) {
-            self.cancelled.insert(cancelled);
-        }
-    }
-
-    /// Delivers a message whose turn it may be, or tells the receiver of a cancelled one.
-    fn deliver(&mut self) {
-        let way = &self.on_its_way;
-        let settled = |number: &u64| !way.contains_key(number);
-        let ready = way.iter().filter(|(_, message)| {
-            message.after.iter().all(settled) && way.range(..message.fence).next().is_none()
-        });
-        let ready: Vec<u64> = ready.map(|(&number, _)| number).collect();
-        let known: Vec<u64> =
-            self.cancelled.iter().copied().filter(|n| way.contains_key(n)).collect();
-        if !known.is_empty() && self.below(3) == 0 {
-            let number = known[self.below(known.len() as u64) as usize];
-            self.on_its_way.remove(&number);
-        } else if !ready.is_empty() {
-            let number = ready[self.below(ready.len() as u64) as usize];
-            let message = self.on_its_way.remove(&number).unwrap();
-            let painted = self.painter.paint(number, &message.data).unwrap();
-            if self.order == UpdateOrder::Fences {
-                let mut others = self.on_its_way.values();
-                assert!(others.all(|other| other.update >= message.update), "{number} is early");
-                assert!(!painted.changes.is_empty(), "{number} is superseded");
-            }
-            self.unreported.push(number);
-        }
-    }
-
-    fn report(&mut self) {
-        if !self.unreported.is_empty() {
-            let place = self.below(self.unreported.len() as u64) as usize;
-            let number = self.unreported.swap_remove(place);
-            self.source.arrived(number);
-        }
-    }
-
-    /// The connection is replaced.
-    fn reconnect(&mut self) {
-        self.on_its_way.clear();
-        self.cancelled.clear();
-        self.unreported.clear();
-        (self.next, self.fence) = (0, 0);
-        self.source.resume();
-        self.painter.resume();
-    }
-
-    fn step(&mut self) {
-        match self.below(100) {
-            0 => self.reconnect(),
-            1..=30 => {
-                self.change();
-                self.source.begin_update();
-            }
-            31..=60 => {
-                self.send();
-            }
-            61..=85 => self.deliver(),
-            _ => self.report(),
-        }
-    }
-
-    fn settle(&mut self) {
-        while self.send() {}
-        while !self.on_its_way.is_empty() {
-            self.deliver();
-        }
-    }
-}
-
-/// Three rounds of random steps, after each of which both ends must show the same.
-fn both_ends_agree(seed: u64, quality: Option<u8>, order: UpdateOrder) {
-    let mut bridge = Bridge::with_order(seed, quality, order);
-    for round in 0..3 {
-        (0..200).for_each(|_| bridge.step());
+/// Rounds of random steps, after each of which both ends must show the same.
+fn both_ends_agree(mut bridge: Bridge, rounds: usize, steps: usize) {
+    for round in 0..rounds {
+        (0..steps).for_each(|_| bridge.step());
         bridge.settle();
         assert!(bridge.painter.screen() == &bridge.screen, "round {round} differs");
         assert!(!bridge.source.has_changes() && !bridge.source.is_blurred());
@@ -217,41 +24,60 @@ proptest! {
     #[test]
     fn both_ends_show_the_same_in_the_end(seed: u64, lossy: bool, fences: bool) {
         let order = if fences { UpdateOrder::Fences } else { UpdateOrder::Geometry };
-        both_ends_agree(seed, lossy.then_some(30), order);
+        both_ends_agree(Bridge::with_order(seed, lossy.then_some(30), order), 3, 200);
     }
 }
 
-/// In this one, a copy is taken back while another waits that reads from what it wrote.
+/// Sessions in which pieces are given up.
+fn both_ends_agree_though_pieces_are_lost(sessions: u64, cancels: bool) {
+    for seed in 0..sessions {
+        let order = if seed % 4 == 0 { UpdateOrder::Fences } else { UpdateOrder::Geometry };
+        let quality = (seed % 3 == 0).then_some(30);
+        let bridge = Bridge::with_order(seed, quality, order);
+        let bridge = bridge.with_habits(Habits { loses: true, cancels });
+        both_ends_agree(bridge, 1, 150);
+    }
+}
+
 #[test]
-fn both_ends_show_the_same_though_a_copy_of_a_copy_is_taken_back() {
-    both_ends_agree(94_571_108_726_167_770, None, UpdateOrder::Geometry);
+fn both_ends_show_the_same_though_pieces_are_lost() {
+    both_ends_agree_though_pieces_are_lost(1000, false);
+}
+
+#[test]
+fn both_ends_show_the_same_though_pieces_are_lost_and_others_cancelled() {
+    both_ends_agree_though_pieces_are_lost(300, true);
+}
+
+const LEFT: Rect = Rect::new(0, 0, 40, 40);
+const MIDDLE: Rect = Rect::new(70, 0, 40, 40);
+const RIGHT: Rect = Rect::new(140, 0, 40, 40);
+
+/// Both ends show a picture on the left, and nothing is on its way.
+fn with_a_picture() -> Bridge {
+    let mut bridge = Bridge::new(4, None);
+    bridge.noise(LEFT);
+    bridge.settle();
+    bridge
+}
+
+fn assert_same_in_the_end(bridge: &mut Bridge) {
+    bridge.settle();
+    assert!(bridge.painter.screen() == &bridge.screen);
 }
 
 /// Of two copies, the second of which reads what the first one writes, the first has this fate while the second waits.
 fn copies_of_a_copy(fate: impl FnOnce(&mut Bridge, Outgoing)) {
-    let mut bridge = Bridge::new(4, None);
-    let places = [0, 50, 100].map(|x| Rect::new(x, 0, 40, 40));
-    for row in 0..40 {
-        bridge.screen.fill(Rect::new(0, row, 40, 1), u32::from(row) * 77_777);
-    }
-    bridge.source.painted(places[0]);
-    bridge.settle();
-    for number in 0..bridge.next {
-        bridge.source.arrived(number);
-    }
-    for ends in [[0, 1], [1, 2]] {
-        let [from, to] = ends.map(|end| places[end]);
-        bridge.screen.copy(from, to);
-        bridge.source.copied(from, to);
-    }
+    let mut bridge = with_a_picture();
+    bridge.copy(LEFT, MIDDLE);
+    bridge.copy(MIDDLE, RIGHT);
     let first = bridge.source.next(&bridge.screen).unwrap();
-    assert_eq!(first.reads(), Some(places[0]));
+    assert_eq!(first.reads(), Some(LEFT));
     fate(&mut bridge, first);
     let rest = bridge.source.next(&bridge.screen).unwrap();
     assert_eq!(rest.reads(), None, "its source is unknown");
     bridge.transmit(rest);
-    bridge.settle();
-    assert!(bridge.painter.screen() == &bridge.screen);
+    assert_same_in_the_end(&mut bridge);
 }
 
 #[test]
@@ -262,10 +88,10 @@ fn a_copy_of_what_was_taken_back_is_sent_as_pixels() {
 #[test]
 fn a_copy_of_what_is_lost_is_sent_as_pixels() {
     copies_of_a_copy(|bridge, first| {
-        let number = bridge.next;
-        bridge.transmit(first);
-        bridge.on_its_way.remove(&number);
-        bridge.source.lost(number);
+        let number = bridge.transmit(first);
+        bridge.lose(number);
+        bridge.tell(number);
+        bridge.report_all();
     });
 }
 
@@ -275,6 +101,183 @@ fn a_copy_of_what_a_lost_connection_carried_is_sent_as_pixels() {
         bridge.transmit(first);
         bridge.reconnect();
     });
+}
+
+/// The first of three pieces is lost, the others are copies of what it writes and of what those write. They have
+/// come before the source hears of the loss, or come later.
+fn copies_that_were_sent_of_what_is_lost(have_come: bool) {
+    let mut bridge = with_a_picture();
+    bridge.noise(LEFT);
+    let lost = bridge.send_next();
+    // The copies are of a clean place, as far as the source knows.
+    bridge.copy(LEFT, MIDDLE);
+    bridge.copy(MIDDLE, RIGHT);
+    let copies = [bridge.send_next(), bridge.send_next()];
+    if have_come {
+        copies.into_iter().for_each(|copy| bridge.receive(copy));
+        bridge.report_all();
+    }
+    bridge.lose(lost);
+    bridge.tell(lost);
+    bridge.report_all();
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_copies_have_written_that_read_what_is_lost_is_sent_as_pixels() {
+    copies_that_were_sent_of_what_is_lost(false);
+}
+
+#[test]
+fn what_copies_will_write_that_have_come_and_wait_for_what_is_lost_is_sent_as_pixels() {
+    copies_that_were_sent_of_what_is_lost(true);
+}
+
+#[test]
+fn a_copy_that_was_taken_before_its_source_was_lost_is_sent_as_pixels_behind_it() {
+    let mut bridge = with_a_picture();
+    bridge.noise(LEFT);
+    let lost = bridge.send_next();
+    bridge.copy(LEFT, MIDDLE);
+    let copy = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(copy.reads(), Some(LEFT));
+    bridge.lose(lost);
+    bridge.tell(lost);
+    bridge.report_all();
+    bridge.transmit(copy);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_a_lost_piece_superseded_is_not_painted_over_what_is_sent_for_it() {
+    let mut bridge = with_a_picture();
+    bridge.fill(MIDDLE, 1);
+    let first = bridge.send_next();
+    bridge.fill(MIDDLE, 2);
+    let lost = bridge.send_next();
+    bridge.lose(lost);
+    bridge.tell(lost);
+    bridge.report_all();
+    let again = bridge.send_next();
+    bridge.receive(again);
+    // It was on its way when it was cancelled.
+    bridge.receive(first);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_is_lost_and_comes_all_the_same_is_not_painted_over_what_is_sent_for_it() {
+    let mut bridge = with_a_picture();
+    bridge.fill(MIDDLE, 1);
+    let lost = bridge.send_next();
+    bridge.fill(MIDDLE, 2);
+    bridge.lose(lost);
+    bridge.report_all();
+    let again = bridge.send_next();
+    bridge.receive(again);
+    bridge.receive(lost);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn a_part_that_was_painted_over_before_a_piece_was_lost_is_sent_with_the_rest() {
+    let mut bridge = with_a_picture();
+    bridge.noise(MIDDLE);
+    let lost = bridge.send_next();
+    bridge.fill(Rect { width: 10, ..MIDDLE }, 7);
+    let over = bridge.send_next();
+    bridge.receive(over);
+    bridge.lose(lost);
+    bridge.tell(lost);
+    bridge.report_all();
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_a_copy_reads_that_has_come_and_waits_is_not_painted_over_before() {
+    let mut bridge = with_a_picture();
+    bridge.noise(Rect { width: 20, ..LEFT });
+    let first = bridge.send_next();
+    bridge.copy(LEFT, MIDDLE);
+    let copy = bridge.send_next();
+    bridge.receive(copy);
+    bridge.report_all();
+    // The half that the first piece does not write.
+    bridge.noise(Rect { x: 20, width: 20, ..LEFT });
+    let over = bridge.send_next();
+    bridge.receive(over);
+    bridge.receive(first);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_a_copy_reads_that_has_come_and_waits_is_not_superseded() {
+    let mut bridge = with_a_picture();
+    bridge.noise(LEFT);
+    let first = bridge.send_next();
+    bridge.copy(LEFT, MIDDLE);
+    let copy = bridge.send_next();
+    bridge.receive(copy);
+    bridge.report_all();
+    bridge.noise(LEFT);
+    let over = bridge.send_next();
+    bridge.receive(over);
+    bridge.receive(first);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn a_new_size_that_has_come_and_waits_is_told_again_to_the_next_connection() {
+    let mut bridge = with_a_picture();
+    bridge.noise(LEFT);
+    bridge.send_next();
+    bridge.screen.resize(300, 20).unwrap();
+    bridge.source.resize(&bridge.screen).unwrap();
+    let size = bridge.send_next();
+    bridge.receive(size);
+    bridge.report_all();
+    bridge.reconnect();
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn what_has_come_and_waits_for_what_is_painted_over_is_not_painted_late() {
+    let mut bridge = with_a_picture();
+    let at = |x, width| Rect { x, width, ..LEFT };
+    bridge.noise(at(0, 30));
+    let first = bridge.send_next();
+    bridge.noise(at(20, 30));
+    let second = bridge.send_next();
+    // It writes over all of the first piece and a part of the second, which must come first.
+    bridge.noise(at(0, 30));
+    bridge.send_next();
+    bridge.receive(second);
+    bridge.report_all();
+    bridge.noise(at(40, 10));
+    let over = bridge.send_next();
+    bridge.receive(over);
+    bridge.tell_or_receive(first);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn a_flood_of_new_sizes_keeps_framebuffers_within_their_bound() {
+    let (mut bridge, mut refused) = (Bridge::new(6, None), 0);
+    for _ in 0..40 {
+        let width = 1 + bridge.below(65_535);
+        let height = bridge.below((2 * MAX_PIXELS as u64 / width).min(65_536));
+        let is_too_large = width * height > MAX_PIXELS as u64;
+        let (width, height) = (width as u16, height as u16);
+        let size = Piece { update: 0, superseded: Vec::new(), body: Body::Size { width, height } };
+        assert_eq!(bridge.painter.paint(0, &size.encode()).is_err(), is_too_large);
+        assert_eq!(bridge.screen.resize(width, height).is_err(), is_too_large);
+        bridge.source.resize(&bridge.screen).unwrap();
+        for held in [bridge.painter.screen(), &bridge.screen, bridge.source.shown()] {
+            assert!(held.bytes() <= MAX_FRAMEBUFFER, "{} bytes", held.bytes());
+        }
+        refused += usize::from(is_too_large);
+    }
+    assert!((1..40).contains(&refused), "{refused}");
 }
 
 #[test]
@@ -315,17 +318,12 @@ fn a_part_that_changes_all_the_time_does_not_hold_up_the_rest() {
     let mut bridge = Bridge::new(3, None);
     bridge.settle();
     let rest = Rect::new(128, 128, 1, 1);
-    bridge.screen.fill(rest, 5);
-    bridge.source.painted(rest);
+    bridge.fill(rest, 5);
     for round in 0..20 {
         // More than a piece of noise, in four cells, each time.
-        for row in 0..100 {
-            let noise: Vec<u32> = (0..100).map(|_| bridge.below(1 << 24) as u32).collect();
-            bridge.screen.columns_mut(0, row, 100).copy_from_slice(&noise);
-        }
-        bridge.source.painted(Rect::new(0, 0, 100, 100));
+        bridge.noise(Rect::new(0, 0, 100, 100));
         bridge.send();
-        while !bridge.on_its_way.is_empty() {
+        while !bridge.is_settled() {
             bridge.deliver();
         }
         if bridge.painter.screen().pixel(128, 128) == Some(5) {
@@ -346,14 +344,12 @@ fn colours_at_once(order: UpdateOrder, seed: u64) -> BTreeSet<Vec<u32>> {
         bridge.source.begin_update();
         for (x, y) in PLACES {
             let rect = Rect::new(x, y, 64, 64);
-            bridge.screen.fill(rect, update);
-            bridge.source.painted(rect);
-            let piece = bridge.source.next(&bridge.screen).unwrap();
-            bridge.transmit(piece);
+            bridge.fill(rect, update);
+            bridge.send_next();
         }
     }
     let mut seen = BTreeSet::new();
-    while !bridge.on_its_way.is_empty() {
+    while !bridge.is_settled() {
         bridge.deliver();
         let colours = PLACES.map(|(x, y)| bridge.painter.screen().pixel(x, y).unwrap());
         seen.insert(BTreeSet::from(colours).into_iter().collect());

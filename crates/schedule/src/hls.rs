@@ -71,8 +71,9 @@ impl Scheduler for Hls {
     fn next(&self, room: usize) -> Option<Grant> {
         let Grant { stream, bytes } = self.tree.next(room)?;
         let slot = self.tree.turn?;
-        let most = if self.tree.is_alone(slot) { bytes } else { self.tree.balance(slot) };
-        Some(Grant { stream, bytes: bytes.min(most) })
+        let balance = self.tree.balance(slot);
+        let bytes = if bytes <= balance || self.tree.is_free(slot) { bytes } else { balance };
+        Some(Grant { stream, bytes })
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
@@ -81,19 +82,17 @@ impl Scheduler for Hls {
         }
         let Some(slot) = self.tree.slot_to_charge(stream) else { return };
         let is_turn = self.tree.is_turn_of(slot);
-        let Node { rank, .. } = self.tree.nodes[slot];
-        if rank.urgency == Urgency::CONTROL {
+        if self.tree.nodes[slot].rank.urgency == Urgency::CONTROL {
             return;
         }
         if is_turn && !self.tree.whole.begun {
-            self.tree.begin_round();
-            self.tree.endow(slot);
+            self.tree.begin_round(slot);
         }
         let round = self.tree.whole.round;
         let member = &mut self.tree.nodes[slot].member;
-        member.pay(u32::try_from(bytes).unwrap_or(MAX_DEBT).min(MAX_DEBT), round);
+        member.pay(bytes.min(MAX_DEBT as usize) as i64, round);
         if is_turn && member.balance <= 0 {
-            self.tree.find_turn();
+            self.tree.end_turn(slot);
         }
     }
 
@@ -120,30 +119,48 @@ struct Class {
     /// The weights of the members of the round, and of those that have their share.
     sum: u64,
     dealt: u64,
+    /// The shares of the latter together.
+    given: i64,
 }
 
 impl Class {
     /// Begins a round among members with these weights.
     fn begin(&mut self, sum: u64) {
-        (self.base, self.sum, self.dealt) = (0, sum, 0);
+        (self.base, self.sum, self.dealt, self.given) = (0, sum, 0, 0);
     }
 
     /// Takes its own share, in addition to what the last round has left.
     fn take(&mut self, share: i64) {
         self.base = share + self.left.min(share);
         self.left = self.base;
+        // A class that takes no part in this round has the weights of an earlier one.
+        self.given = if self.dealt == 0 { 0 } else { self.part(self.dealt) };
+    }
+
+    /// The part of the base for members with these of all weights.
+    fn part(&self, weights: u64) -> i64 {
+        if weights >= self.sum {
+            return self.base;
+        }
+        let (base, sum) = (self.base.unsigned_abs(), self.sum);
+        // Dividing long numbers takes a hundred instructions.
+        let part = match base.checked_mul(weights) {
+            Some(product) => product / sum,
+            None => (u128::from(base) * u128::from(weights) / u128::from(sum)) as u64,
+        };
+        part as i64
     }
 
     /// The share of the next member, which has this weight. Shares are rounded so that they add up. A
     /// member that has come in from elsewhere gets no more than there is.
     fn deal(&mut self, weight: u64) -> i64 {
-        let Some(sum) = std::num::NonZeroU64::new(self.sum) else { return 0 };
-        let part =
-            |dealt: u64| (i128::from(self.base) * i128::from(dealt) / i128::from(sum.get())) as i64;
-        let dealt = self.dealt.saturating_add(weight).min(self.sum);
-        let share = part(dealt) - part(self.dealt);
-        self.dealt = dealt;
-        let share = share.min(self.left);
+        if self.sum == 0 {
+            return 0;
+        }
+        self.dealt = self.dealt.saturating_add(weight).min(self.sum);
+        let given = self.part(self.dealt);
+        let share = (given - self.given).min(self.left);
+        self.given = given;
         self.left -= share;
         share
     }
@@ -172,19 +189,26 @@ struct Member {
 
 impl Member {
     /// Forgives the debts of a member that was not there in all rounds.
+    #[inline]
     fn see(&mut self, round: u64) {
-        let missed = round.saturating_sub(self.seen).saturating_sub(1).min(FORGIVEN);
+        if self.seen == round {
+            return;
+        }
         if self.balance < 0 {
+            let missed = (round - self.seen - 1).min(FORGIVEN);
             self.balance = (self.balance + missed as i64 * i64::from(LMAX)).min(0);
         }
-        if self.seen != round {
-            (self.seen, self.part) = (round, Part::Absent);
-        }
+        (self.seen, self.part) = (round, Part::Absent);
     }
 
-    fn pay(&mut self, bytes: u32, round: u64) {
+    /// Pays for at most [`MAX_DEBT`] bytes.
+    fn pay(&mut self, bytes: i64, round: u64) {
         self.see(round);
-        self.balance = (self.balance - i64::from(bytes)).max(-i64::from(MAX_DEBT));
+        self.balance = (self.balance - bytes).max(-i64::from(MAX_DEBT));
+    }
+
+    fn is_visited(&self, round: u64) -> bool {
+        self.seen == round && self.part == Part::Visited
     }
 }
 
@@ -202,9 +226,38 @@ struct Whole {
 }
 
 impl Tree<Rounds> {
+    /// Begins a round with the turn of `first`, the stream that goes first if priorities alone decide.
+    #[inline(always)]
+    fn begin_round(&mut self, first: Slot) {
+        let Node { parent, rank, .. } = self.nodes[first];
+        let members = &self.inners[ROOT_INNER as usize].state.members;
+        if parent == ROOT as u32 && !(rank.incremental && members[rank.urgency.class()] > 1) {
+            self.begin_alone(first);
+        } else {
+            self.begin_shared(first);
+        }
+    }
+
+    /// Begins a round of a single stream directly below the root, which gets all of the quantum. Most
+    /// rounds are, where nobody asks for classes, and have a packet or two: a call would be a part of
+    /// their cost.
+    #[inline(always)]
+    fn begin_alone(&mut self, slot: Slot) {
+        let Whole { round, begun, streams, at, .. } = &mut self.whole;
+        *round += 1;
+        (*begun, *at) = (true, 0);
+        streams.clear();
+        streams.push(slot);
+        let member = &mut self.nodes[slot].member;
+        member.see(*round);
+        member.part = Part::Visited;
+        member.balance += 2 * i64::from(LMAX);
+    }
+
     /// Begins a round among the streams that would be served now if each class were on its own: the
     /// paper's search.
-    fn begin_round(&mut self) {
+    #[inline(never)]
+    fn begin_shared(&mut self, first: Slot) {
         let Self { nodes, inners, whole, .. } = self;
         let Whole { round, begun, streams, at, pending } = whole;
         *round += 1;
@@ -231,17 +284,25 @@ impl Tree<Rounds> {
         let root = &mut inners[ROOT_INNER as usize].state;
         root.left = 0;
         root.take(quantum);
-        nodes[ROOT].member.part = Part::Visited;
+        self.endow(first);
     }
 
     /// Gives a member of the round its share, unless it has it: first to the classes above it.
+    #[inline]
     fn endow(&mut self, slot: Slot) {
-        let round = self.whole.round;
-        let Node { parent, above, rank, ref member, kind, .. } = self.nodes[slot];
-        if slot == ROOT || (member.seen == round && member.part == Part::Visited) {
-            return;
+        if !self.nodes[slot].member.is_visited(self.whole.round) {
+            self.visit(slot);
         }
-        self.endow(parent as usize);
+    }
+
+    #[inline(never)]
+    fn visit(&mut self, slot: Slot) {
+        let round = self.whole.round;
+        let Node { parent, above, rank, kind, .. } = self.nodes[slot];
+        // The root has its share from the beginning.
+        if parent != ROOT as u32 {
+            self.endow(parent as usize);
+        }
         let share = self.inners[above as usize].state.deal(rank.weight.thousandths().into());
         let member = &mut self.nodes[slot].member;
         member.see(round);
@@ -249,6 +310,53 @@ impl Tree<Rounds> {
         match kind {
             Kind::Stream => member.balance += share,
             Kind::Class(inner) => self.inners[inner as usize].state.take(share),
+        }
+    }
+
+    /// Passes the turn on.
+    #[inline]
+    fn end_turn(&mut self, slot: Slot) {
+        self.whole.at += 1;
+        let Node { parent, ref member, .. } = self.nodes[slot];
+        let goes_on = parent == ROOT as u32 && member.balance > -i64::from(LMAX);
+        // The next round may begin with the same stream, as it does while that is alone.
+        if goes_on && self.is_over() && self.inners[ROOT_INNER as usize].queue.is_first(slot) {
+            return;
+        }
+        self.find_turn();
+    }
+
+    /// Ends the round if it is obvious that nobody is left in it. Returns whether none goes on.
+    #[inline]
+    fn is_over(&mut self) -> bool {
+        let Whole { begun, ref streams, at, .. } = self.whole;
+        let over = !begun
+            || match streams.get(at..).unwrap_or_default() {
+                [] => true,
+                [last] => !self.nodes[*last].place.is_queued(),
+                _ => false,
+            };
+        self.whole.begun = !over;
+        over
+    }
+
+    /// The stream whose turn it is, if `first` goes first if priorities alone decide.
+    ///
+    /// This terminates: in each round, the members get more than all of them may owe, or at least
+    /// [`LMAX`] each to pay their debts, and debts are bounded.
+    #[inline(never)]
+    fn next_turn(&mut self, first: Slot) -> Option<Slot> {
+        loop {
+            if self.whole.begun
+                && let Some(slot) = self.current()
+            {
+                return Some(slot);
+            }
+            if self.nodes[first].member.balance > -i64::from(LMAX) {
+                return Some(first);
+            }
+            // Whether it has a turn depends on its share.
+            self.begin_round(first);
         }
     }
 
@@ -282,33 +390,47 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Whether the stream whose turn it is ends the round, and has the next for itself, as things are.
-    fn is_alone(&self, mut slot: Slot) -> bool {
+    /// Whether the stream whose turn it is may send more than its balance: it carries the protocol, or it
+    /// ends the round and has the next for itself, as things are.
+    #[inline]
+    fn is_free(&self, slot: Slot) -> bool {
+        let Node { parent, rank, .. } = self.nodes[slot];
         let Whole { begun, ref streams, at, .. } = self.whole;
-        if begun && at + 1 < streams.len() {
-            return false;
+        if rank.urgency == Urgency::CONTROL {
+            return true;
         }
+        let is_last = !begun || at + 1 >= streams.len();
+        is_last && self.is_alone(slot) && (parent == ROOT as u32 || self.is_alone_above(parent))
+    }
+
+    /// Whether the search finds this member, and no sibling.
+    #[inline]
+    fn is_alone(&self, slot: Slot) -> bool {
+        let Node { above, rank, .. } = self.nodes[slot];
+        let Inner { queue, state, .. } = &self.inners[above as usize];
+        !(rank.incremental && state.members[rank.urgency.class()] > 1) && queue.is_first(slot)
+    }
+
+    /// Whether this is true of a class and all classes above it.
+    #[inline(never)]
+    fn is_alone_above(&self, class: u32) -> bool {
+        let mut slot = class as usize;
         while slot != ROOT {
-            let Node { parent, above, rank, .. } = self.nodes[slot];
-            let Inner { queue, state, .. } = &self.inners[above as usize];
-            let shares = rank.incremental && state.members[rank.urgency.class()] > 1;
-            if shares || !queue.is_first(slot) {
+            if !self.is_alone(slot) {
                 return false;
             }
-            slot = parent as usize;
+            slot = self.nodes[slot].parent();
         }
         true
     }
 
-    /// What the stream whose turn it is may send. Before the round has begun this is what it gets at
-    /// least.
+    /// What the stream whose turn it is may send, unless it [is free](Self::is_free). Before the round
+    /// has begun this is what it gets at least. Positive, since otherwise it would not be its turn; of a
+    /// stream that carries the protocol it means nothing.
+    #[inline]
     fn balance(&self, slot: Slot) -> usize {
-        let Node { rank, ref member, .. } = self.nodes[slot];
-        if rank.urgency == Urgency::CONTROL {
-            return usize::MAX;
-        }
         let share = if self.whole.begun { 0 } else { i64::from(LMAX) };
-        usize::try_from(member.balance + share).unwrap_or_default().max(1)
+        (self.nodes[slot].member.balance + share) as usize
     }
 }
 
@@ -372,27 +494,16 @@ impl Sharing for Rounds {
         above.left = above.left.saturating_add(std::mem::take(&mut class.left));
     }
 
-    /// This terminates: in each round, the members get more than all of them may owe, or at least
-    /// [`LMAX`] each to pay their debts, and debts are bounded.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot> {
         let Some(first) = tree.first_stream() else {
             tree.whole.begun = false;
             return None;
         };
-        if tree.nodes[first].rank.urgency == Urgency::CONTROL {
+        let Node { rank, member: Member { balance, .. }, .. } = tree.nodes[first];
+        // The usual case, without the registers that the other needs.
+        if rank.urgency == Urgency::CONTROL || (tree.is_over() && balance > -i64::from(LMAX)) {
             return Some(first);
         }
-        loop {
-            if tree.whole.begun
-                && let Some(slot) = tree.current()
-            {
-                return Some(slot);
-            }
-            if tree.nodes[first].member.balance > -i64::from(LMAX) {
-                return Some(first);
-            }
-            // Whether it has a turn depends on its share.
-            tree.begin_round();
-        }
+        tree.next_turn(first)
     }
 }

@@ -62,7 +62,9 @@ pub trait Scheduler: Send + Debug {
 
     /// Accounts for `bytes` of the connection's capacity that were used for the stream. This
     /// includes what it sent of a grant, but also bytes sent without one: a retransmission, or a
-    /// repair symbol that protects the stream. Zero bytes have no effect.
+    /// repair symbol that protects the stream. Of a STREAM frame these are the bytes of data, and
+    /// those of the header only if the scheduler [goes by frames](Self::goes_by_frames). Zero bytes
+    /// have no effect.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
     /// Sets the current congestion window, in bytes, for schemes whose turns are as long as the
@@ -72,14 +74,15 @@ pub trait Scheduler: Send + Debug {
     }
 
     /// Whether classes ([`Priority::parents`]) take precedence over a stream's own urgency. Used to
-    /// rank what needs no grant, such as a repair symbol. `false` by default.
+    /// rank what needs no grant, such as a repair symbol. Always the same answer, `false` by default.
     fn goes_by_classes(&self) -> bool {
         false
     }
 
-    /// Whether turns are measured by the lengths of frames. If so, the headers of STREAM frames are
-    /// charged with their data, and since turns end in the middle of packets, the next stream fills up
-    /// the packet. `false` by default.
+    /// Whether turns are measured by the lengths of frames (Holzinger et al. 2025, section III-B1). If
+    /// so, the headers of STREAM frames are charged with their data, so that a stream may overdraw its
+    /// grant by a header, and since turns end in the middle of packets, the next stream fills up the
+    /// packet. Always the same answer, `false` by default.
     fn goes_by_frames(&self) -> bool {
         false
     }

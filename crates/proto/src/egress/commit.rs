@@ -73,8 +73,8 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        let session = self.session_of(pending.id, slot.path);
-        let message = self.streams.message_id(pending.id);
+        let session = self.session_of(pending, slot.path);
+        let message = pending.message;
         // A session sees its own streams' data by itself.
         message.into_iter().for_each(|id| self.messages.begun(id));
         let protecting = session.filter(|session| self.protects(*session, slot.path));

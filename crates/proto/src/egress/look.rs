@@ -148,7 +148,7 @@ impl Egress {
                 size.is_none_or(|size| size <= slot.room || size > self.capacity)
             }
             None => {
-                let header = if self.streams.is_protected(pending.id) { SYMBOL_HEADER } else { 0 };
+                let header = if pending.is_protected { SYMBOL_HEADER } else { 0 };
                 slot.room >= MIN_STREAM_ROOM + header
             }
         }

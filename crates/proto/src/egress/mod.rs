@@ -33,7 +33,7 @@ use crate::fec::{
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
-use crate::streams::{ClosedStream, Streams};
+use crate::streams::{ClosedStream, Pending, Streams};
 use crate::wire::frame::SymbolAck;
 use held::HeldFrames;
 use messages::MessageTable;
@@ -222,10 +222,11 @@ impl Egress {
     /// decodes and a session is free. It is chosen when the stream first sends, because the stream
     /// may have asked before anything was known about the peer, and while its policy
     /// sees no need, later.
-    fn session_of(&mut self, id: StreamId, path: &PathView) -> Option<u16> {
-        if !self.sessions.is_enabled() {
+    fn session_of(&mut self, pending: &Pending, path: &PathView) -> Option<u16> {
+        if !self.sessions.is_enabled() || !pending.is_protected {
             return None;
         }
+        let id = pending.id;
         if let Some(session) = self.streams.session(id) {
             return Some(session);
         }

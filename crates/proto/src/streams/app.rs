@@ -350,12 +350,6 @@ impl Streams {
         self.send_half(id).and_then(|send| send.protection.as_ref())
     }
 
-    /// Whether data sent on the stream is, or is going to be, protected.
-    #[must_use]
-    pub fn is_protected(&self, id: StreamId) -> bool {
-        self.send_half(id).is_some_and(|send| send.protection.is_some() || send.session().is_some())
-    }
-
     /// Announces that what is written next on the stream is one message.
     ///
     /// # Errors
@@ -463,13 +457,16 @@ impl Streams {
     }
 
     /// Notifies a blocked writer, once, that there is room again.
-    pub(super) fn notify_writable(&mut self, id: StreamId) {
-        let Some(stream) = self.table.get_mut(id) else { return };
+    pub(super) fn notify_writable(
+        stream: &mut Stream,
+        pool: &mut SendPool,
+        events: &mut super::Events,
+    ) {
         let Some(send) = &mut stream.send else { return };
-        match send.take_writable(&self.out.pool) {
+        match send.take_writable(pool) {
             Wake::No => {}
-            Wake::Now => Self::push_writable(&mut self.events, stream),
-            Wake::WaitForPool => self.out.pool.queue(id, send),
+            Wake::Now => Self::push_writable(events, stream),
+            Wake::WaitForPool => pool.queue(stream.id, send),
         }
     }
 

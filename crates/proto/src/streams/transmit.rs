@@ -13,8 +13,7 @@ use super::send::{Completion, LostFrame, NextLost, SendHalf};
 use super::send_pool::SendPool;
 use super::table::{Stream, Table};
 use super::{StreamEvent, Streams};
-use crate::ids::StreamId;
-use crate::ids::SymbolRef;
+use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
 use smallvec::SmallVec;
@@ -43,6 +42,10 @@ pub struct Pending {
     /// Whether it may share a packet with another stream. True for the protocol's own streams,
     /// which all others may depend on, and for a [`SHORT_MESSAGE`].
     pub goes_along: bool,
+    /// Whether data of the stream is, or is going to be, protected.
+    pub is_protected: bool,
+    /// The message that the stream was opened for.
+    pub message: Option<MessageId>,
     source: Source,
 }
 
@@ -50,7 +53,8 @@ impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        Self { id, goes_along, source }
+        let is_protected = send.protection.is_some() || send.session().is_some();
+        Self { id, goes_along, is_protected, message: send.message, source }
     }
 
     /// The source symbol to be resent as a whole, if that is what comes next.
@@ -359,7 +363,8 @@ impl Streams {
         length: Length,
     ) -> Option<Written> {
         let id = pending.id;
-        let send = self.send_half(id)?;
+        let stream = self.table.get_mut(id)?;
+        let send = stream.send.as_mut()?;
         let next = match pending.source {
             Source::Lost(_) => match send.next_lost()? {
                 NextLost::Bytes(next) => next,
@@ -379,8 +384,6 @@ impl Streams {
             fin,
             symbol: None,
         };
-        let stream = self.table.get_mut(id)?;
-        let send = stream.send.as_mut()?;
         let start = out.len();
         header.encode((length == Length::Explicit).then_some(len), out);
         let header = out.len() - start;
@@ -552,7 +555,7 @@ impl Streams {
                 } else {
                     self.out.account(send);
                 }
-                self.notify_writable(id);
+                Self::notify_writable(stream, &mut self.out.pool, &mut self.events);
             }
             Completion::Finished => {
                 let message = send.message;

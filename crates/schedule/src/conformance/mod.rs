@@ -125,6 +125,7 @@ fn twins(factory: &dyn SchedulerFactory, rule: Rule, mut random: Random<'_>, see
     let mut known = Known::default();
     // The plain scheduler is only asked for grants that are used.
     let (mut plain, mut disturbed) = (factory.build(), factory.build());
+    let promised = goes_by(&*plain);
     for _ in 0..CALLS {
         let call = random.call();
         let at = At { name, seed, call: Some(&call) };
@@ -135,11 +136,17 @@ fn twins(factory: &dyn SchedulerFactory, rule: Rule, mut random: Random<'_>, see
         rule.disturb(&mut *disturbed, &known, &mut random);
         if rule == Rule::Questions {
             check(&*disturbed, &known, random.room(), at);
+            at.require(goes_by(&*disturbed) == promised, "what it goes by never changes");
         }
     }
     let at = At { name, seed, call: None };
     let order = drain(&mut *plain, &mut known.clone(), at);
     at.require(drain(&mut *disturbed, &mut known, at) == order, rule.text());
+}
+
+/// Whether classes take precedence, and whether headers count.
+fn goes_by(scheduler: &dyn Scheduler) -> [bool; 2] {
+    [scheduler.goes_by_classes(), scheduler.goes_by_frames()]
 }
 
 /// Checks what must hold at any time.

@@ -34,6 +34,8 @@ enum Fault {
     ChargesZeroBytes,
     StopsWhomItInsertsAgain,
     MovesWhomItInsertsAgain,
+    GoesByClassesIfThereAreStreams,
+    GoesByFramesIfThereAreStreams,
 }
 
 /// Serves streams in turns of one charge, except for an optional fault.
@@ -148,6 +150,14 @@ impl Scheduler for Line {
         }
     }
 
+    fn goes_by_classes(&self) -> bool {
+        self.is(Fault::GoesByClassesIfThereAreStreams) && !self.streams.is_empty()
+    }
+
+    fn goes_by_frames(&self) -> bool {
+        self.is(Fault::GoesByFramesIfThereAreStreams) && !self.streams.is_empty()
+    }
+
     fn is_empty(&self) -> bool {
         !self.is(Fault::IsNeverEmpty) && self.streams.iter().all(|waiting| !waiting.active)
     }
@@ -204,6 +214,8 @@ fn each_fault_is_found_and_named() {
         // What it leaves out may be the only stream, or a more urgent one than what it grants.
         (Fault::StopsWhomItInsertsAgain, "there is a grant if|`Urgency::CONTROL` go before"),
         (Fault::MovesWhomItInsertsAgain, "`insert` of a stream that is there"),
+        (Fault::GoesByClassesIfThereAreStreams, "what it goes by never changes"),
+        (Fault::GoesByFramesIfThereAreStreams, "what it goes by never changes"),
     ] {
         let verdict = verdict(fault);
         let named = rule.split('|').any(|rule| verdict.contains(rule));

@@ -144,8 +144,8 @@ pub(crate) struct Tree<S: Sharing> {
     pub(crate) turn: Option<Slot>,
     /// Whether the turn may have passed to another stream since then.
     stale: bool,
-    /// The stream charged last, because most calls are for the same stream again.
-    charged: Slot,
+    /// The stream inserted or charged last, because most calls are for the same stream again.
+    recent: Slot,
     /// Classes by parent and name. Ordered rather than hashed, because a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
     /// Counts classes, to distinguish those created for the same stream.
@@ -173,7 +173,7 @@ impl<S: Sharing> Default for Tree<S> {
             whole: S::Whole::default(),
             turn: None,
             stale: false,
-            charged: ROOT,
+            recent: ROOT,
             named: BTreeMap::new(),
             born: 0,
         }
@@ -197,9 +197,10 @@ impl<S: Sharing> Tree<S> {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
 
+    #[inline]
     fn slot(&self, stream: StreamKey) -> Option<Slot> {
-        if self.is_stream(self.charged, stream) {
-            return Some(self.charged);
+        if self.is_stream(self.recent, stream) {
+            return Some(self.recent);
         }
         self.streams.get(&stream).copied()
     }
@@ -217,7 +218,7 @@ impl<S: Sharing> Tree<S> {
             Some(turn) if self.nodes[turn].key == stream => turn,
             _ => self.slot(stream)?,
         };
-        self.charged = slot;
+        self.recent = slot;
         Some(slot)
     }
 
@@ -264,17 +265,18 @@ impl<S: Sharing> Tree<S> {
             return self.reprioritize(stream, priority);
         }
         let rank = Rank::from(&priority);
-        let parents = classes_above(priority);
-        let parent = self.resolve(stream, parents.as_deref(), None);
+        let parents = priority.parents.and_then(|all| classes_above(rank, all));
+        let parent = parents.as_deref().map_or(ROOT, |above| self.resolve(stream, above, None));
         let slot = self.add(stream, parent, rank, Kind::Stream, 0);
         self.parents[slot] = parents;
         self.streams.insert(stream, slot);
+        self.recent = slot;
         self.settle();
     }
 
     pub(crate) fn remove(&mut self, stream: StreamKey) {
         if let Some(slot) = self.streams.remove(&stream) {
-            self.charged = ROOT;
+            self.recent = ROOT;
             self.make_idle(slot);
             self.take(slot);
             self.settle();
@@ -286,12 +288,13 @@ impl<S: Sharing> Tree<S> {
             return;
         };
         let rank = Rank::from(&priority);
-        let parents = classes_above(priority);
+        let parents = priority.parents.and_then(|all| classes_above(rank, all));
         let old = self.nodes[slot].parent();
         if self.nodes[slot].rank == rank && self.parents[slot] == parents {
             return;
         }
-        let parent = self.resolve(stream, parents.as_deref(), Some(slot));
+        let parent =
+            parents.as_deref().map_or(ROOT, |above| self.resolve(stream, above, Some(slot)));
         self.parents[slot] = parents;
         if parent == old {
             self.rerank(slot, rank);
@@ -345,15 +348,10 @@ impl<S: Sharing> Tree<S> {
 
     /// Finds or creates the classes of a stream's priority, which lists the direct parent first,
     /// and updates their parameters. Returns the direct parent.
-    fn resolve(
-        &mut self,
-        stream: StreamKey,
-        parents: Option<&[Class]>,
-        present: Option<Slot>,
-    ) -> Slot {
+    fn resolve(&mut self, stream: StreamKey, parents: &[Class], present: Option<Slot>) -> Slot {
         let mut above = present.map_or([ROOT; MAX_DEPTH], |slot| self.path(slot)).into_iter();
         let mut parent = ROOT;
-        for class in parents.unwrap_or_default().iter().rev() {
+        for class in parents.iter().rev() {
             let known = match &class.name {
                 Some(name) => self.named.get(&(parent, Arc::clone(name))).copied(),
                 // The stream's own class, if it is in the same position.
@@ -435,22 +433,31 @@ impl<S: Sharing> Tree<S> {
     /// Removes a node that is not backlogged, and the classes that become empty.
     fn take(&mut self, slot: Slot) {
         self.detach(slot);
-        let parent = self.nodes[slot].parent();
+        let Node { parent, kind, .. } = self.nodes[slot];
         // Release the names.
         self.parents[slot] = None;
-        if let Kind::Class(index) = std::mem::replace(&mut self.nodes[slot].kind, Kind::Stream) {
-            let inner = &mut self.inners[index as usize];
-            inner.queue = Queue::default();
-            if let Some(name) = inner.name.take() {
-                self.named.remove(&(parent, name));
-            }
-            self.vacant_inners.push(index);
+        if let Kind::Class(index) = kind {
+            self.take_inner(slot, index);
         }
         self.vacant.push(slot);
-        self.release(parent);
+        self.release(parent as usize);
+    }
+
+    /// Removes what a class has in addition to its node.
+    #[inline(never)]
+    fn take_inner(&mut self, slot: Slot, index: u32) {
+        self.nodes[slot].kind = Kind::Stream;
+        let parent = self.nodes[slot].parent();
+        let inner = &mut self.inners[index as usize];
+        inner.queue = Queue::default();
+        if let Some(name) = inner.name.take() {
+            self.named.remove(&(parent, name));
+        }
+        self.vacant_inners.push(index);
     }
 
     /// Removes a class if nothing is below it.
+    #[inline]
     fn release(&mut self, class: Slot) {
         if class != ROOT && self.inners[self.inner(class)].members == 0 {
             self.take(class);
@@ -487,7 +494,15 @@ impl<S: Sharing> Tree<S> {
     }
 
     /// Marks a class and those above it as no longer backlogged if no member of theirs is.
-    fn lower(&mut self, mut class: Slot) {
+    #[inline]
+    fn lower(&mut self, class: Slot) {
+        if class != ROOT {
+            self.lower_from(class);
+        }
+    }
+
+    #[inline(never)]
+    fn lower_from(&mut self, mut class: Slot) {
         while class != ROOT && self.nodes[class].place.is_queued() {
             let (inner, above) = (self.inner(class), self.nodes[class].above as usize);
             if !self.inners[inner].queue.is_empty() {
@@ -535,8 +550,10 @@ impl<S: Sharing> Tree<S> {
 
 /// The classes that count: at most [`MAX_DEPTH`], and none for a stream that carries the protocol,
 /// which no class may hold back.
-fn classes_above(priority: Priority) -> Option<Arc<[Class]>> {
-    let parents = priority.parents.filter(|_| priority.urgency != Urgency::CONTROL)?;
+fn classes_above(rank: Rank, parents: Arc<[Class]>) -> Option<Arc<[Class]>> {
+    if rank.urgency == Urgency::CONTROL {
+        return None;
+    }
     match parents.get(..MAX_DEPTH) {
         Some(nearest) if parents.len() > MAX_DEPTH => Some(Arc::from(nearest)),
         _ => Some(parents),

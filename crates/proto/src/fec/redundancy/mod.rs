@@ -11,6 +11,7 @@ mod flec;
 mod foresight;
 mod in_time;
 mod last_flight;
+mod last_moment;
 mod literal;
 mod loss_factor;
 mod protection;

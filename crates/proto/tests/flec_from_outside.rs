@@ -10,6 +10,8 @@ mod ac_rlnc;
 mod buffer;
 #[path = "../src/fec/redundancy/bulk.rs"]
 mod bulk;
+#[path = "../src/fec/redundancy/last_moment.rs"]
+mod last_moment;
 #[path = "../src/fec/redundancy/literal.rs"]
 mod literal;
 #[path = "../src/fec/redundancy/messages.rs"]

@@ -9,6 +9,7 @@ use sutura_h3::{self as h3, Event, Fields, Priority, ReceiveError, SendError};
 use sutura_proto::{Protection, StreamId};
 use sutura_sim::{App, AppError, Piece, Quic, Received};
 
+use super::news::News;
 use super::{End, Http, Session, unexpected};
 
 /// An application whose streams are exchanges.
@@ -52,28 +53,19 @@ impl<A: for<'a> App<Exchanges<'a>>> Carried<A> {
     }
 
     fn take(&mut self, event: Event) -> Result<(), AppError> {
-        match event {
-            Event::Headers { stream, fields } if fields.get(":method").is_some() => {
+        match News::of(event, "exchange")? {
+            News::Head { stream, fields } if fields.get(":method").is_some() => {
                 self.state.requests.push_back(stream);
-                Ok(())
             }
-            Event::Headers { ref fields, .. } if fields.status() == Some(200) => Ok(()),
-            Event::Finished { stream } => {
+            News::Head { fields, .. } if fields.status() != Some(200) => {
+                return Err(unexpected("exchange", format_args!("{fields:?}")));
+            }
+            News::End { stream } => {
                 self.state.ended.insert(stream);
-                Ok(())
             }
-            Event::Data { .. } | Event::Settings(_) | Event::Writable { .. } => Ok(()),
-            Event::Headers { .. }
-            | Event::Interim { .. }
-            | Event::Datagram { .. }
-            | Event::Trailers { .. }
-            | Event::Reset { .. }
-            | Event::Stopped { .. }
-            | Event::Failed { .. }
-            | Event::Refused { .. }
-            | Event::PriorityUpdate { .. }
-            | Event::GoAway { .. } => Err(unexpected("exchange", format_args!("{event:?}"))),
+            News::Head { .. } | News::Body { .. } | News::Nothing => {}
         }
+        Ok(())
     }
 }
 

@@ -7,6 +7,7 @@ use sutura_h3::{self as h3, BodyPiece, Event, Fields, Priority, ReceiveError, Se
 use sutura_proto::StreamId;
 use sutura_sim::{AppError, Pattern};
 
+use super::news::News;
 use super::{End, Http, Session, unexpected};
 use crate::pages::{Load, Requests, Trigger};
 
@@ -212,24 +213,16 @@ impl Client {
 
 impl End for Client {
     fn on_event(&mut self, session: &mut Session<'_>, event: Event) -> Result<(), AppError> {
-        match event {
-            Event::Headers { ref fields, .. } if fields.status() == Some(200) => Ok(()),
-            Event::Data { stream } => self.read(session, stream),
-            Event::Finished { stream } => {
+        match News::of(event, "response")? {
+            News::Head { fields, .. } if fields.status() != Some(200) => {
+                Err(unexpected("response", format_args!("{fields:?}")))
+            }
+            News::Body { stream } => self.read(session, stream),
+            News::End { stream } => {
                 let at = self.time(session.quic.now);
                 self.finish(stream, at)
             }
-            Event::Settings(_) | Event::Writable { .. } => Ok(()),
-            Event::Headers { .. }
-            | Event::Interim { .. }
-            | Event::Datagram { .. }
-            | Event::Trailers { .. }
-            | Event::Reset { .. }
-            | Event::Stopped { .. }
-            | Event::Failed { .. }
-            | Event::Refused { .. }
-            | Event::PriorityUpdate { .. }
-            | Event::GoAway { .. } => Err(unexpected("response", format_args!("{event:?}"))),
+            News::Head { .. } | News::Nothing => Ok(()),
         }
     }
 

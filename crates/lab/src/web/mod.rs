@@ -6,6 +6,7 @@ mod client;
 mod coverage;
 mod ideal;
 mod load;
+mod news;
 mod server;
 
 pub use carried::{Carried, Exchanges};

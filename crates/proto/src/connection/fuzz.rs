@@ -33,9 +33,9 @@ const HANDSHAKE_STEPS: usize = 30;
 /// The most steps in one run.
 const MAX_STEPS: usize = 600;
 /// How often a connection may need its timers handled at one instant.
-pub(crate) const MAX_TIMEOUTS: usize = 8;
+const MAX_TIMEOUTS: usize = 8;
 /// How many datagrams a connection may send at one instant.
-pub(crate) const MAX_DATAGRAMS: usize = 2_000;
+const MAX_DATAGRAMS: usize = 2_000;
 const LATENCY: Duration = Duration::from_millis(10);
 /// Time passes in steps of at most this, so that applications act while packets are in transit.
 const STEP: Duration = Duration::from_millis(4);
@@ -65,6 +65,39 @@ impl<'a> Input<'a> {
         let (bytes, rest) = self.0.split_at(len);
         self.0 = rest;
         bytes
+    }
+}
+
+/// Lets a connection send all that it has to send now, and gives each datagram with its destination to
+/// `sent`. Panics if it never stops, and if it has nothing to send and waits for nothing.
+pub(crate) fn transmit(
+    connection: &mut Connection,
+    now: Instant,
+    mut sent: impl FnMut(&Connection, SocketAddr, &[u8]),
+) {
+    let mut out = Vec::new();
+    for calls in 0.. {
+        assert!(calls < MAX_DATAGRAMS, "a connection never stops sending");
+        out.clear();
+        let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
+            assert_ne!(connection.standstill(now), Standstill::Stuck);
+            assert_eq!(connection.check(), Ok(()));
+            return;
+        };
+        assert_eq!(transmit.size, out.len());
+        for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
+            sent(connection, transmit.destination, datagram);
+        }
+    }
+}
+
+/// Lets the timers of a connection fire that are due. Panics if one spins.
+pub(crate) fn fire(connection: &mut Connection, now: Instant) {
+    let mut fired = 0;
+    while connection.poll_timeout().is_some_and(|at| at <= now) {
+        connection.handle_timeout(now);
+        fired += 1;
+        assert!(fired < MAX_TIMEOUTS, "a timer spins");
     }
 }
 
@@ -258,25 +291,14 @@ impl World {
     fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, end) = (self.now, &mut self.ends[side as usize]);
         let Some((handle, connection)) = &mut end.connection else { return };
-        let mut out = Vec::new();
-        for sent in 0.. {
-            assert!(sent < MAX_DATAGRAMS, "a connection never stops sending");
-            out.clear();
-            let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
-                assert_ne!(connection.standstill(now), Standstill::Stuck);
-                assert_eq!(connection.check(), Ok(()));
-                break;
-            };
-            assert_eq!(transmit.size, out.len());
-            for datagram in out.chunks(transmit.segment_size.unwrap_or(out.len())) {
-                let mut datagram = datagram.to_vec();
-                let arrives = datagram.len() <= self.longest;
-                let copies = tamper(connection, &mut datagram, input) * usize::from(arrives);
-                for _ in 0..copies {
-                    self.wire.push_back((now + LATENCY, side.peer(), datagram.clone()));
-                }
+        transmit(connection, now, |sender, _, datagram| {
+            let mut datagram = datagram.to_vec();
+            let arrives = datagram.len() <= self.longest;
+            let copies = tamper(sender, &mut datagram, input) * usize::from(arrives);
+            for _ in 0..copies {
+                self.wire.push_back((now + LATENCY, side.peer(), datagram.clone()));
             }
-        }
+        });
         while let Some(event) = connection.poll_endpoint_event() {
             end.endpoint.handle_event(*handle, event);
         }
@@ -294,15 +316,8 @@ impl World {
             self.receive(side, datagram);
         }
         for end in &mut self.ends {
-            let Some((_, connection)) = &mut end.connection else { continue };
-            let due = |connection: &Connection| {
-                connection.poll_timeout().is_some_and(|at| at <= self.now)
-            };
-            let mut fired = 0;
-            while due(connection) {
-                connection.handle_timeout(self.now);
-                fired += 1;
-                assert!(fired < MAX_TIMEOUTS, "a timer spins");
+            if let Some((_, connection)) = &mut end.connection {
+                fire(connection, self.now);
             }
         }
         true

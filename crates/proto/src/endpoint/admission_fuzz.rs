@@ -6,7 +6,7 @@
 //! left and a further client gets through.
 
 use super::{ConnectionHandle, DatagramEvent, Endpoint, Incoming};
-use crate::connection::fuzz::{Input, MAX_DATAGRAMS};
+use crate::connection::fuzz::{Input, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::{ClientConfig, Connection, EndpointConfig, Event, ServerConfig};
 use std::collections::BTreeMap;
@@ -233,9 +233,9 @@ impl World {
         let mut sent = Vec::new();
         for Client { connection, address } in &mut self.clients {
             while connection.poll_event().is_some() {}
-            for datagram in flight(connection, self.now) {
-                sent.push((*address, datagram));
-            }
+            transmit(connection, self.now, |_, _, datagram| {
+                sent.push((*address, datagram.to_vec()));
+            });
         }
         self.clients.retain(|client| !client.connection.is_drained());
         let any = !sent.is_empty();
@@ -256,7 +256,7 @@ impl World {
                 *connected |= event == Event::Connected;
             }
             let to = connection.remote_address();
-            sent.extend(flight(connection, self.now).into_iter().map(|datagram| (to, datagram)));
+            transmit(connection, self.now, |_, _, datagram| sent.push((to, datagram.to_vec())));
             while let Some(event) = connection.poll_endpoint_event() {
                 self.server.handle_event(*handle, event);
             }
@@ -317,17 +317,4 @@ impl World {
         assert_eq!(self.server.len(), self.served.len() + self.undecided.len(), "connections");
         assert!(under_way <= MAX_HANDSHAKES && self.server.len() <= MAX_CONNECTIONS);
     }
-}
-
-/// The datagrams that a connection has to send.
-fn flight(connection: &mut Connection, now: Instant) -> Vec<Vec<u8>> {
-    let mut datagrams = Vec::new();
-    let mut out = Vec::new();
-    for _ in 0..MAX_DATAGRAMS {
-        out.clear();
-        let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else { break };
-        let size = transmit.segment_size.unwrap_or(out.len());
-        datagrams.extend(out.chunks(size).map(<[u8]>::to_vec));
-    }
-    datagrams
 }

@@ -6,11 +6,11 @@
 //! unless the connection is over.
 
 use super::{ConnectionHandle, DatagramEvent, Endpoint};
-use crate::connection::fuzz::{Input, MAX_DATAGRAMS, MAX_TIMEOUTS};
+use crate::connection::fuzz::{Input, fire, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::{
     ClientConfig, Connection, ConnectionError, Dir, EndpointConfig, Event, FecConfig, Protection,
-    Read, ServerConfig, Side, Standstill, StreamId, TransportConfig,
+    Read, ServerConfig, Side, StreamId, TransportConfig,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;
@@ -239,23 +239,13 @@ impl World {
     /// Lets one end send; the fuzzer decides what arrives.
     fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, from) = (self.now, self.ends[side as usize].address);
-        let mut out = Vec::new();
         let mut datagrams = Vec::new();
         let end = &mut self.ends[side as usize];
         for (handle, peer) in &mut end.peers {
             let connection = &mut peer.connection;
-            for sent in 0.. {
-                assert!(sent < MAX_DATAGRAMS, "a connection never stops sending");
-                out.clear();
-                let Some(transmit) = connection.poll_transmit(now, 10, &mut out) else {
-                    assert_ne!(connection.standstill(now), Standstill::Stuck);
-                    assert_eq!(connection.check(), Ok(()));
-                    break;
-                };
-                let to = transmit.destination;
-                let size = transmit.segment_size.unwrap_or(out.len());
-                datagrams.extend(out.chunks(size).map(|d| Flying { from, to, bytes: d.to_vec() }));
-            }
+            transmit(connection, now, |_, to, datagram| {
+                datagrams.push(Flying { from, to, bytes: datagram.to_vec() });
+            });
             while let Some(event) = connection.poll_endpoint_event() {
                 end.endpoint.handle_event(*handle, event);
             }
@@ -302,12 +292,7 @@ impl World {
             self.arrive(datagram);
         }
         for peer in self.ends.iter_mut().flat_map(|end| end.peers.values_mut()) {
-            let mut fired = 0;
-            while peer.connection.poll_timeout().is_some_and(|at| at <= self.now) {
-                peer.connection.handle_timeout(self.now);
-                fired += 1;
-                assert!(fired < MAX_TIMEOUTS, "a timer spins");
-            }
+            fire(&mut peer.connection, self.now);
         }
         true
     }

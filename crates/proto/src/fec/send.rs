@@ -5,7 +5,7 @@ mod tests;
 
 use super::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
 use super::code::{self, SlidingWindow};
-use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan};
+use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan, SHORT_KEYS};
 use super::session::{
     Contents, Evicted, Frames, Kind, NewSymbol, Session, Surroundings, Symbol, SymbolState,
 };
@@ -42,14 +42,15 @@ pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 /// symbols, the header of a STREAM frame would be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
-/// What a REPAIR frame adds to the longest source symbol of its span, besides the session and the
-/// first identifier: type 2, code 1, count 2, key 2, and the length of the symbol, 2.
-const REPAIR_OVERHEAD: usize = 9;
+/// What a REPAIR frame adds to the longest source symbol of its span, besides the session, the first
+/// identifier and the key: type 2, code 1, count 2, and the length of the symbol, 2.
+const REPAIR_OVERHEAD: usize = 7;
 
 /// The most that a REPAIR frame of `session` adds to the longest source symbol of a span that begins
-/// with `first`.
-pub(super) fn repair_overhead(session: u16, first: u64) -> usize {
-    REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(first)
+/// with `first`, with a short key or one up to `key`.
+pub(super) fn repair_overhead(session: u16, first: u64, key: u32) -> usize {
+    let key = varint_size(key.max(SHORT_KEYS - 1).into());
+    REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(first) + key
 }
 
 /// The state of a symbol whose packet was lost.
@@ -152,7 +153,7 @@ impl SendSessions {
     pub fn enable(&mut self, peer: &FecConfig, peer_symbol_size: usize, largest_room: usize) {
         let bytes = peer.max_window_bytes.min(MAX_SEND_WINDOW_BYTES) as usize;
         let symbol_size =
-            largest_room.saturating_sub(REPAIR_OVERHEAD + 2).min(peer_symbol_size).min(bytes);
+            largest_room.saturating_sub(repair_overhead(0, 0, 0)).min(peer_symbol_size).min(bytes);
         self.max_sessions = peer.max_sessions.min(MAX_SEND_SESSIONS);
         if symbol_size < MIN_SYMBOL_SIZE || self.max_sessions == 0 || peer.max_window_symbols == 0 {
             return;
@@ -341,7 +342,7 @@ impl SendSessions {
         let id = s.encoder.next_id();
         let header = SourceSymbol::header_size(SymbolRef { session, id });
         // The first identifier of a repair symbol over this one may be as high as its own.
-        let repair = repair_overhead(session, id);
+        let repair = s.repair_overhead(id);
         let largest = self.packet_room.saturating_sub(repair).min(limits.symbol_size);
         room.saturating_sub(header).min(largest)
     }

@@ -5,7 +5,8 @@ use super::beyond::{Beyond, Left};
 use super::carried::Carried;
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
-    Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, View,
+    Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, SHORT_KEYS,
+    View,
 };
 use super::repairs::Repairs;
 use super::send::repair_overhead;
@@ -21,10 +22,6 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Encoder, PREFIX, WindowLimits};
-
-/// Repair keys are used in a cycle of this length, so that a key takes at most two bytes. A key is
-/// reused long after its first use has left every window.
-const REPAIR_KEYS: u32 = 1 << 14;
 
 /// The most symbols that the peer's decoder keeps because it was not told that they are not needed.
 const MOST_UNTOLD: u64 = 128;
@@ -552,9 +549,10 @@ impl Session {
         self.repairs.release_below(self.first(), self.oldest());
     }
 
-    /// Marks the key of the next repair symbol as used.
+    /// Marks the key of the next repair symbol as used. It is used again long after its first use has left
+    /// every window.
     pub(super) fn use_key(&mut self) {
-        self.next_key = (self.next_key + 1) % REPAIR_KEYS;
+        self.next_key = (self.next_key + 1) % SHORT_KEYS;
     }
 
     /// The key of the next repair symbol.
@@ -693,10 +691,15 @@ impl Session {
             && (self.missing.len() > MAX_PENDING_REPAIRS || !self.packets_carry_repairs(*newest))
     }
 
+    /// The most that a REPAIR frame adds to the longest source symbol of a span that begins with `first`.
+    pub(super) fn repair_overhead(&self, first: u64) -> usize {
+        repair_overhead(self.number, first, self.policy.largest_key())
+    }
+
     /// Whether a repair symbol over all symbols up to `newest` fits in a packet.
     fn packets_carry_repairs(&self, newest: u64) -> bool {
         let span = self.first()..newest.saturating_add(1);
-        let overhead = repair_overhead(self.number, span.start);
+        let overhead = self.repair_overhead(span.start);
         let size = self.encoder.repair_size(span);
         size.is_ok_and(|size| size.saturating_sub(PREFIX) + overhead <= self.packet_room)
     }
@@ -1043,7 +1046,7 @@ mod tests {
         push(&mut session, now);
         session.hold(0, now + Duration::from_secs(1));
         assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
-        let needed = b"symbol".len() + repair_overhead(0, 0);
+        let needed = b"symbol".len() + session.repair_overhead(0);
         session.set_packet_room(needed);
         assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
         session.set_packet_room(needed - 1);

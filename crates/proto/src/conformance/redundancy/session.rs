@@ -5,7 +5,7 @@ use super::history::{Step, message};
 use crate::fec::Uncovered;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
-    View,
+    SHORT_KEYS, View,
 };
 use crate::wire::code_id::CodeSet;
 use std::collections::VecDeque;
@@ -209,6 +209,11 @@ impl Session {
         assert!(
             span.start.max(window.start) < span.end,
             "{name}: a repair symbol over {span:?} covers nothing of the window {window:?}"
+        );
+        let (key, largest) = (plan.key.unwrap_or(0), self.policy.largest_key());
+        assert!(
+            key < SHORT_KEYS || key <= largest,
+            "{name}: the key {key} is larger than the largest, {largest}"
         );
     }
 

@@ -3,7 +3,8 @@
 use super::*;
 use crate::conformance::testing::{name_of_factory, verdict};
 use crate::fec::redundancy::{
-    Arrival, Block, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, Tail, View,
+    Arrival, Block, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, SHORT_KEYS, Tail,
+    View,
 };
 use std::cell::Cell;
 use std::ops::Range;
@@ -40,6 +41,7 @@ enum Fault {
     Hollow,
     Stale,
     Visionary,
+    Verbose,
     Anxious,
     Insatiable,
     Clingy,
@@ -167,7 +169,10 @@ impl Redundancy for Faulty {
             return Decision::Repair(RepairPlan::over(view.next - 1..view.next));
         }
         match self.inner.decide(now, view) {
-            Decision::Repair(_) if !idle => Decision::Repair(RepairPlan::over(self.span(window))),
+            Decision::Repair(_) if !idle => Decision::Repair(RepairPlan {
+                key: self.is(Fault::Verbose).then_some(SHORT_KEYS),
+                ..RepairPlan::over(self.span(window))
+            }),
             Decision::Repair(_) | Decision::Source => Decision::Source,
         }
     }
@@ -197,6 +202,7 @@ fn each_fault_is_named() {
         (Fault::Hollow, "covers nothing of the window"),
         (Fault::Stale, "covers nothing of the window"),
         (Fault::Visionary, "names symbols that were never sent"),
+        (Fault::Verbose, "is larger than the largest"),
         (Fault::Anxious, "everything has arrived"),
         (Fault::Insatiable, "while nothing else happened it wanted more than"),
         (Fault::Impatient, "while nothing else happened it wanted more than"),

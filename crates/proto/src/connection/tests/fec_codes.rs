@@ -133,6 +133,29 @@ fn blocks_of_reed_solomon_mend_losses_of_a_stream() {
     }
 }
 
+/// The keys of blocks with more than 64 parity symbols take four bytes.
+#[test]
+fn a_staircase_of_many_steps_mends_losses_of_full_packets() {
+    for steps in [64, 65, 256] {
+        let mut pair = pair(CodeSet::all());
+        let mut n = 0;
+        pair.filter = Box::new(move |from, bytes| {
+            n += u32::from(from == Side::Client && bytes.len() > 1_000);
+            from == Side::Server || n != 3
+        });
+        let id = pair.client.conn().open(Dir::Uni).unwrap();
+        let mut stream = pair.client.conn().send_stream(id);
+        let blocks = Block::ldpc(5, steps).unwrap();
+        stream.protect(Some(Protection::new(Arc::new(blocks)))).unwrap();
+        stream.write(&pattern(9_000)).unwrap();
+        stream.finish().unwrap();
+        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), pattern(9_000));
+        let (client, server) = (pair.client.conn().stats().fec, pair.server.conn().stats().fec);
+        assert!(client.repair_symbols_sent >= 5, "{steps}: {client:?}");
+        assert_eq!(server.recovered, 1, "{steps}");
+    }
+}
+
 #[test]
 fn a_peer_that_withholds_acknowledgements_pins_no_more_than_the_budget() {
     let fec = |symbols| FecConfig {

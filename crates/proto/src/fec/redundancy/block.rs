@@ -7,7 +7,7 @@ mod tests;
 
 pub use rate::BlockRate;
 
-use super::{PathView, Reason, Redundancy, RedundancyFactory, Terms};
+use super::{PathView, Reason, Redundancy, RedundancyFactory, SHORT_KEYS, Terms};
 use crate::fec::code::{LdpcStaircase, Parity2d};
 use crate::wire::code_id::CodeId;
 use policy::BlockPolicy;
@@ -82,8 +82,6 @@ fn by_number(
 /// GF(256).
 pub const MAX_BLOCK: u32 = 255;
 
-/// Keys below this take at most two bytes in a frame, for which symbols of full packets leave room.
-const SHORT_KEYS: u32 = 1 << 14;
 /// The most columns of a matrix whose keys are short.
 const MAX_COLUMNS: u32 = (SHORT_KEYS >> 8) - 1;
 /// The most parity symbols by rate of a staircase whose keys are short. A block may get one more.
@@ -171,6 +169,19 @@ impl Parities {
             }
             Self::Staircase(_) => LdpcStaircase::key(LdpcStaircase::rows(count), index),
             Self::Window(_) => None,
+        }
+    }
+
+    /// The largest key of any block, if it is not a short one.
+    fn largest_key(self) -> u32 {
+        match self {
+            Self::Staircase(Amount::Each(count)) => {
+                self.key(&(0..0), count, count.saturating_sub(1)).unwrap_or(0)
+            }
+            Self::ReedSolomon(_)
+            | Self::Lines(_)
+            | Self::Staircase(Amount::Rate(_))
+            | Self::Window(_) => 0,
         }
     }
 }

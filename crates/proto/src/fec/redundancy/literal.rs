@@ -6,12 +6,13 @@
 //! connections to the same peer. What the paper leaves open is as in the policies beside: the factor
 //! `c`, and the margin `epsilon` of Algorithm 4.
 
+use super::last_moment::LastMoment;
 use crate::policy::{Flec, FlecRules, LossFactor, PathView, Redundancy, RedundancyFactory, View};
 use crate::registry::{Parameters, UnknownPolicy};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// The parameter that chooses between the paper's rules and ours.
 const PARAMETER: &str = "rules";
@@ -69,7 +70,7 @@ pub(super) fn buffer(name: &'static str, c: LossFactor) -> Arc<dyn RedundancyFac
 
 /// `ds() = -l`; Algorithm 4 with this `theta`.
 pub(super) fn messages(name: &'static str, theta: f64) -> Arc<dyn RedundancyFactory> {
-    let rules = MessageRules { theta, sequence: Sequence::default(), wake: None };
+    let rules = MessageRules { sequence: Sequence::default(), moment: LastMoment::new(theta) };
     Arc::new(Factory { name, parameters: format!("rules=literal, theta={theta}"), rules })
 }
 
@@ -215,30 +216,8 @@ impl FlecRules for BufferRules {
 
 #[derive(Debug, Clone)]
 struct MessageRules {
-    /// So many times what is in flight fits in the congestion window, so that there is room for the
-    /// next messages.
-    theta: f64,
     sequence: Sequence,
-    /// When what is not protected can wait no longer.
-    wake: Option<Instant>,
-}
-
-/// How long before a deadline the last moment is.
-fn way(path: &PathView) -> Duration {
-    path.one_way() + path.margin()
-}
-
-/// Lines 1 and 2: whether the message with the closest deadline would be too late if it waited for the
-/// next one. If none has a deadline, or nobody knows when the next one comes, none waits.
-fn is_urgent(now: Instant, view: &View) -> bool {
-    let (Some(deadline), Some(next)) = (view.deadline, view.next_message) else { return true };
-    now.max(next).checked_add(way(&view.path)).is_none_or(|arrival| arrival >= deadline)
-}
-
-impl MessageRules {
-    fn plan(&mut self, view: &View) {
-        self.wake = view.deadline.and_then(|deadline| deadline.checked_sub(way(&view.path)));
-    }
+    moment: LastMoment,
 }
 
 impl FlecRules for MessageRules {
@@ -249,9 +228,7 @@ impl FlecRules for MessageRules {
     fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         // Lines 3 to 14.
         let due = self.sequence.unprotected(view) > 0 || self.sequence.is_open();
-        // Line 15.
-        let room = view.path.window as f64 > self.theta * view.path.in_flight as f64;
-        due && is_urgent(now, view) && view.idle && room
+        due && LastMoment::is_near(now, view) && self.moment.has_room(view)
     }
 
     fn mended_span(&self, _newest: u64, view: &View) -> Range<u64> {
@@ -259,21 +236,21 @@ impl FlecRules for MessageRules {
     }
 
     fn on_source_sent(&mut self, _now: Instant, view: &View) {
-        self.plan(view);
+        self.moment.plan(view);
     }
 
     fn on_repair_sent(&mut self, _now: Instant, view: &View) {
         // One for a known loss covers the window as well.
         self.sequence.on_sent(view, losses_or_a_burst(view));
-        self.plan(view);
+        self.moment.plan(view);
     }
 
     fn on_arrived(&mut self, _now: Instant, view: &View) {
-        self.plan(view);
+        self.moment.plan(view);
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.wake
+        self.moment.timeout()
     }
 }
 
@@ -281,6 +258,7 @@ impl FlecRules for MessageRules {
 mod tests {
     use super::*;
     use crate::policy::{Decision, RepairPlan};
+    use std::time::Duration;
 
     const MS: Duration = Duration::from_millis(1);
 

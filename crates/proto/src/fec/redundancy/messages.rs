@@ -1,6 +1,7 @@
 //! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each
 //! covers as many messages as possible.
 
+use super::last_moment::LastMoment;
 use super::literal;
 use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
 use crate::registry::{Entry, UnknownPolicy};
@@ -77,13 +78,13 @@ impl RedundancyFactory for Messages {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Flec::new(MessageRules { theta: self.theta, ..MessageRules::default() }))
+        Box::new(Flec::new(MessageRules::new(self.theta)))
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct MessageRules {
-    theta: f64,
+    moment: LastMoment,
     /// How many symbols were unprotected when that last changed.
     unprotected: u32,
     /// How many repair symbols protect the newest symbol, and how many are to.
@@ -91,22 +92,19 @@ struct MessageRules {
     most: u32,
     /// How long the least patient of these may take; `None` if there is none with a deadline.
     tolerance: Option<Duration>,
-    /// When what is unprotected can wait no longer.
-    wake: Option<Instant>,
 }
 
 impl MessageRules {
+    fn new(theta: f64) -> Self {
+        let moment = LastMoment::new(theta);
+        Self { moment, unprotected: 0, triggered: 0, most: 0, tolerance: None }
+    }
+
     /// Whether a message that is unprotected would be too late if this waited for the next one, and
     /// if it was sent again when its loss is known.
     fn is_urgent(&self, now: Instant, view: &View) -> bool {
-        if self.tolerance.is_some_and(|time| view.retransmission_is_in_time(time)) {
-            return false;
-        }
-        let (Some(deadline), Some(next)) = (view.deadline, view.next_message) else {
-            return view.unprotected > 0;
-        };
-        let arrival = now.max(next).checked_add(view.path.one_way() + view.path.margin());
-        arrival.is_none_or(|arrival| arrival >= deadline)
+        let patient = self.tolerance.is_some_and(|time| view.retransmission_is_in_time(time));
+        !patient && LastMoment::is_near(now, view)
     }
 
     /// What is unprotected has changed.
@@ -115,8 +113,7 @@ impl MessageRules {
         if view.unprotected == 0 {
             self.tolerance = None;
         }
-        let travel = view.path.one_way() + view.path.margin();
-        self.wake = view.deadline.and_then(|deadline| deadline.checked_sub(travel));
+        self.moment.plan(view);
     }
 }
 
@@ -135,8 +132,7 @@ impl FlecRules for MessageRules {
         } else {
             self.triggered < self.most
         };
-        let room = view.path.window as f64 > self.theta * view.path.in_flight as f64;
-        due && room && view.idle
+        due && self.moment.has_room(view)
     }
 
     fn on_source_sent(&mut self, now: Instant, view: &View) {
@@ -160,7 +156,7 @@ impl FlecRules for MessageRules {
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.wake
+        self.moment.timeout()
     }
 }
 

@@ -11,6 +11,7 @@ mod flec;
 mod foresight;
 mod in_time;
 mod last_flight;
+mod last_moment;
 mod literal;
 mod loss_factor;
 mod protection;
@@ -56,6 +57,9 @@ pub(super) const LOSS_DETECTION_EIGHTHS: u32 = 9;
 /// The time from first sending data to the arrival of its retransmission, in eighths of a round
 /// trip: nine to detect the loss and four to arrive (Holzinger 2025, II-D2).
 const RETRANSMISSION_EIGHTHS: u32 = LOSS_DETECTION_EIGHTHS + 4;
+
+/// Keys below this take at most two bytes in a frame, for which all symbols of full packets leave room.
+pub(crate) const SHORT_KEYS: u32 = 1 << 14;
 
 /// The state of the path.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -388,6 +392,13 @@ pub trait Redundancy: Debug + Send {
     /// are there by now. They stay as long as the coding window has room.
     fn keeps(&self, first: u64) -> u64 {
         first
+    }
+
+    /// The largest key that [plans](RepairPlan::key) name. Source symbols are so much shorter than packets
+    /// that repair symbols with this key fit; those with a larger one are not sent if it takes more bytes.
+    /// Keys below 2^14 always have room.
+    fn largest_key(&self) -> u32 {
+        0
     }
 
     /// Decides what to send in this slot.

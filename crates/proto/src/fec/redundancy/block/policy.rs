@@ -200,6 +200,10 @@ impl Redundancy for BlockPolicy {
         wanted.next().map_or(first, |span| span.start.min(first))
     }
 
+    fn largest_key(&self) -> u32 {
+        self.block.parities.largest_key()
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let complete = self.next(view).and_then(|index| self.complete.get(index)).cloned();
         let rested = || self.rested(now).filter(|block| block.is_wanted(view));

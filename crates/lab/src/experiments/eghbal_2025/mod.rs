@@ -6,6 +6,7 @@
 mod controllers;
 mod gaps;
 mod report;
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -357,7 +358,9 @@ fn run(options: &Options) -> Result<Report, Error> {
         PATHS.into_iter().flat_map(of_path)
     });
     let setups: Vec<Setup> = setups.collect();
-    Ok(report::report(&measure(&setups, options.seeds(SEEDS), options)?))
+    let mut report = report::report(&measure(&setups, options.seeds(SEEDS), options)?);
+    report.tables.push(streams::table(options)?);
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -140,5 +140,9 @@ fn text() -> Vec<String> {
          `complete` is in seconds; `sent again` is the share of the messages' bytes that was retransmitted; \
          `n/k` is what was reached."
             .to_owned(),
+        "In the last table, updates of the same bytes are cut into a stream for each message, or each is one as in \
+         the paper. `permitted` is how many streams may be open, `back/byte` what the client sends for each byte \
+         of the messages."
+            .to_owned(),
     ]
 }

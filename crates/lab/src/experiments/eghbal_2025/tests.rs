@@ -112,3 +112,23 @@ fn each_figure_has_two_charts() {
     assert_eq!((shares[0].1, shares.len()), (0.0, 200));
     assert_eq!(report.tables[2].rows.len(), 0, "partial is missing");
 }
+
+/// Section 4.1: a stream for each message costs half a per cent of bytes and nothing of the rate against
+/// one for each update, as long as the receiver permits enough of them; a hundred are 11 Mbit/s at 100 ms.
+#[test]
+fn a_stream_for_each_message_costs_little_if_enough_are_permitted() {
+    let cut = |streams, permitted| {
+        let cut = streams::Cut { mbit: 100, grain: (streams, ""), permitted };
+        let outcome = cut.run(UPDATES, seed(1, 0)).unwrap();
+        let last = outcome.delivered.iter().map(|message| message.delivered).max().unwrap();
+        (last - outcome.asked_at[0], outcome.ends.down.sent_bytes as f64)
+    };
+    let (of_updates, bytes) = cut(1, 4096);
+    let (of_messages, more_bytes) = cut(MESSAGES, 4096);
+    assert!(more_bytes < 1.007 * bytes, "{more_bytes} {bytes}");
+    assert!(of_messages < of_updates * 11 / 10, "{of_messages:?} {of_updates:?}");
+    let (few, _) = cut(MESSAGES, 100);
+    let link = (UPDATES * MESSAGES * BYTES * 8) as f64 / few.as_secs_f64() / 1e6;
+    assert!((9.0..11.5).contains(&link), "{link} Mbit/s");
+    assert!(cut(1, 100).0 < of_updates * 11 / 10);
+}

@@ -163,3 +163,87 @@ fn report(rows: &[Row<'_>]) -> Report {
         ..Report::default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOSS: f64 = 0.0235;
+    /// Fifty connections lose some 150 packets that met an empty queue, at the least: the mean of their
+    /// estimates strays by a twelfth if losses are independent, and by a fifth in bursts of three.
+    const SEEDS: u64 = 50;
+
+    /// Connections of 1.2 MB each.
+    fn outcomes(congestion: Algorithm, loss: f64, bursts: bool, queue: usize) -> Vec<Outcome> {
+        let setup = Setup { congestion, loss, bursts, queue: QUEUES[queue], bytes: BYTES[1] };
+        (0..SEEDS).filter_map(|n| transfer(&setup, seed(1, n)).unwrap()).collect()
+    }
+
+    /// How many of the connections know of `loss` within their bounds.
+    fn held(outcomes: &[Outcome], loss: f64) -> usize {
+        outcomes.iter().filter(|o| o.floor.low <= loss && loss <= o.floor.high).count()
+    }
+
+    fn each_controller(queues: &[usize], check: impl Fn(Algorithm, usize)) {
+        for congestion in [Algorithm::CUBIC, Algorithm::BBR] {
+            queues.iter().for_each(|queue| check(congestion, *queue));
+        }
+    }
+
+    #[test]
+    fn what_the_queue_drops_is_not_in_the_estimate() {
+        each_controller(&[1], |congestion, queue| {
+            let outcomes = outcomes(congestion, 0.0, false, queue);
+            assert!(mean(&outcomes, |o| o.dropped) > 0.05, "{congestion}");
+            for Outcome { floor, .. } in outcomes {
+                assert!(floor.rate == 0.0 && floor.high < 0.11, "{congestion}: {floor:?}");
+            }
+        });
+    }
+
+    #[test]
+    fn what_the_path_loses_is_in_the_estimate_and_within_its_bounds() {
+        each_controller(&[1, 2], |congestion, queue| {
+            let outcomes = outcomes(congestion, LOSS, false, queue);
+            let rate = mean(&outcomes, |o| o.floor.rate);
+            assert!((0.75 * LOSS..1.25 * LOSS).contains(&rate), "{congestion}, {queue}: {rate}");
+            // Of bounds for nine in ten, 41 of 50 or fewer hold in a case of twenty.
+            let held = held(&outcomes, LOSS);
+            assert!(held > 41, "{congestion}, {queue}: {held} of {}", outcomes.len());
+            let width = mean(&outcomes, |o| o.floor.high - o.floor.low);
+            assert!(width < 0.1, "{congestion}, {queue}: {width}");
+        });
+    }
+
+    #[test]
+    fn bursts_are_within_its_bounds_too() {
+        each_controller(&[1], |congestion, queue| {
+            let outcomes = outcomes(congestion, LOSS, true, queue);
+            let rate = mean(&outcomes, |o| o.floor.rate);
+            assert!((0.5 * LOSS..1.5 * LOSS).contains(&rate), "{congestion}: {rate}");
+            let held = held(&outcomes, LOSS);
+            assert!(held > 41, "{congestion}: {held} of {}", outcomes.len());
+        });
+    }
+
+    /// What an estimate of few packets is worth: most of what a sender has in flight while slow start fills a long
+    /// queue says nothing of the floor.
+    #[test]
+    fn a_short_connection_knows_little_and_says_so() {
+        let width = |size: usize| {
+            let queue = QUEUES[2];
+            let setup = Setup {
+                congestion: Algorithm::BBR,
+                loss: LOSS,
+                bursts: false,
+                queue,
+                bytes: BYTES[size],
+            };
+            let outcomes = (0..10).map(|n| transfer(&setup, seed(1, n)).unwrap());
+            let outcomes: Vec<Outcome> = outcomes.flatten().collect();
+            mean(&outcomes, |o| o.floor.high - o.floor.low)
+        };
+        let [shortest, short] = [0, 1].map(width);
+        assert!(shortest > 2.0 * short && short > 2.0 * LOSS, "{shortest} {short}");
+    }
+}

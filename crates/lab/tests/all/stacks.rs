@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use sutura_analysis::statistics::{quantile, sorted};
 use sutura_analysis::{Arrival, Class};
 use sutura_lab::experiments::marx_stacks::{Channel, Files, Trace, download, server, stack};
 use sutura_link::LinkConfig;
@@ -183,5 +184,26 @@ fn a_gap_is_filled_and_both_transports_hand_over_everything() {
         assert_eq!((blocking.quic.left, blocking.tcp.left), (0, 0), "{}", preset.name);
         assert!(blocking.quic.bytes <= blocking.tcp.bytes, "{}", preset.name);
         assert_eq!(trace.completion.len(), 10);
+    }
+}
+
+/// Section 3.3, Fig. 3: ten files that take turns share a loss, so that it holds back 0.1 to 0.3 of what one
+/// sequence would. One file after the other, or a congestion window of each, is nearly one sequence.
+#[test]
+fn turns_suffer_less_from_every_loss_than_one_file_after_the_other() {
+    let (up, down) = Channel::Random.links().unwrap();
+    let ratios = |name| {
+        let server = stack(Preset::by_name(name).unwrap());
+        let files = Files { bytes: 400_000, ..FILES };
+        let trace = |seed| download(&server, files, (&up, &down), seed).unwrap();
+        let ratios: Vec<f64> = (1..10).filter_map(|seed| trace(seed).blocking.ratio()).collect();
+        assert_eq!(ratios.len(), 9, "{name}: a download without a loss");
+        sorted(ratios)
+    };
+    for turns in ["quicly", "google"].map(ratios) {
+        assert!(turns.iter().all(|ratio| *ratio < 0.2), "{turns:?}");
+    }
+    for sequence in ["picoquic-alt", "lsquic"].map(ratios) {
+        assert!(sequence[0] > 0.2 && quantile(&sequence, 0.5) > 0.5, "{sequence:?}");
     }
 }

@@ -6,6 +6,7 @@
 mod controllers;
 mod gaps;
 mod report;
+mod streams;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -254,6 +255,8 @@ struct Run {
     complete: Duration,
     /// Bytes from the server for each byte of the messages.
     wire: f64,
+    /// Bytes of messages that were sent again, as a share of all.
+    again: f64,
     /// Source and repair symbols for each source symbol.
     rate: f64,
     repairs: f64,
@@ -275,6 +278,8 @@ impl Run {
             responses: responses.map(|(at, asked)| at.saturating_sub(*asked)).collect(),
             complete: last.saturating_sub(began),
             wire: outcome.ends.down.sent_bytes as f64 / (all.len() * BYTES) as f64,
+            again: outcome.ends.server.stream_bytes_retransmitted as f64
+                / (all.len() * BYTES) as f64,
             rate: outcome.ends.server.fec.rate().unwrap_or(1.0),
             repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
             recovered: outcome.ends.client.fec.recovered as f64,
@@ -292,10 +297,11 @@ struct Summary {
     drawn: Vec<(f64, f64)>,
     responses: Distribution,
     /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
-    /// bytes, n/k, repair symbols, recovered symbols.
+    /// bytes, bytes sent again, n/k, repair symbols, recovered symbols.
     long_gaps: f64,
     complete: f64,
     wire: f64,
+    again: f64,
     rate: f64,
     repairs: f64,
     recovered: f64,
@@ -322,6 +328,7 @@ impl Summary {
             long_gaps: mean_of(&long),
             complete: mean_of(&|run| run.complete.as_secs_f64()),
             wire: mean_of(&|run| run.wire),
+            again: mean_of(&|run| run.again),
             rate: mean_of(&|run| run.rate),
             repairs: mean_of(&|run| run.repairs),
             recovered: mean_of(&|run| run.recovered),
@@ -351,7 +358,9 @@ fn run(options: &Options) -> Result<Report, Error> {
         PATHS.into_iter().flat_map(of_path)
     });
     let setups: Vec<Setup> = setups.collect();
-    Ok(report::report(&measure(&setups, options.seeds(SEEDS), options)?))
+    let mut report = report::report(&measure(&setups, options.seeds(SEEDS), options)?);
+    report.tables.push(streams::table(options)?);
+    Ok(report)
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ fn table(caption: &str, rows: &[&Summary], workload: Workload) -> Table {
             ("long gaps", &|s| Cell::Number(s.long_gaps)),
             ("complete", &|s| Cell::Number(s.complete)),
             ("wire/byte", &|s| Cell::Number(s.wire)),
+            ("sent again", &|s| Cell::Share(s.again)),
             ("n/k", &|s| Cell::Number(s.rate)),
             ("repairs", &|s| Cell::Number(s.repairs)),
             ("recovered", &|s| Cell::Number(s.recovered)),
@@ -136,7 +137,12 @@ fn text() -> Vec<String> {
         "A message is *blocked* from when it is complete until it is delivered; a *gap* is the time from one \
          delivery to the next, without the pauses between updates where the user acts, and long if it \
          exceeds a round trip; a *response* is the time from the user's action until the update is complete. \
-         `complete` is in seconds; `n/k` is what was reached."
+         `complete` is in seconds; `sent again` is the share of the messages' bytes that was retransmitted; \
+         `n/k` is what was reached."
+            .to_owned(),
+        "In the last table, updates of the same bytes are cut into a stream for each message, or each is one as in \
+         the paper. `permitted` is how many streams may be open, `back/byte` what the client sends for each byte \
+         of the messages."
             .to_owned(),
     ]
 }

@@ -66,6 +66,31 @@ fn cubic_as_in_the_paper_is_slow_and_gains_too() {
     assert!(p99(&repaired.blocked) < p99(&total.blocked) / 2.0);
 }
 
+/// Fig. 16: it is the losses that slow such a CUBIC down. Its queue stays empty, and without losses the link is its
+/// limit as it is BBR's.
+#[test]
+fn cubic_as_in_the_paper_is_bound_by_losses_alone() {
+    let path = path("Fig. 16 without floor");
+    let setup = Setup { workload: Workload::Streaming, path, scheme: SCHEMES[0] };
+    let ends = setup.run(UPDATES, seed(1, 0)).unwrap().ends;
+    let queued = ends.server.rtt.saturating_sub(ends.server.min_rtt);
+    assert!(ends.down.overflow == 0 && queued < Duration::from_millis(1), "{queued:?}");
+    let ideal = summary("Fig. 16 without floor", "ideal");
+    let bbr = summary("Fig. 9", "total");
+    assert!(ideal.complete < 1.5 * bbr.complete, "{} {}", ideal.complete, bbr.complete);
+}
+
+/// Section 4.2: what is lost is known to be lost a round trip after it was sent, and what its repair gives to be
+/// there a few milliseconds later: whoever sends it again at once has done so when the client's STOP_SENDING comes.
+#[test]
+fn stopping_comes_too_late_to_save_what_is_sent_again_at_once() {
+    let of = |scheme| summary("Fig. 18", scheme);
+    let [waits, at_once, stopped] = ["RS 1.05", "RS 1.05 at once", "RS 1.05 stopped"].map(of);
+    assert!(stopped.recovered > 0.0 && at_once.again > 0.001, "{}", at_once.again);
+    assert!(stopped.again > 0.9 * at_once.again, "{} {}", stopped.again, at_once.again);
+    assert!(waits.again < 0.1 * at_once.again, "{} {}", waits.again, at_once.again);
+}
+
 /// Section 4.2: retransmission at once and STOP_SENDING change neither what is delivered nor when.
 #[test]
 fn the_papers_retransmission_and_its_stops_deliver_as_much_as_early() {
@@ -86,4 +111,24 @@ fn each_figure_has_two_charts() {
     let shares = &report.charts[0].panels[0].series[0].points;
     assert_eq!((shares[0].1, shares.len()), (0.0, 200));
     assert_eq!(report.tables[2].rows.len(), 0, "partial is missing");
+}
+
+/// Section 4.1: a stream for each message costs half a per cent of bytes and nothing of the rate against
+/// one for each update, as long as the receiver permits enough of them; a hundred are 11 Mbit/s at 100 ms.
+#[test]
+fn a_stream_for_each_message_costs_little_if_enough_are_permitted() {
+    let cut = |streams, permitted| {
+        let cut = streams::Cut { mbit: 100, grain: (streams, ""), permitted };
+        let outcome = cut.run(UPDATES, seed(1, 0)).unwrap();
+        let last = outcome.delivered.iter().map(|message| message.delivered).max().unwrap();
+        (last - outcome.asked_at[0], outcome.ends.down.sent_bytes as f64)
+    };
+    let (of_updates, bytes) = cut(1, 4096);
+    let (of_messages, more_bytes) = cut(MESSAGES, 4096);
+    assert!(more_bytes < 1.007 * bytes, "{more_bytes} {bytes}");
+    assert!(of_messages < of_updates * 11 / 10, "{of_messages:?} {of_updates:?}");
+    let (few, _) = cut(MESSAGES, 100);
+    let link = (UPDATES * MESSAGES * BYTES * 8) as f64 / few.as_secs_f64() / 1e6;
+    assert!((9.0..11.5).contains(&link), "{link} Mbit/s");
+    assert!(cut(1, 100).0 < of_updates * 11 / 10);
 }

@@ -243,7 +243,7 @@ impl Repairs {
     /// The spans of those that have arrived, have mended nothing so far, and cover any of `ids`.
     pub(super) fn arrived_over<'a>(
         &self,
-        ids: impl Iterator<Item = &'a u64> + Clone,
+        ids: &(impl Iterator<Item = &'a u64> + Clone),
     ) -> SmallVec<[Range<u64>; 4]> {
         let spans = self.arrived.iter().map(|repair| &repair.span);
         let covers = |span: &&Range<u64>| {

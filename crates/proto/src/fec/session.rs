@@ -759,7 +759,7 @@ impl Session {
         due.extend_from_slice(&surplus);
         // The repair symbols suffice for the others, which wait for them and for the copies that they lack.
         let copies = due.iter().chain(self.copies.iter().map(|(_, id)| id));
-        let lacking = self.repairs.arrived_over(copies);
+        let lacking = self.repairs.arrived_over(&copies);
         // Both are in ascending order.
         let mut surplus = surplus.into_iter().peekable();
         for (id, _) in rest {

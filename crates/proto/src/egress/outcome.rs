@@ -195,7 +195,7 @@ impl Egress {
     /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
     /// as with datagrams. If it left its window, its data is sent again without it.
     pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
-        if let Some(contents) = self.sessions.take_beyond(symbol) {
+        if let Some(contents) = self.sessions.send_bare(symbol) {
             contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
             contents.frames.iter().for_each(|frame| self.resend(frame));
             return;

@@ -9,6 +9,17 @@ use std::time::Instant;
 /// packets of 500 Mbit/s and 300 ms are fewer.
 pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
 
+/// What is known of a symbol beyond the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// Its packet is in flight.
+    InFlight,
+    /// Its packet was lost, and it waits for a report until this time.
+    Held(Instant),
+    /// Its frames were queued to be sent again as bare data. A report that it was recovered may still come.
+    Bare,
+}
+
 /// What is remembered of a symbol. Its bytes are gone: it can neither be covered by another repair symbol
 /// nor be sent again as it was.
 #[derive(Debug)]
@@ -18,8 +29,7 @@ pub(super) struct Left {
     pub(super) sent: Instant,
     /// When it was declared lost for the first time.
     pub(super) lost: Option<Instant>,
-    /// Until when it waits for a report, if its packet was lost.
-    pub(super) held: Option<Instant>,
+    pub(super) fate: Fate,
     /// The number of the last repair symbol that may bring it.
     pub(super) last_repair: u64,
 }
@@ -34,6 +44,8 @@ pub(super) struct Beyond {
     by_time: BTreeSet<(Instant, u64)>,
     /// The same, by the last repair symbol that may bring them.
     by_repair: BTreeSet<(u64, u64)>,
+    /// Those that are [`Fate::Bare`], by the last repair symbol that may bring them.
+    bare: BTreeSet<(u64, u64)>,
 }
 
 impl Beyond {
@@ -55,12 +67,17 @@ impl Beyond {
 
     /// Remembers a symbol.
     pub(super) fn insert(&mut self, id: u64, left: Left) {
-        let (last_repair, held) = (left.last_repair, left.held);
-        self.symbols.insert(id, left);
-        if let Some(until) = held {
-            self.by_time.insert((until, id));
-            self.by_repair.insert((last_repair, id));
+        match left.fate {
+            Fate::InFlight => {}
+            Fate::Held(until) => {
+                self.by_time.insert((until, id));
+                self.by_repair.insert((left.last_repair, id));
+            }
+            Fate::Bare => {
+                self.bare.insert((left.last_repair, id));
+            }
         }
+        self.symbols.insert(id, left);
     }
 
     pub(super) fn get(&self, id: u64) -> Option<&Left> {
@@ -70,21 +87,28 @@ impl Beyond {
     /// Forgets a symbol.
     pub(super) fn remove(&mut self, id: u64) -> Option<Left> {
         let left = self.symbols.remove(&id)?;
-        self.unhold(id, &left);
+        self.forget(id, &left);
         Some(left)
     }
 
     /// Forgets the oldest symbol.
     pub(super) fn pop(&mut self) -> Option<(u64, Left)> {
         let (id, left) = self.symbols.pop_first()?;
-        self.unhold(id, &left);
+        self.forget(id, &left);
         Some((id, left))
     }
 
-    fn unhold(&mut self, id: u64, left: &Left) {
-        if let Some(until) = left.held {
-            self.by_time.remove(&(until, id));
-            self.by_repair.remove(&(left.last_repair, id));
+    /// Takes a symbol out of the orders by time and by repair symbol.
+    fn forget(&mut self, id: u64, left: &Left) {
+        match left.fate {
+            Fate::InFlight => {}
+            Fate::Held(until) => {
+                self.by_time.remove(&(until, id));
+                self.by_repair.remove(&(left.last_repair, id));
+            }
+            Fate::Bare => {
+                self.bare.remove(&(left.last_repair, id));
+            }
         }
     }
 
@@ -97,10 +121,34 @@ impl Beyond {
 
     /// A lost symbol waits until `until`. Returns whether it is remembered.
     pub(super) fn hold(&mut self, id: u64, until: Instant) -> bool {
-        let Some(mut left) = self.remove(id) else { return false };
-        left.held = Some(until);
-        self.insert(id, left);
+        let Some(left) = self.remove(id) else { return false };
+        self.insert(id, Left { fate: Fate::Held(until), ..left });
         true
+    }
+
+    /// What a symbol carries, which is not sent as a symbol any more. A report that it was recovered is still
+    /// taken, until [`forget_bare`](Self::forget_bare), if it carries frames.
+    pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
+        let left = self.remove(id)?;
+        if !left.contents.frames.is_empty() {
+            let contents = Contents { frames: left.contents.frames.clone(), ..Contents::default() };
+            self.insert(id, Left { contents, fate: Fate::Bare, ..left });
+        }
+        Some(left.contents)
+    }
+
+    /// Whether any symbol was sent bare and is remembered.
+    pub(super) fn has_bare(&self) -> bool {
+        !self.bare.is_empty()
+    }
+
+    /// Forgets the symbols that were sent bare and that no repair symbol in flight can bring: `oldest` is the
+    /// number of the oldest one, if there is any.
+    pub(super) fn forget_bare(&mut self, oldest: Option<u64>) {
+        let is_over = |last: u64| oldest.is_none_or(|oldest| last < oldest);
+        while let Some((_, id)) = self.bare.first().copied().filter(|(last, _)| is_over(*last)) {
+            self.remove(id);
+        }
     }
 
     /// Number of symbols that wait.
@@ -138,10 +186,19 @@ impl Beyond {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ids::StreamId;
+    use crate::recovery::token::StreamToken;
     use std::time::Duration;
 
     fn left(now: Instant, last_repair: u64) -> Left {
-        Left { contents: Contents::default(), sent: now, lost: None, held: None, last_repair }
+        let frame = StreamToken { id: StreamId(3), offset: 0, len: 1, fin: false, symbol: None };
+        Left {
+            contents: Contents::of(frame),
+            sent: now,
+            lost: None,
+            fate: Fate::InFlight,
+            last_repair,
+        }
     }
 
     #[test]
@@ -167,5 +224,26 @@ mod tests {
         assert!(beyond.within(0..5).eq([3, 4]) && beyond.within(5..9).eq([6]));
         assert_eq!(beyond.pop().map(|(id, _)| id), Some(3));
         assert_eq!((beyond.first(), beyond.held(), beyond.by_repair.len()), (Some(4), 1, 1));
+    }
+
+    #[test]
+    fn a_symbol_that_was_sent_bare_is_known_until_no_repair_symbol_can_bring_it() {
+        let now = Instant::now();
+        let mut beyond = Beyond::default();
+        for (id, last) in [(3, 7), (4, 8)] {
+            beyond.insert(id, left(now, last));
+            assert!(beyond.hold(id, now) && beyond.send_bare(id).is_some());
+        }
+        assert!(beyond.send_bare(5).is_none());
+        beyond.insert(6, Left { contents: Contents::default(), ..left(now, 9) });
+        assert!(beyond.send_bare(6).is_some() && beyond.get(6).is_none(), "only datagrams");
+        assert_eq!((beyond.held(), beyond.held_until()), (0, None));
+        assert_eq!(beyond.overdue(now, None).count(), 0, "nothing waits");
+        beyond.forget_bare(Some(7));
+        assert!(beyond.within(0..9).eq([3, 4]) && beyond.has_bare());
+        beyond.forget_bare(Some(8));
+        assert!(beyond.within(0..9).eq([4]) && beyond.has_bare());
+        beyond.forget_bare(None);
+        assert!(beyond.is_empty() && !beyond.has_bare());
     }
 }

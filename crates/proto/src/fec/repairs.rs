@@ -3,7 +3,7 @@
 use crate::work;
 use smallvec::SmallVec;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::iter::Peekable;
 use std::ops::Range;
 use std::time::Instant;
@@ -47,6 +47,9 @@ pub(super) struct Repairs {
     /// Those that arrived and have mended nothing so far, oldest first. Together with a later one they
     /// may: two symbols that are missing take two repair symbols.
     arrived: VecDeque<Repair>,
+    /// The sizes of those that can mend nothing else, because the peer lacks a symbol that was sent bare, by
+    /// that symbol.
+    claimed: BTreeMap<u64, usize>,
     /// How many of `list` have mended nothing so far.
     unspent: u32,
     /// None of `list` or `arrived` covers only symbols below this.
@@ -103,6 +106,9 @@ impl Repairs {
     /// The peer has recovered symbol `id`, which took one of the repair symbols. Returns the size of
     /// that one's frame, unless none is known.
     pub(super) fn on_recovered(&mut self, id: u64) -> Option<usize> {
+        if let Some(size) = self.claimed.remove(&id) {
+            return Some(size);
+        }
         if let Some(index) = self.arrived.iter().position(|repair| repair.span.contains(&id)) {
             return self.arrived.remove(index).map(|repair| repair.size);
         }
@@ -116,21 +122,30 @@ impl Repairs {
         Some(entry.repair.size)
     }
 
-    /// The peer will never know symbol `id`: one of the repair symbols over it can mend nothing else.
-    pub(super) fn on_abandoned(&mut self, id: u64) {
+    /// The peer will never know symbol `id`: one of the repair symbols over it can mend nothing else. Returns
+    /// the size of that one's frame, unless none is known.
+    pub(super) fn on_abandoned(&mut self, id: u64) -> Option<usize> {
         let arrived =
             self.arrived.iter().enumerate().filter(|(_, repair)| repair.span.contains(&id));
         let arrived = arrived.min_by_key(|(_, repair)| repair.span.end).map(|(index, _)| index);
         if let Some(index) = arrived {
-            self.arrived.remove(index);
-            return;
+            return self.arrived.remove(index).map(|repair| repair.size);
         }
         if let Some(entry) = self.past.iter_mut().find(|entry| entry.may_bring(id)) {
             entry.spent = true;
-        } else if let Some(entry) = self.list.iter_mut().find(|entry| entry.may_bring(id)) {
-            entry.spent = true;
-            self.unspent -= 1;
+            return Some(entry.repair.size);
         }
+        let entry = self.list.iter_mut().find(|entry| entry.may_bring(id))?;
+        entry.spent = true;
+        self.unspent -= 1;
+        Some(entry.repair.size)
+    }
+
+    /// The frames of symbol `id` are sent again without it. The peer lacks it then, unless it reports that it
+    /// recovered the symbol nevertheless. Returns whether any repair symbol may have brought it.
+    pub(super) fn on_sent_bare(&mut self, id: u64) -> bool {
+        let size = self.on_abandoned(id);
+        size.is_some_and(|size| self.claimed.insert(id, size).is_none())
     }
 
     /// The window begins with `first` now, and nothing below `oldest` is of interest. Forgets those that
@@ -138,6 +153,9 @@ impl Repairs {
     pub(super) fn release_below(&mut self, first: u64, oldest: u64) {
         let past = |entry: &InFlight| entry.repair.span.end <= oldest;
         while self.past.pop_front_if(|entry| past(entry)).is_some() {}
+        while self.claimed.first_key_value().is_some_and(|(id, _)| *id < oldest) {
+            self.claimed.pop_first();
+        }
         if first < self.least_end {
             return;
         }
@@ -220,6 +238,12 @@ impl Repairs {
             oldest_first.find(|entry| !entry.spent).map(|entry| entry.repair.number)
         };
         oldest(&self.past).into_iter().chain(oldest(&self.list)).min()
+    }
+
+    /// The number of the oldest repair symbol in flight, whether or not it has mended anything.
+    pub(super) fn oldest_in_flight(&self) -> Option<u64> {
+        let queues = [self.past.front(), self.list.front()];
+        queues.into_iter().flatten().map(|entry| entry.repair.number).min()
     }
 
     /// How many repair symbols in flight may mend `id`, which left the window.

@@ -562,10 +562,10 @@ impl SendSessions {
         }
     }
 
-    /// What a symbol carries that left its window before it was known to have arrived. It is forgotten:
-    /// its frames can only be sent again without it.
-    pub fn take_beyond(&mut self, symbol: SymbolRef) -> Option<Contents> {
-        self.session(symbol.session)?.take_beyond(symbol.id)
+    /// What a symbol carries that left its window before it was known to have arrived. Its frames can only
+    /// be sent again without it.
+    pub fn send_bare(&mut self, symbol: SymbolRef) -> Option<Contents> {
+        self.session(symbol.session)?.send_bare(symbol.id)
     }
 
     /// Queues a symbol to be sent again. Returns its frames.
@@ -782,7 +782,7 @@ impl SendSessions {
             return due;
         }
         self.rest = None;
-        for (session, s) in (0u16..).zip(&mut self.sessions).filter(|(_, s)| s.holds_any()) {
+        for (session, s) in (0u16..).zip(&mut self.sessions).filter(|(_, s)| s.has_overdue()) {
             due.extend(s.take_overdue(now).into_iter().map(|id| SymbolRef { session, id }));
         }
         due

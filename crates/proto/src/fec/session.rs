@@ -1,7 +1,7 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
 use super::CodingCounts;
-use super::beyond::{Beyond, Left};
+use super::beyond::{Beyond, Fate, Left};
 use super::carried::Carried;
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
@@ -87,10 +87,6 @@ pub(super) enum SymbolState {
 }
 
 impl SymbolState {
-    fn held(until: Instant) -> Self {
-        Self::Held { until }
-    }
-
     fn is_missing(self) -> bool {
         match self {
             Self::Held { .. } | Self::Resend => true,
@@ -361,6 +357,11 @@ impl Session {
             .inspect(|_| work::steps(1))
     }
 
+    /// Whether [`take_overdue`](Self::take_overdue) may have anything to do.
+    pub(super) fn has_overdue(&self) -> bool {
+        self.holds_any() || self.beyond.has_bare()
+    }
+
     /// Whether a symbol waits for a repair symbol in flight.
     pub(super) fn holds_any(&self) -> bool {
         !self.held.is_empty() || self.beyond.held() > 0
@@ -385,7 +386,11 @@ impl Session {
     pub(super) fn state(&self, id: u64) -> Option<SymbolState> {
         let state = self.get(id).map(|symbol| symbol.state);
         state.or_else(|| {
-            Some(self.beyond.get(id)?.held.map_or(SymbolState::InFlight, SymbolState::held))
+            Some(match self.beyond.get(id)?.fate {
+                Fate::InFlight => SymbolState::InFlight,
+                Fate::Held(until) => SymbolState::Held { until },
+                Fate::Bare => SymbolState::Done,
+            })
         })
     }
 
@@ -405,19 +410,26 @@ impl Session {
         self.beyond.len()
     }
 
-    /// Forgets a symbol that left the window: from now on, its data is bare data.
-    pub(super) fn take_beyond(&mut self, id: u64) -> Option<Contents> {
-        let left = self.beyond.remove(id)?;
-        self.repairs.on_abandoned(id);
+    /// What a symbol carries that left the window: from now on, its data is bare data. A report that it was
+    /// recovered is still taken, if a repair symbol may have brought it and as long as one is in flight.
+    pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
+        let contents = self.beyond.send_bare(id)?;
+        if !self.repairs.on_sent_bare(id) {
+            self.beyond.remove(id);
+        }
         self.release_repairs();
-        Some(left.contents)
+        Some(contents)
     }
 
     /// Forgets the oldest of the symbols that left the window.
     pub(super) fn forget_beyond(&mut self) -> Option<Evicted> {
-        let (id, Left { contents, held, .. }) = self.beyond.pop()?;
+        let (id, Left { contents, fate, .. }) = self.beyond.pop()?;
         self.repairs.on_abandoned(id);
-        Some(Evicted { id, in_flight: held.is_none(), queued: false, contents })
+        let is_open = match fate {
+            Fate::InFlight | Fate::Bare => true,
+            Fate::Held(_) => false,
+        };
+        Some(Evicted { id, in_flight: is_open, queued: false, contents })
     }
 
     /// Changes the state of a symbol that is not done.
@@ -489,14 +501,14 @@ impl Session {
         let contents = self.done(id);
         self.slide();
         self.give_up_kept();
-        let held = match state {
-            SymbolState::Held { until } => Some(until),
-            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
+        let fate = match state {
+            SymbolState::Held { until } => Fate::Held(until),
+            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => Fate::InFlight,
         };
         let queued = state == SymbolState::Resend;
         let contents = contents?;
         if let Some(last_repair) = self.repairs.newest_number(id).filter(|_| !queued) {
-            self.beyond.insert(id, Left { contents, sent, lost, held, last_repair });
+            self.beyond.insert(id, Left { contents, sent, lost, fate, last_repair });
             return None;
         }
         self.repairs.on_abandoned(id);
@@ -723,6 +735,7 @@ impl Session {
     /// are to come, none in flight covers them, or those that do cannot mend so many. Visits all that are
     /// held only if something has happened to them or to the repair symbols.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
+        self.beyond.forget_bare(self.repairs.oldest_in_flight());
         let mut due = self.overdue_beyond(now);
         due.extend(self.overdue(now));
         due

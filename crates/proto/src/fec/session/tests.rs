@@ -167,7 +167,7 @@ fn what_left_the_window_uses_up_a_repair_symbol() {
     }
     session.repair_settled(&(0..4), true);
     assert_eq!(session.take_overdue(now)[..], []);
-    assert!(session.take_beyond(0).is_some());
+    assert!(session.send_bare(0).is_some());
     session.repair_settled(&(0..4), true);
     assert_eq!(session.take_overdue(now)[..], [2], "one of two is left for the window");
     assert_eq!(session.repairs.covering(1), 1);
@@ -234,8 +234,38 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
     assert!(session.done(2).is_some() && session.done(2).is_none());
     session.arrived(now, 2, Arrival::Recovered, &Surroundings::default());
     assert_eq!(session.take_overdue(now)[..], [1]);
-    assert!(session.take_beyond(1).is_some() && session.take_overdue(later).is_empty());
+    assert!(session.send_bare(1).is_some() && session.take_overdue(later).is_empty());
     assert_eq!(session.lower_bound_to_tell(2), Some(4));
+    assert_eq!(session.check(), Ok(()));
+}
+
+/// The time of waiting can be over before the peer reports what it has recovered.
+#[test]
+fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
+    let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
+    let protection = Protection::tail(1, Duration::ZERO);
+    let (mut session, now) =
+        (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+    (0..4).for_each(|_| push(&mut session, now));
+    (0..2).for_each(|_| session.repair_sent(now, &(0..4), 77));
+    (0..4).for_each(|_| push(&mut session, now));
+    let until = now + Duration::from_millis(50);
+    for id in [0, 1] {
+        session.on_lost(now, id);
+        session.hold(id, until);
+    }
+    assert_eq!(session.take_overdue(until)[..], [0, 1], "their time is over");
+    assert!(session.send_bare(0).is_some() && session.send_bare(1).is_some());
+    assert_eq!((session.state(0), session.holds_any()), (Some(SymbolState::Done), false));
+    assert!(session.take_overdue(until).is_empty() && session.open_within(0..2).eq([0, 1]));
+    assert_eq!(session.done(0).map(|contents| contents.frames.len()), Some(1));
+    let around = Surroundings::default();
+    assert_eq!(session.arrived(until, 0, Arrival::Recovered, &around), Some(77));
+    // A report may still come for the other one, until no repair symbol is in flight.
+    session.repair_settled(&(0..4), true);
+    assert!(session.take_overdue(until).is_empty() && session.is_beyond(1));
+    session.repair_settled(&(0..4), false);
+    assert!(session.take_overdue(until).is_empty() && !session.is_beyond(1));
     assert_eq!(session.check(), Ok(()));
 }
 

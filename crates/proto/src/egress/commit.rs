@@ -73,11 +73,13 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        let session = self.session_of(pending, slot.path);
+        let sleeps = self.sleeps(pending, slot);
+        let session = self.session_of(pending, sleeps);
         let message = pending.message;
         // A session sees its own streams' data by itself.
         message.into_iter().for_each(|id| self.messages.begun(id));
-        let protecting = session.filter(|session| self.protects(*session, slot.path));
+        let protects = |session: &u16| !sleeps && self.protects(*session, slot.path);
+        let protecting = session.filter(protects);
         let wrote = match protecting {
             Some(session) => {
                 self.write_symbol(session, pending, slot, out, tokens);
@@ -88,7 +90,25 @@ impl Egress {
         if let Some(message) = message.filter(|_| session.is_some()) {
             self.leave_if_sent(pending.id, message);
         }
+        if sleeps && !pending.is_retransmission() {
+            self.flushed_asleep(pending, session, slot);
+        }
         wrote
+    }
+
+    /// Data whose protection sleeps may be the last that was written. Then the policy of what was sent
+    /// before it, which may be less patient, is told of the pause.
+    fn flushed_asleep(&mut self, pending: &Pending, session: Option<u16>, slot: &Slot<'_>) {
+        let of_messages = || {
+            let wanted =
+                self.streams.protection(pending.id).filter(|_| pending.message.is_some())?;
+            self.sessions.of_messages(wanted)
+        };
+        let Some(session) = session.or_else(of_messages) else { return };
+        let around = self.surroundings(session, slot.path);
+        if around.left == 0 {
+            self.sessions.on_flushed(slot.now, session, false, &around);
+        }
     }
 
     /// Appends a STREAM frame that is not protected.

@@ -163,15 +163,14 @@ impl Egress {
         if !self.protects_datagrams() || len > self.max_protected() {
             return None;
         }
+        let protection = self.datagram_protection.as_ref()?;
+        if protection.factory().sleeps(path, Terms::DATAGRAM).is_some() {
+            return None;
+        }
         if self.datagram_session.is_none() {
-            let protection = self.datagram_protection.as_ref()?;
-            if protection.factory().sleeps(path, Terms::DATAGRAM).is_none() {
-                self.datagram_session = {
-                    let streams = &self.streams;
-                    let members = |session| streams.members(session);
-                    self.sessions.attach(Kind::Datagrams, protection, members)
-                };
-            }
+            let streams = &self.streams;
+            let members = |session| streams.members(session);
+            self.datagram_session = self.sessions.attach(Kind::Datagrams, protection, members);
         }
         self.datagram_session.filter(|session| self.protects(*session, path))
     }

@@ -220,9 +220,8 @@ impl Egress {
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
     /// decodes and a session is free. It is chosen when the stream first sends, because the stream
-    /// may have asked before anything was known about the peer, and while its policy
-    /// sees no need, later.
-    fn session_of(&mut self, pending: &Pending, path: &PathView) -> Option<u16> {
+    /// may have asked before anything was known about the peer, and while its protection sleeps, later.
+    fn session_of(&mut self, pending: &Pending, sleeps: bool) -> Option<u16> {
         if !self.sessions.is_enabled() || !pending.is_protected {
             return None;
         }
@@ -231,15 +230,7 @@ impl Egress {
             return Some(session);
         }
         let streams = &self.streams;
-        let terms = if streams.is_fenced(id) {
-            Terms::GROUP
-        } else if streams.is_control(id) {
-            Terms::CONTROL
-        } else {
-            Terms::STREAM
-        };
-        let is_awake = |wanted: &&Protection| wanted.factory().sleeps(path, terms).is_none();
-        let wanted = streams.protection(id).filter(is_awake)?;
+        let wanted = streams.protection(id).filter(|_| !sleeps)?;
         let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
         let session = self.sessions.attach(kind, wanted, |session| streams.members(session));
         let with_it = match kind {
@@ -252,6 +243,24 @@ impl Egress {
         self.streams.set_session(id, session);
         with_it.into_iter().for_each(|id| self.streams.set_session(id, session));
         session
+    }
+
+    /// Whether the protection of a stream sees no need to protect what the stream sends next.
+    fn sleeps(&self, pending: &Pending, slot: &Slot<'_>) -> bool {
+        let (streams, id) = (&self.streams, pending.id);
+        let Some(wanted) = streams.protection(id).filter(|_| self.sessions.is_enabled()) else {
+            return false;
+        };
+        let terms = if streams.is_fenced(id) {
+            Terms::GROUP
+        } else if streams.is_control(id) {
+            Terms::CONTROL
+        } else {
+            Terms::STREAM
+        };
+        let deadline = streams.next_deadline(pending);
+        let terms = terms.within(deadline.map(|at| at.saturating_duration_since(slot.now)));
+        wanted.factory().sleeps(slot.path, terms).is_some()
     }
 
     /// A message of which nothing waits to be sent leaves its session, so that no decision visits all

@@ -312,6 +312,12 @@ impl SendSessions {
         eligible.map(|(number, _)| number).min_by_key(|number| members(*number)).map(usize::from)
     }
 
+    /// The session that protects messages in this way, if there is one.
+    pub fn of_messages(&self, protection: &Protection) -> Option<u16> {
+        let is_it = |s: &Session| s.kind == Kind::Messages && s.protection == *protection;
+        (0u16..).zip(&self.sessions).find(|(_, s)| is_it(s)).map(|(number, _)| number)
+    }
+
     /// Whose data a session protects.
     pub fn kind(&self, session: u16) -> Option<Kind> {
         self.sessions.get(usize::from(session)).map(|s| s.kind)

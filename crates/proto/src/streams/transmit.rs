@@ -19,6 +19,7 @@ use crate::wire::frame::StreamHeader;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::Instant;
 use sutura_schedule::{Rank, Scheduler, Urgency};
 
 /// A stream with at most this many bytes is a short message, such as a request. Sending it in
@@ -68,7 +69,6 @@ impl Pending {
 
     /// Whether these bytes were sent before and lost.
     #[must_use]
-    #[cfg(test)]
     pub fn is_retransmission(&self) -> bool {
         matches!(self.source, Source::Lost(_))
     }
@@ -405,6 +405,18 @@ impl Streams {
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
         Some(Written { token, flushed })
+    }
+
+    /// The deadline of the message to which the first byte of what is sent next belongs.
+    #[must_use]
+    pub fn next_deadline(&self, pending: &Pending) -> Option<Instant> {
+        let send = self.send_half(pending.id)?;
+        let offset = match pending.source {
+            Source::Lost(NextLost::Bytes(next)) => next.offset,
+            Source::Lost(NextLost::Symbol(_)) => return None,
+            Source::New(_) => send.buffer.unsent(),
+        };
+        send.messages.deadline(offset)
     }
 
     /// The source symbol of `pending` was sent again, with `frames`.

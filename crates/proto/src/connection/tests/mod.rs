@@ -42,6 +42,7 @@ mod streams;
 mod version;
 mod violations;
 mod work;
+mod worthwhile;
 mod zero_rtt;
 
 use crate::wire_format::Frame;

@@ -24,14 +24,20 @@ impl PathView {
     fn reserve(&self) -> Duration {
         self.margin().max(self.rtt / 16).min(self.rtt / 8)
     }
+
+    /// Whether what is lost of data that may take this long is there in time if it is sent again, with
+    /// some reserve.
+    #[must_use]
+    pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
+        let tolerance = tolerance.checked_sub(self.reserve());
+        tolerance.is_some_and(|tolerance| self.retransmission_is_enough(tolerance))
+    }
 }
 
 impl View {
-    /// Whether what is lost of a message that may take this long is there in time if it is sent again,
-    /// with some reserve.
+    /// See [`PathView::retransmission_is_in_time`]; it never is for data that is not sent again.
     #[must_use]
     pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
-        let tolerance = tolerance.checked_sub(self.path.reserve());
-        tolerance.is_some_and(|tolerance| self.retransmission_is_enough(tolerance))
+        self.resends && self.path.retransmission_is_in_time(tolerance)
     }
 }

@@ -163,17 +163,26 @@ pub struct Terms {
     /// Whether it is of a stream of the protocol itself ([`Urgency::CONTROL`](sutura_schedule::Urgency::CONTROL)), such as HTTP/3's
     /// control stream.
     pub control: bool,
+    /// How long it may take from now on to be of use at the receiver, by the deadline of its message;
+    /// `None` if it has no deadline.
+    pub tolerance: Option<Duration>,
 }
 
 impl Terms {
     /// Of streams.
-    pub const STREAM: Self = Self { resends: true, fenced: false, control: false };
+    pub const STREAM: Self = Self { resends: true, fenced: false, control: false, tolerance: None };
     /// Of messages of ordered groups.
     pub const GROUP: Self = Self { fenced: true, ..Self::STREAM };
     /// Of datagrams.
     pub const DATAGRAM: Self = Self { resends: false, ..Self::STREAM };
     /// Of streams of the protocol itself.
     pub const CONTROL: Self = Self { control: true, ..Self::STREAM };
+
+    /// The same for data that may take this long.
+    #[must_use]
+    pub const fn within(self, tolerance: Option<Duration>) -> Self {
+        Self { tolerance, ..self }
+    }
 }
 
 /// What a policy knows about its session and the connection.
@@ -354,7 +363,8 @@ pub trait Redundancy: Debug + Send {
     /// The source symbol `id` was sent for the first time.
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View);
 
-    /// All data that the application has written was sent; `ended` if there will be no more.
+    /// All data that the application has written was sent, the last of it as a source symbol or because
+    /// the protection [sleeps](RedundancyFactory::sleeps); `ended` if there will be no more.
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
         let _ = (now, ended, view);
     }
@@ -427,10 +437,10 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
-    /// Why nothing that is sent on this path on these terms needs repair symbols, if so. Streams and
-    /// datagrams join a session, and its policy
-    /// is asked whether it [protects](Redundancy::protects) them, only when there is no such reason. A
-    /// look: it changes nothing.
+    /// Why nothing that is sent on this path on these terms needs repair symbols, if so. This is the only
+    /// place that decides whether redundancy is worth while for data of its kind: it is asked for each
+    /// frame. Only when there is no such reason, streams and datagrams join a session, and its policy is
+    /// asked whether it [protects](Redundancy::protects) the frame. A look: it changes nothing.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         let _ = (path, terms);
         None

@@ -159,9 +159,15 @@ impl Auto {
         LossFloor { rate: self.expect, excess: 0.0, ..*known }
     }
 
-    /// How long a piece may take.
-    fn tolerance(&self) -> Duration {
-        self.target.map_or(UNNOTICED, |target| target.within)
+    /// Whether what is lost on this path is there soon enough if it is sent again: in time for the target
+    /// and the deadline, or without either before anybody notices.
+    fn retransmission_is_enough(&self, path: &PathView, terms: Terms) -> bool {
+        let target = self.target.map(|target| target.within);
+        let is_enough = match target.into_iter().chain(terms.tolerance).min() {
+            Some(tolerance) => path.retransmission_is_in_time(tolerance),
+            None => path.retransmission_is_enough(UNNOTICED),
+        };
+        terms.resends && is_enough
     }
 }
 
@@ -182,12 +188,13 @@ impl RedundancyFactory for Auto {
         text
     }
 
+    /// The policy asks the same for each of its pieces.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         if let Some(reason) = losses_to_leave(&self.floor(&path.floor), terms.fenced) {
             return Some(reason);
         }
-        let enough = terms.resends && path.retransmission_is_enough(self.tolerance());
-        enough.then_some(Reason::RetransmissionIsEnough)
+        let is_enough = self.retransmission_is_enough(path, terms);
+        is_enough.then_some(Reason::RetransmissionIsEnough)
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -349,25 +356,12 @@ impl AutoPolicy {
         self.deadline(piece, view)?.checked_sub(way)
     }
 
-    /// Whether what is lost of a piece is there soon enough if it is sent again.
-    fn retransmission_is_enough(&self, piece: &Piece, view: &View) -> bool {
-        let target = self.auto.target.map(|target| target.within);
-        match target.into_iter().chain(piece.tolerance).min() {
-            Some(tolerance) => view.retransmission_is_in_time(tolerance),
-            None => view.retransmission_is_enough(UNNOTICED),
-        }
-    }
-
-    /// Why none are sent, whatever there is to protect.
+    /// Why no repair symbol is sent for a piece: none is worth while, or those before did not help.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&self.auto.floor(&view.path.floor), self.fenced) {
-            return Some(reason);
-        }
-        if self.retransmission_is_enough(piece, view) {
-            return Some(Reason::RetransmissionIsEnough);
-        }
+        let kind = if view.resends { Terms::STREAM } else { Terms::DATAGRAM };
+        let terms = Terms { fenced: self.fenced, tolerance: piece.tolerance, ..kind };
         let pauses = view.next < self.help.paused_until;
-        pauses.then_some(Reason::NoUse)
+        self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
     }
 
     /// Chooses the repair symbols for what was sent since the last ones.
@@ -567,13 +561,7 @@ impl Redundancy for AutoPolicy {
         // before there is a moment for repair symbols.
         let fenced =
             self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
-        let terms = match (view.resends, fenced) {
-            (true, true) => Terms::GROUP,
-            (true, false) => Terms::STREAM,
-            (false, _) => Terms::DATAGRAM,
-        };
-        let ends_soon = fenced || pause_comes_near(view);
-        self.auto.sleeps(&view.path, terms).is_none() && ends_soon
+        fenced || pause_comes_near(view)
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

@@ -6,6 +6,9 @@ use crate::fec::redundancy::Message;
 
 const MS: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(100);
+/// The longest time in which a retransmission cannot be relied on: 13/8 of a round trip, and a reserve of an
+/// eighth on a path whose round trips are not known to be steady.
+const NEEDED: Duration = Duration::from_millis(175);
 
 /// A path with a round trip of 100 ms that loses 2 % in bursts of two packets and 4 ms.
 fn path() -> PathView {
@@ -126,13 +129,49 @@ fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_tim
     let near = PathView { rtt: MS, ..path() };
     assert_eq!(sleeps(&near, Terms::STREAM), Some(Reason::RetransmissionIsEnough));
     assert_eq!(sleeps(&near, Terms::DATAGRAM), None);
-    let view = View { path: path(), ..View::default() };
-    let protects =
-        |within, view| Auto::default().within(within, 0.9).unwrap().build().protects(&view);
-    let needed = RTT * 13 / 8;
-    assert!(protects(needed, view) && !protects(needed + MS, view));
-    assert!(protects(needed + MS, View { resends: false, ..view }), "nobody sends it again");
-    assert!(!protects(needed, View { path: PathView::default(), ..view }));
+    let sleeps = |within, path: &PathView, terms| {
+        Auto::default().within(within, 0.9).unwrap().sleeps(path, terms)
+    };
+    let enough = Some(Reason::RetransmissionIsEnough);
+    assert_eq!(sleeps(NEEDED, &path(), Terms::STREAM), None);
+    assert_eq!(sleeps(NEEDED + MS, &path(), Terms::STREAM), enough);
+    assert_eq!(sleeps(NEEDED + MS, &path(), Terms::DATAGRAM), None, "nobody sends it again");
+    assert_eq!(sleeps(NEEDED, &PathView::default(), Terms::STREAM), Some(Reason::Unknown));
+}
+
+#[test]
+fn a_deadline_counts_before_anything_is_sent() {
+    let enough = Some(Reason::RetransmissionIsEnough);
+    let within = |tolerance| Terms::STREAM.within(Some(tolerance));
+    let patient = Auto::default().within(4 * RTT, 0.999).unwrap();
+    for auto in [Auto::default(), patient] {
+        assert_eq!(auto.sleeps(&path(), within(NEEDED)), None);
+        assert_eq!(auto.sleeps(&path(), within(NEEDED + MS)), enough);
+    }
+    let hurried = Auto::default().within(RTT, 0.999).unwrap();
+    assert_eq!(hurried.sleeps(&path(), within(4 * RTT)), None, "the target is nearer");
+    // 10 ms are soon enough for everybody but those who say that they are not.
+    let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    assert_eq!(Auto::default().sleeps(&near, Terms::STREAM), enough);
+    assert_eq!(Auto::default().sleeps(&near, within(8 * MS)), None);
+}
+
+#[test]
+fn data_joins_a_session_if_and_only_if_the_policy_would_protect_it_there() {
+    let times = [50, 162, 163, 170, 174, 175, 176, 400].map(|ms| ms * MS);
+    let times = || std::iter::once(None).chain(times.map(Some));
+    for (target, tolerance) in times().flat_map(|target| times().map(move |time| (target, time))) {
+        let auto = Auto::new(1.0).unwrap();
+        let auto = target.map_or(auto, |within| auto.within(within, 0.999).unwrap());
+        let joins = auto.sleeps(&path(), Terms::STREAM.within(tolerance)).is_none();
+        let mut driver = warm(auto, path());
+        match tolerance {
+            Some(tolerance) => driver.message(tolerance),
+            None => driver.piece(5, 0),
+        }
+        let protects = matches!(driver.reason(), Reason::Protects { .. });
+        assert_eq!(joins, protects, "{target:?}, {tolerance:?}: {:?}", driver.reason());
+    }
 }
 
 #[test]
@@ -260,8 +299,7 @@ fn a_message_whose_first_part_has_arrived_waits_for_its_own_deadline() {
 #[test]
 fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
-    let needed = RTT * 13 / 8 + RTT / 8;
-    for (left, protects) in [(needed, true), (needed + MS, false)] {
+    for (left, protects) in [(NEEDED, true), (NEEDED + MS, false)] {
         driver.message(left);
         assert_eq!(driver.reason() != Reason::RetransmissionIsEnough, protects, "{left:?}");
         driver.run(2 * RTT);

@@ -3,74 +3,20 @@
 use crate::cid_generator::{ConnectionIdGenerator, RandomIds};
 use crate::congestion::{Algorithm, CongestionFactory};
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::fec::FecConfig;
 use crate::fec::redundancy::{Auto, RedundancyFactory};
+use crate::ids::MIN_UDP_PAYLOAD;
 use crate::loss_reaction::{HoldForRepair, LossReactionFactory};
+use crate::path::MtuDiscovery;
 use crate::reset::ResetKey;
 use crate::streams::delivery::{DeliveryFactory, StreamOrder};
 use crate::streams::resend_order::{ByLoss, ResendOrderFactory};
-use crate::version::Version;
-use crate::wire::code_id::CodeSet;
+use crate::wire::version::Version;
 use std::net::{SocketAddrV4, SocketAddrV6};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::{SchedulerFactory, Scheme};
 use zeroize::Zeroizing;
-
-/// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
-pub const MIN_UDP_PAYLOAD: u16 = 1200;
-/// The largest UDP payload that this implementation builds.
-pub const MAX_UDP_PAYLOAD: u16 = 9000;
-
-/// The limits of this endpoint's decoder, as announced to the peer.
-///
-/// Whatever is announced, all sessions of a connection together hold at most 8 MiB. Beyond that,
-/// the least recently used session drops its symbols and can no longer use them to recover losses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FecConfig {
-    /// How many coding windows the peer may use at once.
-    pub max_sessions: u16,
-    /// How many source symbols each window may hold.
-    pub max_window_symbols: u32,
-    /// The most bytes that the symbols of a window may add up to.
-    pub max_window_bytes: u32,
-    /// The codes that the peer may use. Codes that this implementation does not support are left
-    /// out.
-    pub codes: CodeSet,
-}
-
-/// The most source symbols of a coding window.
-pub const MAX_WINDOW_SYMBOLS: u32 = 8192;
-/// The most bytes of a coding window. With what decoding takes besides, one of them fits into
-/// the 8 MiB that all decoders of a connection hold at most.
-pub const MAX_WINDOW_BYTES: u32 = 6 << 20;
-/// The most bytes of a packet that a symbol takes of the window.
-const SYMBOL_BYTES: u32 = 1536;
-
-impl FecConfig {
-    /// The default with windows of `symbols` source symbols of full packets, at least 1 and at most
-    /// [`MAX_WINDOW_SYMBOLS`], and no more bytes than [`MAX_WINDOW_BYTES`]. Both ends go by the smaller
-    /// window of the two: it bounds what a repair symbol can mend, and what it costs to make and to use
-    /// one.
-    #[must_use]
-    pub fn with_window(symbols: u32) -> Self {
-        let symbols = symbols.clamp(1, MAX_WINDOW_SYMBOLS);
-        let bytes = symbols.saturating_mul(SYMBOL_BYTES).min(MAX_WINDOW_BYTES);
-        Self { max_window_symbols: symbols, max_window_bytes: bytes, ..Self::default() }
-    }
-}
-
-impl Default for FecConfig {
-    /// Windows as large as memory allows, so that they follow what is in flight. They hold only what was
-    /// sent and is not known to have arrived.
-    fn default() -> Self {
-        Self {
-            max_sessions: 16,
-            max_window_symbols: MAX_WINDOW_SYMBOLS,
-            max_window_bytes: MAX_WINDOW_BYTES,
-            codes: CodeSet::default(),
-        }
-    }
-}
 
 /// The settings of a connection.
 #[derive(Debug, Clone)]
@@ -220,22 +166,6 @@ pub struct AckFrequencyConfig {
 impl Default for AckFrequencyConfig {
     fn default() -> Self {
         Self { acks_per_window: 16, max_packets: 32 }
-    }
-}
-
-/// How the datagram size of a path is found (RFC 8899).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MtuDiscovery {
-    /// The largest UDP payload to look for, in bytes. By default 1452, which is what Ethernet carries
-    /// with IPv6.
-    pub upper_bound: u16,
-    /// After how long a path that carries less is tried again. By default a minute.
-    pub retry_interval: Duration,
-}
-
-impl Default for MtuDiscovery {
-    fn default() -> Self {
-        Self { upper_bound: 1452, retry_interval: Duration::from_secs(60) }
     }
 }
 

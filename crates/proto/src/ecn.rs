@@ -24,6 +24,17 @@ impl EcnCodepoint {
     }
 }
 
+/// Whether a path carries ECN marks (RFC 9000 section 13.4.2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EcnState {
+    /// That is not known yet.
+    Testing,
+    /// It does, as far as is known.
+    Capable,
+    /// It does not, or the peer does not report marks, or this end cannot set them.
+    Failed,
+}
+
 /// How many packets arrived with each mark, over the life of a packet number space: the ECN
 /// section of an ACK frame (RFC 9000 section 19.3.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

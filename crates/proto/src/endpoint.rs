@@ -2,31 +2,23 @@
 //! It owns none of them.
 
 mod accept;
-pub(crate) mod admission_fuzz;
 pub(crate) mod fuzz;
 mod half_open;
 mod incoming;
-pub(crate) mod network_fuzz;
 mod offenders;
 mod received_tokens;
 mod token;
 
 use crate::cid_generator::{cid_size, new_cid, random_cid};
-use crate::config::{
-    ClientConfig, EndpointConfig, MIN_UDP_PAYLOAD, ServerConfig, TokenKey, TransportConfig,
-};
-use crate::connection::{Connection, EndpointEvent, NewConnection};
-use crate::crypto::StartError;
-use crate::error::TransportError;
-use crate::ids::{ConnectionId, Side};
-use crate::path::cids::ResetToken;
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey, TransportConfig};
+use crate::connection::{ConnectError, Connection, EndpointEvent, NewConnection};
+use crate::ids::{ConnectionHandle, ConnectionId, MIN_UDP_PAYLOAD, Side};
 use crate::peers::Peers;
-use crate::reset::{ResetKey, Resets};
-use crate::version::Version;
+use crate::reset::{ResetKey, ResetToken, Resets};
 use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
+use crate::wire::version::Version;
 use half_open::{HalfOpen, Network, Rank};
 pub use incoming::Incoming;
-pub use offenders::Offence;
 use offenders::Offenders;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -44,10 +36,6 @@ const MIN_INITIAL_DCID: usize = 8;
 /// How many identifiers a generator is asked for until one is not in use.
 const MAX_CID_ATTEMPTS: usize = 16;
 
-/// Identifies a connection at its endpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ConnectionHandle(pub usize);
-
 /// What to do with a datagram.
 #[derive(Debug)]
 pub enum DatagramEvent {
@@ -61,26 +49,6 @@ pub enum DatagramEvent {
     /// It comes from a client that asks for a connection: keep it until the client is decided about,
     /// and pass it to the connection if that is made.
     NewConnection(Incoming),
-}
-
-/// Why a connection could not be opened.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConnectError {
-    /// The server's name or the TLS configuration is invalid.
-    #[error(transparent)]
-    Start(#[from] StartError),
-    /// TLS failed to produce its first message.
-    #[error("cannot start the handshake: {0}")]
-    Handshake(TransportError),
-    /// [`EndpointConfig::max_connections`] are already open.
-    #[error("too many connections")]
-    TooManyConnections,
-    /// The generator of connection identifiers knows none that is not in use.
-    #[error("no connection identifier left")]
-    NoConnectionId,
-    /// Datagrams cannot be sent to this address.
-    #[error("invalid remote address: {0}")]
-    InvalidRemoteAddress(SocketAddr),
 }
 
 #[derive(Debug)]

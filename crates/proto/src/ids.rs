@@ -1,7 +1,12 @@
-//! Basic names: sides, directions, streams, packet number spaces, identifiers.
+//! Basic names: sides, directions, streams, packet number spaces, identifiers; the sizes of datagrams.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+
+/// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
+pub const MIN_UDP_PAYLOAD: u16 = 1200;
+/// The largest UDP payload that this implementation builds.
+pub const MAX_UDP_PAYLOAD: u16 = 9000;
 
 /// An end of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,6 +59,10 @@ impl Dir {
         self as usize
     }
 }
+
+/// Identifies a connection at its endpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionHandle(pub usize);
 
 /// A stream identifier (RFC 9000 section 2.1), at most 2^62 - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

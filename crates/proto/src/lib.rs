@@ -97,9 +97,12 @@ mod egress;
 mod endpoint;
 mod error;
 mod fec;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod groups;
 mod ids;
 mod invariant;
+mod loss_floor;
 mod loss_reaction;
 mod observe;
 mod path;
@@ -116,34 +119,39 @@ pub use cid_generator::{
     ConnectionIdGenerator, MIN_SERVER_CID_SIZE, QuicLb, QuicLbConfig, QuicLbError, RandomIds,
 };
 pub use config::{
-    AckFrequencyConfig, ClientConfig, EndpointConfig, Extensions, FecConfig, MAX_UDP_PAYLOAD,
-    MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MtuDiscovery, PreferredAddresses,
-    ServerConfig, SocketFeatures, TokenKey, TransportConfig,
+    AckFrequencyConfig, ClientConfig, EndpointConfig, Extensions, PreferredAddresses, ServerConfig,
+    SocketFeatures, TokenKey, TransportConfig,
 };
 pub use congestion::Algorithm;
 pub use connection::{
-    CONNECTION_COST, Connection, ConnectionStats, Datagrams, EndpointEvent, Event, MemoryUse,
-    MessageOptions, MessageOutcome, MessageStats, RecvStream, SendDatagramError, SendMessageError,
-    SendStream, Standstill, TrafficStats, Transmit,
+    CONNECTION_COST, ConnectError, Connection, ConnectionStats, Datagrams, EndpointEvent, Event,
+    MemoryUse, MessageOptions, MessageOutcome, MessageStats, Offence, RecvStream,
+    SendDatagramError, SendMessageError, SendStream, Standstill, TrafficStats, Transmit,
 };
-pub use ecn::EcnCodepoint;
-pub use endpoint::{ConnectError, ConnectionHandle, DatagramEvent, Endpoint, Incoming, Offence};
+pub use ecn::{EcnCodepoint, EcnState};
+pub use endpoint::{DatagramEvent, Endpoint, Incoming};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
-pub use fec::{CodingCounts, FecStats, Protection, ProtectionStats};
-pub use ids::{ConnectionId, Dir, MAX_CID_SIZE, MessageId, Side, SpaceId, StreamId};
-pub use observe::{EcnState, Metrics, Observation, Observer};
-pub use path::cids::ResetToken;
+pub use fec::{
+    CodingCounts, FecConfig, FecStats, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, Protection,
+    ProtectionStats,
+};
+pub use ids::{
+    ConnectionHandle, ConnectionId, Dir, MAX_CID_SIZE, MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD, MessageId,
+    Side, SpaceId, StreamId,
+};
+pub use observe::{Metrics, Observation, Observer};
+pub use path::MtuDiscovery;
 pub use recovery::pto::MAX_PROBE_TIMEOUT;
-pub use reset::ResetKey;
+pub use reset::{ResetKey, ResetToken};
 pub use streams::delivery::Chunk;
 pub use streams::{
     ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, Uptake,
     WriteError,
 };
 pub use sutura_schedule::{Priority, Scheme, Urgency};
-pub use version::Version;
 pub use wire::code_id::{CodeId, CodeSet};
+pub use wire::version::Version;
 
 /// The interfaces of policies: traits that make decisions, and the types that they decide from. The
 /// core implements the mechanisms that consult them.
@@ -193,11 +201,11 @@ pub mod policy {
         PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Stage, Tail, Terms,
         Turn, View,
     };
+    pub use crate::loss_floor::{LossFloor, LossMemory};
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
         Verdict,
     };
-    pub use crate::path::{LossFloor, LossMemory};
     pub use crate::recovery::rtt::RttEstimator;
     pub use crate::streams::delivery::{
         ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder,
@@ -220,27 +228,6 @@ pub mod wire_format {
         FecParameters, Grease, HandshakeIds, PreferredAddress, TransportParameters,
         VersionInformation,
     };
-}
-
-#[doc(hidden)]
-pub mod fuzz {
-    //! Entry points for fuzzers and measurements.
-    pub use crate::connection::fuzz::connection;
-    pub use crate::connection::target::Target;
-    pub use crate::endpoint::admission_fuzz::admission;
-    pub use crate::endpoint::fuzz::tokens;
-    pub use crate::endpoint::network_fuzz::endpoints;
-    pub use crate::groups::fuzz::groups;
-    pub use crate::wire::fuzz::*;
-    // What a client of one's own needs to build packets and to read them.
-    pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
-    pub use crate::wire::{coding, packet, range_set};
-    pub mod work {
-        //! Counts steps. Crates that use this one count theirs in the same place.
-        pub use crate::work::steps;
-        #[cfg(any(test, feature = "work"))]
-        pub use crate::work::take_steps;
-    }
 }
 
 #[cfg(doctest)]

@@ -1,9 +1,10 @@
 //! What a connection reports to an observer, such as a qlog writer.
 
+use crate::ecn::EcnState;
 use crate::fec::Protection;
 use crate::fec::redundancy::Reason;
 use crate::ids::{ConnectionId, Side, SpaceId, StreamId};
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::wire::transport_parameters::TransportParameters;
 use std::any::Any;
 use std::net::SocketAddr;
@@ -123,17 +124,6 @@ pub enum Observation<'a> {
         /// Why, as text.
         reason: &'a str,
     },
-}
-
-/// Whether a path carries ECN marks (RFC 9000 section 13.4.2).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EcnState {
-    /// That is not known yet.
-    Testing,
-    /// It does, as far as is known.
-    Capable,
-    /// It does not, or the peer does not report marks, or this end cannot set them.
-    Failed,
 }
 
 /// The figures of loss recovery.

@@ -1,6 +1,6 @@
 //! What an endpoint remembers of the peers that it had connections with.
 
-use crate::path::LossMemory;
+use crate::loss_floor::LossMemory;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 

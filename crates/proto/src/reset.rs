@@ -1,9 +1,8 @@
 //! Stateless resets (RFC 9000 section 10.3): how an endpoint that knows nothing of a connection tells the
 //! peer so, and how it recognises that it is told.
 
-use crate::endpoint::ConnectionHandle;
-use crate::ids::ConnectionId;
-use crate::path::cids::{RESET_TOKEN_SIZE, ResetToken};
+use crate::ids::{ConnectionHandle, ConnectionId};
+use crate::wire::frame::RESET_TOKEN_SIZE;
 use rand::{Rng, RngCore};
 use ring::hmac;
 use std::collections::HashMap;
@@ -21,6 +20,30 @@ pub const MIN_RESET: usize = 5 + RESET_TOKEN_SIZE;
 const USUAL_RESET: usize = 42;
 /// How much it varies.
 const RESET_VARIATION: usize = 32;
+
+/// A stateless reset token (RFC 9000 section 10.3). Anyone who knows a token can end the
+/// connection, so it is compared in constant time and never printed.
+#[derive(Clone, Copy, Eq)]
+pub struct ResetToken(pub [u8; RESET_TOKEN_SIZE]);
+
+impl PartialEq for ResetToken {
+    fn eq(&self, other: &Self) -> bool {
+        let difference = self.0.iter().zip(&other.0).fold(0, |sum, (a, b)| sum | (a ^ b));
+        std::hint::black_box(difference) == 0
+    }
+}
+
+impl std::hash::Hash for ResetToken {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
+    }
+}
+
+impl fmt::Debug for ResetToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResetToken(..)")
+    }
+}
 
 /// The key from which an endpoint derives the stateless reset tokens of its connection identifiers. An
 /// endpoint that is started again with the same key can reset the connections that it forgot.

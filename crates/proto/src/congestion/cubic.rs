@@ -15,7 +15,7 @@ use super::episode::{self, Cause, Episodes, Refuted, newest_sent};
 use super::excuse::{Excuse, Toll};
 use super::hystart::{Growth, HyStart};
 use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::sync::Arc;
 use std::time::{Duration, Instant};

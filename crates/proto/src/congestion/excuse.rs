@@ -6,7 +6,7 @@
 //! others, whatever else the path loses.
 
 use super::packet::Packet;
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::{GRANULARITY, RttEstimator};
 use std::time::{Duration, Instant};
 

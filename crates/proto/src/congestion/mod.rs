@@ -32,7 +32,7 @@ pub use packet::{Acked, Lost, Packet, PacketState, Sent};
 pub use window::{MAX_WINDOW, WindowLimits};
 
 use crate::ids::SpaceId;
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::fmt;
 use std::time::Instant;

@@ -1,10 +1,9 @@
 //! What a connection reports to its application and its endpoint.
 
-use crate::endpoint::Offence;
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
-use crate::path::LossMemory;
-use crate::path::cids::ResetToken;
+use crate::loss_floor::LossMemory;
+use crate::reset::ResetToken;
 use crate::streams::StreamEvent;
 use std::net::IpAddr;
 use std::time::Instant;
@@ -57,4 +56,13 @@ pub enum EndpointEvent {
     Blamed(IpAddr, Instant, Offence),
     /// The connection has nothing left to do and may be dropped.
     Drained,
+}
+
+/// What a peer can do that makes this end work in vain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Offence {
+    /// It cancelled a request before it was answered.
+    Request,
+    /// It broke the protocol, which ended its connection.
+    Connection,
 }

@@ -7,9 +7,10 @@ use crate::crypto::{ClientCrypto, retry};
 use crate::error::ConnectionError;
 use crate::error::TransportError;
 use crate::ids::{ConnectionId, Side, SpaceId};
-use crate::version::{self, Version};
+use crate::version;
 use crate::wire::packet::{RetryPacket, VersionNegotiationPacket};
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
+use crate::wire::version::Version;
 use std::time::Instant;
 
 /// A longer token would leave too little room in an Initial packet for the handshake.

@@ -11,9 +11,10 @@ use crate::config::Extensions;
 use crate::crypto::{DirectionalKeys, Keys, ServerCrypto, SessionVersions, StartError};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
-use crate::version::{self, Version};
+use crate::version;
 use crate::wire::packet::{Packet, PacketType};
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
+use crate::wire::version::Version;
 
 /// Type and length of a handshake message (RFC 8446 section 4).
 const MESSAGE_HEADER: usize = 4;

@@ -1,8 +1,9 @@
 //! Tells the observer what has changed of the path and of erasure coding since it was last told.
 
 use super::Connection;
-use crate::observe::{EcnState, Metrics, Observation};
-use crate::path::LossFloor;
+use crate::ecn::EcnState;
+use crate::loss_floor::LossFloor;
+use crate::observe::{Metrics, Observation};
 use std::net::SocketAddr;
 use std::time::Instant;
 

@@ -3,7 +3,7 @@
 
 use super::first_answer::MAX_TOKEN;
 use super::{Connection, EndpointEvent};
-use crate::endpoint::Offence;
+use crate::connection::Offence;
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
 use crate::wire::frame::Frame;

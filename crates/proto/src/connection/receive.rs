@@ -3,14 +3,15 @@
 use super::key_update::Phase;
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, State};
-use crate::config::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
+use crate::connection::Offence;
 use crate::crypto::{DirectionalKeys, Keys, PacketKey};
 use crate::ecn::EcnCodepoint;
-use crate::endpoint::Offence;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
+use crate::ids::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
 use crate::observe::Observation;
-use crate::path::cids::{NewCid, ResetToken};
+use crate::path::cids::NewCid;
+use crate::reset::ResetToken;
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind};
 use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
 use bytes::Bytes;

@@ -2,7 +2,7 @@
 
 use crate::egress::MessageStats;
 use crate::fec::FecStats;
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::streams::StreamStats;
 use std::time::Duration;
 

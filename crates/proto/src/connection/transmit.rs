@@ -2,10 +2,10 @@
 
 use super::timer::Timer;
 use super::{Connection, State};
-use crate::config::MIN_UDP_PAYLOAD;
 use crate::congestion::PacketState;
 use crate::crypto::DirectionalKeys;
 use crate::ecn::EcnCodepoint;
+use crate::ids::MIN_UDP_PAYLOAD;
 use crate::ids::{ConnectionId, SpaceId, StreamId};
 use crate::observe::Observation;
 use crate::path::Gate;

@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 use super::traffic_secret::{Protection, TrafficSecret};
 use super::{Keys, PacketKeys};
 use crate::ids::Side;
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// The labels of the secrets that are kept: those of the client and of the server, first of the
 /// Handshake level, then of the first 1-RTT key phase.

@@ -22,7 +22,7 @@ use ::rustls::pki_types::CertificateDer;
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// Number of bytes that sealing adds to a packet: the tag length of all AEADs in QUIC v1 (RFC 9001
 /// section 5.3).

@@ -25,8 +25,8 @@ use super::{
 };
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
-use crate::version::Version;
 use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::version::Version;
 
 /// Sessions that a server remembers so that they can be resumed with 0-RTT, each once. The oldest are
 /// forgotten first.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rustls::server::{ProducesTickets, StoresServerSessions};
 
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// One of each version.
 #[derive(Debug, Clone)]

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{
     DirectionalKeys, HeaderKey, MASK_LEN, PacketKey, ProtectionError, SAMPLE_LEN, TAG_LEN,
 };
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// What all labels of TLS 1.3 begin with (RFC 8446 section 7.1).
 const LABEL_PREFIX: &[u8] = b"tls13 ";

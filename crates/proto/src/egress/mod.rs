@@ -23,12 +23,12 @@ pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
 pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
 pub use outcome::Outcome;
 
-use crate::config::FecConfig;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::{Reason, Terms};
 use crate::fec::{
-    CodingCounts, Contents, FecStats, Kind, Protection, ProtectionStats, SendSessions, Surroundings,
+    CodingCounts, Contents, FecConfig, FecStats, Kind, Protection, ProtectionStats, SendSessions,
+    Surroundings,
 };
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;

@@ -9,9 +9,9 @@ use crate::connection;
 use crate::crypto::{Keys, TAG_LEN, retry};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::ConnectionId;
-use crate::version::Version;
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter};
 use crate::wire::packet::{LongHeader, LongType, ProtectedPacket, TruncatedNumber, encode_retry};
+use crate::wire::version::Version;
 use std::net::SocketAddr;
 use std::time::Instant;
 

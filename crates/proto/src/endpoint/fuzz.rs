@@ -2,7 +2,7 @@
 
 use super::token::{TokenVerdict, Tokens};
 use crate::ids::ConnectionId;
-use crate::version::Version;
+use crate::wire::version::Version;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::time::Instant;

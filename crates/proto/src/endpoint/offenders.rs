@@ -6,17 +6,9 @@
 //! forgotten. Only what came over validated addresses counts, so that nobody can shut out others.
 
 use super::half_open::Network;
+use crate::connection::Offence;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
-
-/// What a peer can do that makes this end work in vain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Offence {
-    /// It cancelled a request before it was answered.
-    Request,
-    /// It broke the protocol, which ended its connection.
-    Connection,
-}
 
 impl Offence {
     /// How much blame that is. To answer a handshake and to forget its connection takes as much work as to

@@ -8,7 +8,7 @@
 
 use crate::config::{Secret, TokenKey};
 use crate::ids::ConnectionId;
-use crate::version::Version;
+use crate::wire::version::Version;
 use rand::RngCore;
 use rand::rngs::StdRng;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};

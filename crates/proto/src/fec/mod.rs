@@ -9,6 +9,7 @@
 mod beyond;
 mod carried;
 pub mod code;
+mod config;
 mod recv;
 pub mod redundancy;
 mod repairs;
@@ -19,6 +20,7 @@ mod uncovered;
 
 #[cfg(test)]
 pub use beyond::MAX_BEYOND_SYMBOLS;
+pub use config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 mod tests;
 
 use super::code;
-use crate::config::FecConfig;
+use super::config::FecConfig;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SymbolRef;
 use crate::wire::frame::{RepairHeader, encode_symbol_ack};

@@ -5,12 +5,12 @@ mod tests;
 
 use super::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
 use super::code::{self, SlidingWindow};
+use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan, SHORT_KEYS};
 use super::session::{
     Contents, Evicted, Frames, Kind, NewSymbol, Session, Surroundings, Symbol, SymbolState,
 };
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
-use crate::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::invariant::ensure;

@@ -2,8 +2,8 @@
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::ConnectionId;
+use crate::reset::ResetToken;
 use std::collections::VecDeque;
-use std::fmt;
 
 /// How many of the peer's connection identifiers this end stores.
 pub const ACTIVE_CID_LIMIT: u64 = 4;
@@ -12,32 +12,6 @@ pub const MAX_LOCAL_CIDS: usize = 4;
 /// How many unacknowledged RETIRE_CONNECTION_ID frames the peer may make us keep, in multiples of
 /// our `active_connection_id_limit`. RFC 9000 section 5.1.2 requires at least 2.
 pub const MAX_RETIRE_FACTOR: usize = 10;
-/// Size of a stateless reset token in bytes.
-pub const RESET_TOKEN_SIZE: usize = 16;
-
-/// A stateless reset token (RFC 9000 section 10.3). Anyone who knows a token can end the
-/// connection, so it is compared in constant time and never printed.
-#[derive(Clone, Copy, Eq)]
-pub struct ResetToken(pub [u8; RESET_TOKEN_SIZE]);
-
-impl PartialEq for ResetToken {
-    fn eq(&self, other: &Self) -> bool {
-        let difference = self.0.iter().zip(&other.0).fold(0, |sum, (a, b)| sum | (a ^ b));
-        std::hint::black_box(difference) == 0
-    }
-}
-
-impl std::hash::Hash for ResetToken {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.0.hash(state);
-    }
-}
-
-impl fmt::Debug for ResetToken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ResetToken(..)")
-    }
-}
 
 fn violation(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason)

@@ -2,9 +2,9 @@
 
 use super::ecn::EcnValidation;
 use super::loss_estimate::LossEstimate;
-use super::loss_floor::{LossFloorEstimator, LossMemory};
 use super::{Mtu, Path};
 use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
+use crate::loss_floor::{LossFloorEstimator, LossMemory};
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 

@@ -4,8 +4,8 @@
 //! Datagrams are marked once the handshake is confirmed, so a path that drops marked ones keeps nobody
 //! from connecting, and all their packets are in the Data space.
 
+use crate::ecn::EcnState;
 use crate::ecn::{EcnCodepoint, EcnCounts};
-use crate::observe::EcnState;
 
 /// How many packets are marked before the peer has reported that marks arrive.
 pub const TEST_PACKETS: u64 = 10;

@@ -1,6 +1,6 @@
 //! Validates the peer's address and limits what may be sent until then.
 
-use crate::config::MIN_UDP_PAYLOAD;
+use crate::ids::MIN_UDP_PAYLOAD;
 use std::time::{Duration, Instant};
 
 /// Before the client's address is validated, a server may send at most this many times the bytes it

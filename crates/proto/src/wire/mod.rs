@@ -12,3 +12,4 @@ pub mod fuzz;
 pub mod packet;
 pub mod range_set;
 pub mod transport_parameters;
+pub mod version;

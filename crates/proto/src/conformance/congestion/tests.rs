@@ -3,7 +3,7 @@
 use super::*;
 use crate::conformance::testing::verdict;
 use crate::congestion::{Acked, Algorithm, FixedRate, Lost, PacketState, Sent};
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,7 +6,7 @@ use crate::congestion::{
     Sent, WindowLimits,
 };
 use crate::ids::SpaceId;
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 

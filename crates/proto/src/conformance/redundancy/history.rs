@@ -2,7 +2,7 @@
 
 use crate::conformance::CENTURY;
 use crate::fec::redundancy::{Message, PathView, Stage};
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 

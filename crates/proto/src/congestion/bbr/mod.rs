@@ -40,7 +40,7 @@ use super::{
     WindowLimits,
 };
 use crate::ids::SpaceId;
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::RttEstimator;
 use loss::{Bounds, LossRound, TooHigh};
 use model::{Aggregation, Model, Rounds};

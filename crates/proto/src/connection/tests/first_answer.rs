@@ -3,11 +3,11 @@
 use super::pair::{Pair, pattern};
 use crate::connection::first_answer::MAX_TOKEN;
 use crate::crypto::retry::integrity_tag;
-use crate::version::Version;
 use crate::wire::packet::{
     HeaderRules, Packet, VERSION_1, encode_retry, encode_version_negotiation, parse,
     parse_invariants,
 };
+use crate::wire::version::Version;
 use crate::{ConnectionError, ConnectionId, DatagramEvent, Dir, Event, Side};
 use std::time::Duration;
 

@@ -2,8 +2,8 @@
 //! streams, sessions, pending equations and messages.
 
 use super::pair::{Forgery, Pair};
-use crate::config::{AckFrequencyConfig, FecConfig};
-use crate::fec::MAX_SEND_SESSIONS;
+use crate::config::AckFrequencyConfig;
+use crate::fec::{FecConfig, MAX_SEND_SESSIONS};
 use crate::policy::{Code, FixedRate, ReedSolomon, SlidingWindow};
 use crate::recovery::token::StreamToken;
 use crate::wire::code_id::CodeSet;

@@ -2,8 +2,8 @@
 
 use super::pair::{Forgery, Pair, pattern};
 use crate::crypto::null::NullServerConfig;
-use crate::path::cids::RESET_TOKEN_SIZE;
 use crate::reset::{MAX_RESETS_PER_SECOND, MIN_RESET};
+use crate::wire::frame::RESET_TOKEN_SIZE;
 use crate::wire_format::{Frame, NewConnectionId};
 use crate::{
     ConnectionError, ConnectionId, DatagramEvent, Dir, Endpoint, EndpointConfig, QuicLb, ResetKey,

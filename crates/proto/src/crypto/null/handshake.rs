@@ -18,9 +18,9 @@ use super::message::{
 use super::sessions::{Remembered, Sessions};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
-use crate::version::Version;
 use crate::wire::coding::Reader;
 use crate::wire::transport_parameters::TransportParameters;
+use crate::wire::version::Version;
 
 /// The message that a session expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use super::super::{
     TAG_LEN,
 };
 use crate::ids::{ConnectionId, Side};
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// Odd multipliers with about as many ones as zeros.
 const MIX: [u64; 4] =

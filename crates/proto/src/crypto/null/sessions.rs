@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// Sessions that an end remembers; the oldest are forgotten first.
 const MAX_SESSIONS: usize = 256;

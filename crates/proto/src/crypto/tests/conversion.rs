@@ -6,7 +6,7 @@ use super::super::rustls::{RustlsClientConfig, RustlsServerConfig};
 use super::super::traffic_secret::{Protection, TrafficSecret};
 use super::vectors::{array, hex};
 use super::*;
-use crate::version::Version::{self, V1, V2};
+use crate::wire::version::Version::{self, V1, V2};
 
 const SUITES: [CipherSuite; 3] = [
     CipherSuite::TLS13_AES_128_GCM_SHA256,

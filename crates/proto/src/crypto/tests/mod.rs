@@ -14,8 +14,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::ids::Side;
-use crate::version::Version;
 use crate::wire::packet::VERSION_1;
+use crate::wire::version::Version;
 
 const CLIENT_PARAMETERS: &[u8] = b"the client's transport parameters";
 const SERVER_PARAMETERS: &[u8] = b"what the server has to say";

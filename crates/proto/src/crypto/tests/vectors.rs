@@ -7,7 +7,7 @@ use super::super::rustls::{RustlsHeaderKey, RustlsPacketKey, initial_keys};
 use super::super::{ProtectionError, TAG_LEN, retry};
 use super::rustls::suite;
 use super::*;
-use crate::version::Version;
+use crate::wire::version::Version;
 
 /// The destination connection ID of the client's first Initial packet.
 const DCID: &str = "8394c8f03e515708";

@@ -38,7 +38,7 @@ pub use reason::Reason;
 pub use sr_arq::SrArq;
 pub use tail::Tail;
 
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use crate::wire::code_id::{CodeId, CodeSet};
 use std::fmt::Debug;
 use std::ops::Range;

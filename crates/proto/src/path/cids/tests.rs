@@ -1,4 +1,6 @@
 use super::*;
+use crate::wire::frame::RESET_TOKEN_SIZE;
+use std::fmt;
 
 fn cid(byte: u8) -> ConnectionId {
     ConnectionId::new(&[byte; 8]).unwrap()

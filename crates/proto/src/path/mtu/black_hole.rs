@@ -1,7 +1,7 @@
 //! Notices that large packets alone are lost (RFC 8899 section 4.3).
 
 use super::Sized;
-use crate::config::MIN_UDP_PAYLOAD;
+use crate::ids::MIN_UDP_PAYLOAD;
 
 /// How many large packets in a row must be lost.
 const MIN_SUSPECTS: u32 = 3;

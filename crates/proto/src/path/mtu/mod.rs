@@ -7,8 +7,11 @@
 //! begins anew with the size that was lost, so that a mistake costs one round trip.
 
 mod black_hole;
+mod discovery;
 
-use crate::config::{MIN_UDP_PAYLOAD, MtuDiscovery};
+pub use discovery::MtuDiscovery;
+
+use crate::ids::MIN_UDP_PAYLOAD;
 use black_hole::BlackHole;
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! Resending by a separate scheduler among the streams that lost data.
 
 use super::{Precedence, ResendOrder};
-use crate::config::MIN_UDP_PAYLOAD;
+use crate::ids::MIN_UDP_PAYLOAD;
 use sutura_schedule::{Priority, Scheduler, StreamKey};
 
 /// A scheduler decides among the streams that lost data. It sees nothing else: a stream is active

@@ -1,10 +1,9 @@
 //! Lost data before new data, in the order of another scheduler.
 
 use super::{ByScheduler, Precedence, ResendOrder, ResendOrderFactory};
-use crate::registry;
 use std::sync::Arc;
-use sutura_schedule::registry::Entry;
-use sutura_schedule::{Scheduler, SchedulerFactory};
+use sutura_schedule::registry::{Entry, Registry};
+use sutura_schedule::{SCHEDULERS, Scheduler, SchedulerFactory};
 
 pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::with_parameters(
     "first-by",
@@ -13,7 +12,7 @@ pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::with_parameters(
     |parameters| {
         parameters.first_is("scheduler");
         let name = parameters.take("scheduler").unwrap_or("eps");
-        Ok(Arc::new(FirstBy(registry::schedulers().find(name)?)))
+        Ok(Arc::new(FirstBy(Registry::new("scheduler", SCHEDULERS).find(name)?)))
     },
 );
 

@@ -4,10 +4,10 @@ use super::{
     FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, LongKind, SPIN, TruncatedNumber,
 };
 use crate::ids::ConnectionId;
-use crate::version::Version;
 #[cfg(test)]
 use crate::wire::coding::varint_size;
 use crate::wire::coding::{put_varint, put_varint2};
+use crate::wire::version::Version;
 
 /// Size of the Length field, which is written before the length is known.
 const LENGTH_SIZE: usize = 2;

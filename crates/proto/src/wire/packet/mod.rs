@@ -16,7 +16,7 @@ pub use parse::{Coalesced, HeaderRules, Invariants, parse, parse_invariants};
 use super::frame::Carrier;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, SpaceId};
-use crate::version::Version;
+use crate::wire::version::Version;
 use std::fmt;
 use std::ops::Range;
 

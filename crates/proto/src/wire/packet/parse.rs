@@ -5,8 +5,8 @@ use super::{
     ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE, VersionNegotiationPacket,
 };
 use crate::ids::ConnectionId;
-use crate::version::Version;
 use crate::wire::coding::{Reader, UnexpectedEnd};
+use crate::wire::version::Version;
 use std::ops::Range;
 
 impl From<UnexpectedEnd> for HeaderError {

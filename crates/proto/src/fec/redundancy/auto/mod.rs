@@ -6,7 +6,7 @@
 //! out late. A piece also ends at a [fence](crate::groups), behind which the receiver holds whatever comes
 //! until the piece is complete: there the repair symbols take their time from what follows. So each
 //! piece is followed by as many repair symbols as are worth sending, by the chances that the
-//! [`model`] works out from the [floor of loss](crate::path::LossFloor): what is lost with a growing
+//! [`model`] works out from the [floor of loss](crate::loss_floor::LossFloor): what is lost with a growing
 //! queue is for congestion control to mend. Of messages with fences, more are worth sending.
 //!
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that the burst which took
@@ -25,7 +25,7 @@ use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan,
     Stage, Terms, View,
 };
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use model::{Channel, MOST, Train};
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! How likely repair symbols are to mend what is lost, on a channel whose losses come in bursts.
 
-use crate::path::LossFloor;
+use crate::loss_floor::LossFloor;
 use std::time::Duration;
 
 /// The most repair symbols that are considered at a time.

@@ -5,14 +5,13 @@
 //! seal it again after a change. Hostile frames therefore get past packet protection, as those of a
 //! hostile peer would.
 
-use super::Connection;
 use crate::cid_generator::USUAL_CID_SIZE;
-use crate::connection::EndpointEvent;
+use crate::connection::{Connection, EndpointEvent, TAG_SIZE};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint};
-use crate::ids::{Dir, Side, StreamId};
+use crate::endpoint::{DatagramEvent, Endpoint};
+use crate::ids::{ConnectionHandle, Dir, Side, StreamId};
 use crate::policy::Messages;
-use crate::wire::packet::{Coalesced, HeaderRules, Packet, PacketType, ProtectedPacket};
+use crate::wire::packet::{Coalesced, HeaderRules, Packet, ProtectedPacket};
 use crate::{
     AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD,
     MIN_UDP_PAYLOAD, MessageOptions, Priority, Protection, ServerConfig, SocketFeatures,
@@ -377,18 +376,12 @@ fn rewrite(
     datagram: &mut [u8],
     input: &mut Input<'_>,
 ) -> Option<()> {
-    let space = &sender.spaces[packet.ty.space() as usize];
-    let keys = match packet.ty {
-        PacketType::ZeroRtt => sender.zero_rtt.sealer()?,
-        PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
-            &space.keys.as_ref()?.local
-        }
-    };
+    let (keys, next) = sender.sealer_of(packet.ty)?;
     let whole = datagram.get_mut(packet.start..packet.end)?;
     let pn_len = keys.header.unprotect(whole, packet.number - packet.start).ok()?;
     let header = packet.unprotected(datagram).ok()?;
-    let pn = header.number.expand(space.peek_pn());
-    let end = header.payload.end.checked_sub(super::transmit::TAG_SIZE)?;
+    let pn = header.number.expand(next);
+    let end = header.payload.end.checked_sub(TAG_SIZE)?;
     let payload = datagram.get_mut(header.payload.start..end)?;
     match input.byte() % 3 {
         // Replace all of the payload, a few bytes of it, or its end; the rest of a replaced part is

@@ -5,12 +5,12 @@
 //! what arrives must be what was sent, and once the network is honest again everything arrives,
 //! unless the connection is over.
 
-use super::{ConnectionHandle, DatagramEvent, Endpoint};
-use crate::connection::fuzz::{Input, fire, transmit};
+use super::connection::{Input, fire, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::{
-    ClientConfig, Connection, ConnectionError, Dir, EndpointConfig, Event, FecConfig, Protection,
-    Read, ServerConfig, Side, StreamId, TransportConfig,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Dir, Endpoint,
+    EndpointConfig, Event, FecConfig, Protection, Read, ServerConfig, Side, StreamId,
+    TransportConfig,
 };
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

@@ -5,10 +5,12 @@
 //! an answer without a connection is shorter than what it answers, and once they are all silent nothing is
 //! left and a further client gets through.
 
-use super::{ConnectionHandle, DatagramEvent, Endpoint, Incoming};
-use crate::connection::fuzz::{Input, transmit};
+use super::connection::{Input, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::{ClientConfig, Connection, EndpointConfig, Event, ServerConfig};
+use crate::{
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig, Event,
+    Incoming, ServerConfig,
+};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,15 +1,15 @@
 //! A connection and a peer that sends it whatever payload it likes, for measurements of what frames
 //! cost. Cryptography is the null one, so that its cost is not in the figures.
 
-use super::{Connection, Event};
-use crate::config::{ClientConfig, EndpointConfig, FecConfig, ServerConfig, TransportConfig};
+use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
+use crate::connection::{Connection, Event};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::endpoint::{ConnectionHandle, DatagramEvent, Endpoint};
-use crate::ids::{Side, SpaceId};
+use crate::endpoint::{DatagramEvent, Endpoint};
+use crate::fec::FecConfig;
+use crate::ids::{ConnectionHandle, Side};
 use crate::streams::StreamEvent;
 use crate::wire::code_id::CodeSet;
 use crate::wire::frame::encode_ack;
-use crate::wire::packet::{ShortHeader, TruncatedNumber};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -85,23 +85,9 @@ impl Target {
     /// # Panics
     /// The peer has no keys, because the connection is over.
     pub fn seal(&mut self, payload: &[u8]) -> Vec<u8> {
-        let peer = &mut *self.peer;
-        let space = &mut peer.spaces[SpaceId::Data as usize];
-        let pn = space.peek_pn();
-        space.take_pn(false, &mut peer.rng);
-        let dcid = peer.path.remote_cids.active();
-        let mut packet = Vec::with_capacity(payload.len() + 64);
-        let header = ShortHeader { dcid, spin: false, key_phase: false };
-        let layout = header.encode(TruncatedNumber::with_size(pn, 4), &mut packet);
-        packet.extend_from_slice(payload);
-        packet.extend_from_slice(&[0; super::transmit::TAG_SIZE]);
-        let sealed = space.keys.as_ref().is_some_and(|keys| {
-            let len = layout.payload - layout.number;
-            layout.finish(0, &mut packet).is_ok()
-                && keys.local.protect(pn, &mut packet, layout.number, len).is_ok()
-        });
-        assert!(sealed, "a packet cannot be sealed");
-        packet
+        let sealed = self.peer.forge(payload);
+        assert!(sealed.is_some(), "a packet cannot be sealed");
+        sealed.unwrap_or_default()
     }
 
     /// Lets the connection process a datagram, answer it, and do what is due. Returns whether the
@@ -154,8 +140,7 @@ impl Target {
 
     /// Acknowledges the newest packet alone, so that those long before it count as lost.
     pub fn acknowledge_newest(&mut self) {
-        let newest =
-            self.connection.path.recovery.sent(SpaceId::Data).map(|packet| packet.pn).max();
+        let newest = self.connection.outstanding().max();
         let mut payload = Vec::new();
         let ranges = newest.into_iter().map(|pn| pn..pn + 1);
         if encode_ack(ranges, 0, None, ROOM, &mut payload).is_some() {
@@ -168,9 +153,8 @@ impl Target {
     pub fn settle(&mut self) {
         for _ in 0..MAX_ACKS {
             self.respond();
-            let outstanding = self.connection.path.recovery.sent(SpaceId::Data);
             let mut ranges: Vec<Range<u64>> = Vec::new();
-            for pn in outstanding.map(|packet| packet.pn) {
+            for pn in self.connection.outstanding() {
                 match ranges.last_mut() {
                     Some(last) if last.end == pn => last.end += 1,
                     _ => ranges.push(pn..pn + 1),

@@ -1,0 +1,24 @@
+//! Entry points for fuzzers and measurements.
+
+mod admission;
+mod connection;
+mod network;
+mod target;
+
+pub use crate::endpoint::fuzz::tokens;
+pub use crate::groups::fuzz::groups;
+pub use crate::wire::fuzz::*;
+pub use admission::admission;
+pub use connection::connection;
+pub use network::endpoints;
+pub use target::Target;
+// What a client of one's own needs to build packets and to read them.
+pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
+pub use crate::wire::{coding, packet, range_set};
+
+pub mod work {
+    //! Counts steps. Crates that use this one count theirs in the same place.
+    pub use crate::work::steps;
+    #[cfg(any(test, feature = "work"))]
+    pub use crate::work::take_steps;
+}

@@ -3,15 +3,21 @@
 mod allowance;
 mod api;
 mod messages;
+mod recv_stream;
+mod send_stream;
 mod streams;
+mod upper;
 mod waiters;
 
 pub use self::api::Connection;
+pub use self::messages::MAX_OUTCOMES;
+pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
+pub use self::send_stream::{SendStream, StoppedError, WriteError};
+pub(crate) use self::upper::Upper;
+use self::upper::Uppers;
 use self::waiters::{Waiters, wake_stream};
-use crate::driver::Dirty;
-use crate::groups::GroupState;
-use crate::http::HttpState;
-use crate::incoming::Held;
+use crate::dirty::Dirty;
+use crate::held::Held;
 use crate::sync::{enlist, lock, wake};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -33,11 +39,9 @@ pub(crate) struct State {
     pub(crate) error: Option<ConnectionError>,
     /// Whether it is known here that the server does not accept 0-RTT.
     rejected: bool,
-    /// HTTP/3, if the application uses it.
-    pub(crate) http: Option<Box<HttpState>>,
-    /// Ordered groups, if the application uses them.
-    pub(crate) groups: Option<Box<GroupState>>,
-    /// What became of messages that belong to no group, if the application uses groups as well.
+    /// The protocols over the connection that the application uses.
+    pub(crate) uppers: Uppers,
+    /// What became of messages of the application's own, if a protocol over the connection sends some, too.
     outcomes: VecDeque<(MessageId, MessageOutcome)>,
     /// Handles held by the application; when the last is dropped, the connection is closed.
     handles: usize,
@@ -65,8 +69,7 @@ impl Shared {
             error: None,
             rejected: false,
             quic,
-            http: None,
-            groups: None,
+            uppers: Uppers::default(),
             outcomes: VecDeque::new(),
             handles: 0,
             allowance: usize::MAX,
@@ -149,20 +152,11 @@ impl State {
     /// Wakes the tasks that wait for what happened.
     fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.quic.poll_event() {
-            if let (Some(http), Event::Stream(event)) = (&mut self.http, &event) {
-                http.on_stream_event(event);
-            }
-            if let Some(groups) = &mut self.groups {
-                groups.on_event(&mut self.quic, &event);
-            }
+            self.uppers.iter_mut().for_each(|upper| upper.on_event(&mut self.quic, &event));
             self.on_event(event);
         }
-        if let Some(http) = &mut self.http {
-            http.process(now, &mut self.quic, self.error.is_some());
-        }
-        if let Some(groups) = &mut self.groups {
-            groups.receive(now, &mut self.quic);
-        }
+        let over = self.error.is_some();
+        self.uppers.iter_mut().for_each(|upper| upper.process(now, &mut self.quic, over));
     }
 
     fn on_event(&mut self, event: Event) {
@@ -179,14 +173,10 @@ impl State {
             Event::ZeroRttRejected => {
                 self.rejected = true;
                 w.wake_streams();
-                if let Some(http) = &mut self.http {
-                    http.start_over();
-                }
             }
             Event::ConnectionLost(error) => {
                 self.error.get_or_insert(error);
                 w.wake_all();
-                self.groups.iter_mut().for_each(|groups| groups.wake_all());
             }
             Event::DatagramReceived => wake(&mut w.datagram),
             Event::MessageOutcomes => {
@@ -215,12 +205,7 @@ impl State {
     pub(crate) fn abandon(&mut self, error: ConnectionError) {
         self.error.get_or_insert(error);
         self.waiters.wake_all();
-        if let Some(http) = &mut self.http {
-            http.wake_all();
-        }
-        if let Some(groups) = &mut self.groups {
-            groups.wake_all();
-        }
+        self.uppers.iter_mut().for_each(Upper::wake_all);
     }
 
     pub(crate) fn wait_connected(&mut self, cx: &Context<'_>) {
@@ -269,7 +254,6 @@ impl State {
 mod tests {
     use super::*;
     use crate::ClientConfig;
-    use crate::send_stream::{SendStream, WriteError};
     use std::sync::Arc;
 
     /// A client that has sent its first packet.

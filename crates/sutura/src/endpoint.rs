@@ -3,13 +3,16 @@
 
 mod api;
 mod connecting;
+mod driver;
+mod incoming;
 
 pub use self::api::Endpoint;
 pub use self::connecting::{Connecting, ZeroRttAccepted};
+pub use self::incoming::{Incoming, RetryError};
 use crate::budget::MemoryBudget;
 use crate::connection::{Connection, Shared};
-use crate::driver::Dirty;
-use crate::incoming::Held;
+use crate::dirty::Dirty;
+use crate::held::Held;
 use crate::socket::{AsyncUdpSocket, Received};
 use crate::sync::{lock, wake};
 use std::collections::{HashMap, VecDeque};

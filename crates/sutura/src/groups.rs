@@ -1,6 +1,7 @@
 //! Ordered groups: messages that are delivered in a partial order. See [`sutura_proto::groups`].
 
-use crate::connection::{Connection, State};
+pub use crate::connection::MAX_OUTCOMES;
+use crate::connection::{Connection, State, Upper};
 use crate::sync::{enlist, wake};
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
@@ -14,9 +15,6 @@ use sutura_proto::{
 pub use sutura_proto::groups::{
     CANCELLED, Delivered, GroupError, GroupId, GroupMessage, INVALID, SendGroupError,
 };
-
-/// Outcomes of a group that the application has not fetched; the oldest are dropped first.
-pub const MAX_OUTCOMES: usize = 4_096;
 
 /// What became of the messages of a group, and who waits for that.
 #[derive(Debug, Default)]
@@ -36,9 +34,8 @@ pub(crate) struct GroupState {
     error: Option<GroupError>,
 }
 
-impl GroupState {
-    /// Notes an event of the connection.
-    pub(crate) fn on_event(&mut self, quic: &mut sutura_proto::Connection, event: &Event) {
+impl Upper for GroupState {
+    fn on_event(&mut self, quic: &mut sutura_proto::Connection, event: &Event) {
         match event {
             Event::Stream(event @ StreamEvent::Readable { .. }) => {
                 self.receive.iter_mut().for_each(|receive| receive.on_event(event));
@@ -46,12 +43,35 @@ impl GroupState {
             Event::MessagesWritable => {
                 self.send.flush(quic);
             }
+            Event::ConnectionLost(_) => self.wake_all(),
             _ => {}
         }
     }
 
-    /// Takes the outcome of a message; returns whether it is one of a group.
-    pub(crate) fn on_outcome(
+    /// Reads what came, and closes the connection if the peer breaks the rules.
+    fn process(&mut self, now: Instant, quic: &mut sutura_proto::Connection, _over: bool) {
+        let Some(receive) = &mut self.receive else { return };
+        if self.error.is_none()
+            && let Err(error) = receive.receive(now, quic)
+        {
+            self.error = Some(error);
+            quic.close(now, INVALID, error.to_string().as_bytes());
+        }
+        if receive.is_ready() || self.error.is_some() {
+            wake(&mut self.receivers);
+        }
+    }
+
+    fn wake_all(&mut self) {
+        wake(&mut self.receivers);
+        self.outcomes.values_mut().for_each(|o| wake(&mut o.waiters));
+    }
+
+    fn sends_messages(&self) -> bool {
+        true
+    }
+
+    fn on_outcome(
         &mut self,
         quic: &mut sutura_proto::Connection,
         id: MessageId,
@@ -67,40 +87,22 @@ impl GroupState {
         }
         true
     }
+}
 
-    /// Reads what came, and closes the connection if the peer breaks the rules.
-    pub(crate) fn receive(&mut self, now: Instant, quic: &mut sutura_proto::Connection) {
-        let Some(receive) = &mut self.receive else { return };
-        if self.error.is_none()
-            && let Err(error) = receive.receive(now, quic)
-        {
-            self.error = Some(error);
-            quic.close(now, INVALID, error.to_string().as_bytes());
-        }
-        if receive.is_ready() || self.error.is_some() {
-            wake(&mut self.receivers);
-        }
-    }
-
+impl GroupState {
     /// The next message in its turn.
     fn pop(&mut self, now: Instant, quic: &mut sutura_proto::Connection) -> Option<Delivered> {
         if !self.receive.as_ref()?.is_ready() && !quic.is_closed() {
-            self.receive(now, quic);
+            self.process(now, quic, false);
         }
         self.receive.as_mut()?.pop()
-    }
-
-    /// Wakes all, because the connection is over.
-    pub(crate) fn wake_all(&mut self) {
-        wake(&mut self.receivers);
-        self.outcomes.values_mut().for_each(|o| wake(&mut o.waiters));
     }
 }
 
 impl State {
     /// The state of groups, which is made when the application first uses them.
     fn groups(&mut self) -> (&mut GroupState, &mut sutura_proto::Connection) {
-        (self.groups.get_or_insert_default(), &mut self.quic)
+        (self.uppers.get_or_default(), &mut self.quic)
     }
 }
 
@@ -135,7 +137,7 @@ impl Connection {
         let side = state.quic.side();
         let (groups, quic) = state.groups();
         groups.receive.get_or_insert_with(|| ReceiveGroups::new(side));
-        groups.receive(Instant::now(), quic);
+        groups.process(Instant::now(), quic, false);
         drop(state);
         self.0.touch();
         GroupReceiver { connection: self.clone() }

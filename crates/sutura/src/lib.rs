@@ -27,16 +27,15 @@
 mod budget;
 mod config;
 mod connection;
-mod driver;
+mod dirty;
 mod endpoint;
 pub mod groups;
+mod held;
 pub mod http;
-mod incoming;
 pub mod qlog;
-mod recv_stream;
-mod send_stream;
 mod socket;
 mod sync;
+mod system_socket;
 mod tenure;
 mod tickets;
 mod trust;
@@ -47,11 +46,11 @@ pub use config::{
     AckFrequencyConfig, ClientConfig, ConfigError, EndpointConfig, Extensions, ServerConfig,
     TokenKey, TransportConfig,
 };
-pub use connection::Connection;
-pub use endpoint::{Connecting, Endpoint, ZeroRttAccepted};
-pub use incoming::{Incoming, RetryError};
-pub use recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
-pub use send_stream::{SendStream, StoppedError, WriteError};
+pub use connection::{
+    Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, StoppedError,
+    WriteError,
+};
+pub use endpoint::{Connecting, Endpoint, Incoming, RetryError, ZeroRttAccepted};
 pub use socket::{AsyncUdpSocket, Received, Transmit};
 pub use sutura_proto::crypto::ExportError;
 pub use sutura_proto::{

@@ -88,7 +88,7 @@ impl Tenure {
         }
         let memory = state.quic.memory();
         let holding = Holding {
-            total: memory.total() + state.memory_of_requests(),
+            total: memory.total() + state.memory_above(),
             data: memory.send + memory.receive + memory.coding + memory.datagrams,
             sent_by_peer: memory.sent_by_peer(),
             taken: state.quic.taken(),

@@ -1,7 +1,6 @@
 //! Messages and datagrams of a connection, and what becomes of them.
 
-use super::{Connection, State};
-use crate::groups::MAX_OUTCOMES;
+use super::{Connection, State, Upper};
 use crate::sync::enlist;
 use bytes::Bytes;
 use std::future::poll_fn;
@@ -12,18 +11,24 @@ use sutura_proto::{
     SendMessageError,
 };
 
+/// Outcomes that the application has not fetched; the oldest are dropped first.
+pub const MAX_OUTCOMES: usize = 4_096;
+
 impl State {
-    /// What became of the next message or datagram that belongs to no group.
+    /// What became of the next message or datagram of the application's own.
     fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
         self.sort_outcomes();
         self.outcomes.pop_front().or_else(|| self.quic.poll_message_outcome())
     }
 
-    /// Passes the outcomes of messages of groups to these.
+    /// Passes the outcomes of messages to the protocols that sent these.
     pub(super) fn sort_outcomes(&mut self) {
-        let Some(groups) = &mut self.groups else { return };
+        if !self.uppers.iter().any(Upper::sends_messages) {
+            return;
+        }
         while let Some((id, outcome)) = self.quic.poll_message_outcome() {
-            if !groups.on_outcome(&mut self.quic, id, outcome) {
+            let quic = &mut self.quic;
+            if !self.uppers.iter_mut().any(|upper| upper.on_outcome(quic, id, outcome)) {
                 if self.outcomes.len() == MAX_OUTCOMES {
                     self.outcomes.pop_front();
                 }

@@ -1,8 +1,8 @@
 //! Opening and accepting the streams of a connection.
 
 use super::Connection;
-use crate::recv_stream::RecvStream;
-use crate::send_stream::SendStream;
+use super::recv_stream::RecvStream;
+use super::send_stream::SendStream;
 use crate::sync::enlist;
 use std::future::poll_fn;
 use std::task::{Context, Poll};

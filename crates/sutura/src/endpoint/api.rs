@@ -1,13 +1,13 @@
 //! The endpoint handle.
 
-use super::{Connecting, Inner, Observers, Opened, Sockets, State};
+use super::driver::Driver;
+use super::{Connecting, Incoming, Inner, Observers, Opened, Sockets, State};
 use crate::budget::MemoryBudget;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared};
-use crate::driver::Driver;
-use crate::incoming::Incoming;
-use crate::socket::{AsyncUdpSocket, SystemSocket};
+use crate::socket::AsyncUdpSocket;
 use crate::sync::{enlist, lock, wake};
+use crate::system_socket::SystemSocket;
 use crate::udp::UdpSocket;
 use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;

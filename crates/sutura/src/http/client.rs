@@ -3,7 +3,7 @@
 use super::exchange::{RequestStream, push_fields, send_error, with_http};
 use super::types::{request_fields, response_of};
 use super::{Body, Config, Error, HttpState, Priority, Protocol};
-use crate::connection::Connection;
+use crate::connection::{Connection, Upper};
 use ::http::{Method, StatusCode};
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -34,7 +34,7 @@ impl Client {
         let mut http = HttpState::client(config);
         http.process(Instant::now(), &mut state.quic, false);
         http.check()?;
-        state.http = Some(Box::new(http));
+        state.uppers.insert(http);
         drop(state);
         connection.0.touch();
         Ok(Self { connection })

@@ -97,8 +97,8 @@ fn with_what_arrived<T>(
     state: &mut State,
     f: impl FnOnce(&mut HttpState, &mut Quic<'_>) -> T,
 ) -> Result<T, Error> {
-    let State { quic, http, .. } = state;
-    let http = http.as_mut().ok_or(Error::GoingAway)?;
+    let State { quic, uppers, .. } = state;
+    let http: &mut HttpState = uppers.get().ok_or(Error::GoingAway)?;
     http.check()?;
     let result = f(http, &mut Quic { now: Instant::now(), connection: quic });
     http.pump();

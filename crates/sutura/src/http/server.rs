@@ -3,7 +3,7 @@
 use super::exchange::{RequestStream, plain_fields, with_http};
 use super::types::request_of;
 use super::{Body, Config, Error, Extension, HttpState, Refused, SendHalf, Timeouts};
-use crate::connection::Connection;
+use crate::connection::{Connection, Upper};
 use ::http::{Method, header};
 use std::fmt::Display;
 use std::future::{Future, poll_fn};
@@ -128,7 +128,7 @@ impl Server {
         let mut http = HttpState::server(config);
         let over = state.error.is_some();
         http.process(Instant::now(), &mut state.quic, over);
-        state.http = Some(Box::new(http));
+        state.uppers.insert(http);
         drop(state);
         connection.0.touch();
         Self { connection, sleep: None }
@@ -137,7 +137,7 @@ impl Server {
     /// Sets how long to wait for a client that makes no progress. Only while [`accept`](Self::accept) is
     /// awaited, somebody looks.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
-        if let Some(http) = &mut self.connection.0.lock().http {
+        if let Some(http) = self.connection.0.lock().uppers.get::<HttpState>() {
             http.timeouts = timeouts;
         }
     }
@@ -197,7 +197,7 @@ impl Server {
     /// should return quickly, and must not use the connection.
     pub fn on_refused(&self, listen: impl FnMut(Refused) + Send + 'static) {
         let mut state = self.connection.0.lock();
-        if let Some(http) = &mut state.http {
+        if let Some(http) = state.uppers.get::<HttpState>() {
             http.refused.set(Box::new(listen));
         }
     }
@@ -237,7 +237,7 @@ fn poll_request(
 ) -> Result<Option<(StreamId, Fields)>, Error> {
     loop {
         let mut state = connection.0.lock();
-        let held_back = state.holds_requests_back();
+        let held_back = state.holds_back();
         let (next, at, ended) = with_http(&mut state, |http, quic| {
             let (at, ended) = http.look(Instant::now(), quic);
             let next = if held_back { None } else { http.next_request(quic) };

@@ -3,13 +3,14 @@
 use super::Error;
 use super::refused::{Listener, Refused, RefusedAnswer};
 use super::timeouts::{Awaited, Timeouts, Watch};
+use crate::connection::Upper;
 use crate::sync::{enlist, wake};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::task::{Context, Waker};
 use std::time::Instant;
 use sutura_h3 as h3;
 use sutura_h3::{Code, Config, Event, Fields, Quic};
-use sutura_proto::{Connection, StreamEvent, StreamId, Uptake};
+use sutura_proto::{self as quic, Connection, StreamEvent, StreamId, Uptake};
 
 /// So many responses are watched without a look whether they were taken; beyond that, twice as many as are
 /// not.
@@ -103,6 +104,62 @@ fn awaited(exchange: Option<&Exchange>, uptake: Option<&Uptake>, all: Awaited) -
     }
 }
 
+impl Upper for HttpState {
+    fn on_event(&mut self, _quic: &mut Connection, event: &quic::Event) {
+        match *event {
+            quic::Event::Stream(StreamEvent::Readable { id }) => self.h3.readable(id),
+            quic::Event::Stream(StreamEvent::Writable { id }) => self.h3.writable(id),
+            quic::Event::Stream(StreamEvent::Stopped { id, code }) => {
+                self.h3.stopped(id, Code(code));
+            }
+            quic::Event::ZeroRttRejected => self.start_over(),
+            _ => {}
+        }
+    }
+
+    fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) {
+        self.over = over;
+        if let Err(error) = self.h3.process(&mut Quic { now, connection }) {
+            self.error = Some(error);
+        }
+        self.pump();
+        if over || self.error.is_some() {
+            self.wake_all();
+        }
+        let is_waiting = self.h3.side().is_server() && self.h3.exchanges() > 0;
+        if is_waiting && self.look_at.is_none() && self.timeouts.interval().is_some() {
+            // Whoever waits for requests looks whether they come to an end.
+            wake(&mut self.accepting);
+        }
+    }
+
+    fn wake_all(&mut self) {
+        wake(&mut self.accepting);
+        self.exchanges.values_mut().for_each(Exchange::wake);
+    }
+
+    /// Bytes that the requests take, on a server with the tasks that answer them.
+    fn memory(&self) -> usize {
+        let tasks = if self.h3.side().is_server() { self.accepted() } else { 0 };
+        self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST
+    }
+
+    /// The application answers one request at any rate.
+    fn holds_back(&self, left: usize) -> bool {
+        left < TASK_COST && self.accepted() > 0
+    }
+
+    fn wake_held_back(&mut self) {
+        if !self.incoming.is_empty() {
+            wake(&mut self.accepting);
+        }
+    }
+
+    fn out_of_memory(&self) -> Option<u64> {
+        Some(Code::EXCESSIVE_LOAD.0)
+    }
+}
+
 impl HttpState {
     pub(crate) fn client(config: Config) -> Self {
         Self::new(h3::Connection::client(config.clone()), config)
@@ -131,37 +188,10 @@ impl HttpState {
     }
 
     /// Starts over, on a client whose 0-RTT was rejected: nothing was sent yet.
-    pub(crate) fn start_over(&mut self) {
+    fn start_over(&mut self) {
         self.wake_all();
         self.exchanges.clear();
         self.h3 = h3::Connection::client(self.config.clone());
-    }
-
-    /// Passes an event of a stream to HTTP/3.
-    pub(crate) fn on_stream_event(&mut self, event: &StreamEvent) {
-        match *event {
-            StreamEvent::Readable { id } => self.h3.readable(id),
-            StreamEvent::Writable { id } => self.h3.writable(id),
-            StreamEvent::Stopped { id, code } => self.h3.stopped(id, Code(code)),
-            _ => {}
-        }
-    }
-
-    /// Lets HTTP/3 process what arrived.
-    pub(crate) fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) {
-        self.over = over;
-        if let Err(error) = self.h3.process(&mut Quic { now, connection }) {
-            self.error = Some(error);
-        }
-        self.pump();
-        if over || self.error.is_some() {
-            self.wake_all();
-        }
-        let is_waiting = self.h3.side().is_server() && self.h3.exchanges() > 0;
-        if is_waiting && self.look_at.is_none() && self.timeouts.interval().is_some() {
-            // Whoever waits for requests looks whether they come to an end.
-            wake(&mut self.accepting);
-        }
     }
 
     /// Ends exchanges in which the client makes no progress. Returns when to call this next, if anything is
@@ -293,11 +323,6 @@ impl HttpState {
         }
     }
 
-    pub(crate) fn wake_all(&mut self) {
-        wake(&mut self.accepting);
-        self.exchanges.values_mut().for_each(Exchange::wake);
-    }
-
     pub(crate) fn open(&mut self, stream: StreamId) {
         self.exchanges.insert(stream, Exchange::default());
     }
@@ -308,7 +333,7 @@ impl HttpState {
 
     pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
-        self.wake_for_requests();
+        self.wake_held_back();
         if self.h3.side().is_client() || quic.uptake(stream).is_none() {
             return;
         }
@@ -326,25 +351,6 @@ impl HttpState {
     /// Requests that the application has accepted and not finished.
     fn accepted(&self) -> usize {
         self.exchanges.len().saturating_sub(self.incoming.len())
-    }
-
-    /// Bytes that the requests take, on a server with the tasks that answer them.
-    pub(crate) fn memory(&self) -> usize {
-        let tasks = if self.h3.side().is_server() { self.accepted() } else { 0 };
-        self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST
-    }
-
-    /// Whether the application is to accept no further request if the connection may hold only so many
-    /// bytes more: it answers one at any rate.
-    pub(crate) fn holds_back(&self, left: usize) -> bool {
-        left < TASK_COST && self.accepted() > 0
-    }
-
-    /// Lets whoever accepts requests look again whether there is one.
-    pub(crate) fn wake_for_requests(&mut self) {
-        if !self.incoming.is_empty() {
-            wake(&mut self.accepting);
-        }
     }
 
     /// Takes the next request whose answer is still wanted.

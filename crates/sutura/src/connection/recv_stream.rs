@@ -1,6 +1,6 @@
 //! The receiving half of a stream.
 
-use crate::connection::{Connection, State};
+use super::{Connection, State};
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;

@@ -4,8 +4,8 @@
 //! dirty connections, those that received a datagram and those whose timer is due, collects what
 //! each wants to send, and sends it.
 
+use super::{Inner, Opened, Sockets};
 use crate::connection::Shared;
-use crate::endpoint::{Inner, Opened, Sockets};
 use crate::socket::{self, AsyncUdpSocket, Received};
 use crate::sync::lock;
 use crate::tenure::{TEND_INTERVAL, Tenure};
@@ -13,8 +13,8 @@ use std::collections::BTreeSet;
 use std::future::Future;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
 use tokio::time::Sleep;
@@ -28,42 +28,6 @@ const RECEIVE_DATAGRAMS: usize = 1024;
 const MAX_SEGMENTS: usize = 44;
 /// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
-
-/// Connections that applications have changed.
-#[derive(Debug, Default)]
-pub(crate) struct Dirty(Mutex<DirtyState>);
-
-#[derive(Debug, Default)]
-struct DirtyState {
-    handles: Vec<ConnectionHandle>,
-    waker: Option<Waker>,
-}
-
-impl Dirty {
-    /// Marks a connection as dirty and wakes the driver.
-    pub(crate) fn push(&self, handle: ConnectionHandle) {
-        let mut state = lock(&self.0);
-        if state.handles.last() != Some(&handle) {
-            state.handles.push(handle);
-        }
-        if let Some(waker) = state.waker.take() {
-            waker.wake();
-        }
-    }
-
-    /// Wakes the driver.
-    pub(crate) fn wake(&self) {
-        if let Some(waker) = lock(&self.0).waker.take() {
-            waker.wake();
-        }
-    }
-
-    fn take(&self, into: &mut Vec<ConnectionHandle>, cx: &Context<'_>) {
-        let mut state = lock(&self.0);
-        into.append(&mut state.handles);
-        state.waker = Some(cx.waker().clone());
-    }
-}
 
 /// The driver's view of a connection.
 #[derive(Debug)]

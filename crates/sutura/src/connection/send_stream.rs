@@ -1,6 +1,6 @@
 //! The sending half of a stream.
 
-use crate::connection::{Connection, State};
+use super::{Connection, State};
 use bytes::Bytes;
 use std::future::poll_fn;
 use std::io;

@@ -12,8 +12,7 @@ use time::OffsetDateTime;
 use zeroize::Zeroizing;
 
 use crate::failure::{Exit, Failure};
-use crate::file::{self, Readers, cannot_write};
-use crate::output;
+use crate::file::write_private;
 use crate::secrets::Secrets;
 
 /// The names in a generated certificate.
@@ -171,15 +170,6 @@ fn generate() -> Result<(rcgen::Certificate, KeyPair), Failure> {
 fn is_fresh(path: &Path) -> bool {
     let modified = fs::metadata(path).and_then(|m| m.modified());
     modified.is_ok_and(|made| made.elapsed().map_or(true, |age| age < RENEWAL))
-}
-
-/// Writes a file that only its owner may read, and makes its directory if needed.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write_private(directory: &Path, path: &Path, text: &str) -> Result<(), Failure> {
-    output::make_directory(directory)?;
-    file::write(path, text.as_bytes(), Readers::Owner).map_err(|e| cannot_write(path, &e))
 }
 
 #[cfg(test)]

@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use crate::output;
-
 /// The exit codes, for `--help`.
 pub const EXIT_CODES: &str = "\
 Exit codes:
@@ -63,14 +61,6 @@ impl Failure {
 
     pub fn interrupted() -> Self {
         Self::new(Exit::Interrupted, "interrupted")
-    }
-
-    /// Reports the failure to the user.
-    pub fn report(&self) -> Exit {
-        if !self.message.is_empty() {
-            output::complain(&self.message);
-        }
-        self.exit
     }
 }
 

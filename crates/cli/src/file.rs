@@ -215,6 +215,30 @@ fn has_owner_of(_: &File, _: &fs::Metadata) -> bool {
     true
 }
 
+/// Creates a directory unless it exists.
+///
+/// # Errors
+/// It cannot be created.
+pub fn make_directory(path: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(path).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::AlreadyExists => "it exists and is no directory".into(),
+            io::ErrorKind::NotADirectory => "it is below what is no directory".into(),
+            _ => error.to_string(),
+        };
+        Failure::local(format!("cannot make the directory {}: {why}", path.display()))
+    })
+}
+
+/// Writes a file that only its owner may read, and makes its directory if needed.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write_private(directory: &Path, path: &Path, text: &str) -> Result<(), Failure> {
+    make_directory(directory)?;
+    write(path, text.as_bytes(), Readers::Owner).map_err(|e| cannot_write(path, &e))
+}
+
 #[cfg(unix)]
 #[cfg(test)]
 mod tests {

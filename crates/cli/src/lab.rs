@@ -8,6 +8,7 @@ use sutura_analysis::report::{Origin, Place, Report};
 use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
 
 use crate::failure::{Exit, Failure};
+use crate::file;
 use crate::output;
 
 const EXAMPLES: &str = "\
@@ -141,7 +142,7 @@ pub fn progress(bar: ProgressBar) -> Progress {
 pub fn write_plots(report: &Report, directory: &Path) -> Result<(), Failure> {
     let pictures = report.all_pictures();
     let pictures = pictures.map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
-    output::make_directory(directory)?;
+    file::make_directory(directory)?;
     for picture in pictures {
         output::write_file(&directory.join(format!("{}.svg", picture.name)), &picture.svg)?;
     }

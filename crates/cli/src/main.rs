@@ -90,7 +90,7 @@ fn main() -> ExitCode {
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
     };
-    result.unwrap_or_else(|failure| failure.report()).into()
+    result.unwrap_or_else(|failure| output::report(&failure)).into()
 }
 
 /// Runs a command to its end, and drops everything that it left behind.

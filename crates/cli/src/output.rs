@@ -37,21 +37,6 @@ pub fn stdout_failure(error: &io::Error) -> Failure {
     Failure::local(format!("cannot write to standard output: {error}"))
 }
 
-/// Creates a directory unless it exists.
-///
-/// # Errors
-/// It cannot be created.
-pub fn make_directory(path: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(path).map_err(|error| {
-        let why = match error.kind() {
-            io::ErrorKind::AlreadyExists => "it exists and is no directory".into(),
-            io::ErrorKind::NotADirectory => "it is below what is no directory".into(),
-            _ => error.to_string(),
-        };
-        Failure::local(format!("cannot make the directory {}: {why}", path.display()))
-    })
-}
-
 /// Writes a file, replacing an existing one.
 ///
 /// # Errors
@@ -68,6 +53,14 @@ pub fn note(text: &str) {
 /// Writes a line about a problem to standard error.
 pub fn complain(text: &str) {
     note(&format!("sutura: {text}"));
+}
+
+/// Reports a failure to the user. Returns the exit code.
+pub fn report(failure: &Failure) -> Exit {
+    if !failure.message.is_empty() {
+        complain(&failure.message);
+    }
+    failure.exit
 }
 
 /// Turns untrusted text into one line without terminal control sequences.

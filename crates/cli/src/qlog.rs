@@ -6,6 +6,7 @@ use sutura::Endpoint;
 use sutura::qlog::QlogWriter;
 
 use crate::failure::Failure;
+use crate::file;
 use crate::output;
 
 #[derive(Debug, Clone, clap::Args)]
@@ -22,7 +23,7 @@ impl QlogArgs {
     /// It cannot be created.
     pub fn prepare(&self) -> Result<(), Failure> {
         let Some(directory) = &self.qlog else { return Ok(()) };
-        output::make_directory(directory)
+        file::make_directory(directory)
     }
 
     /// Records every connection of `endpoint` from now on, if recording is enabled. A record that

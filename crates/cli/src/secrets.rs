@@ -6,13 +6,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustls::crypto::ring::default_provider;
 use sutura::{ResetKey, TicketKey};
 use zeroize::Zeroizing;
 
-use crate::cert::write_private;
-use crate::failure::Failure;
+use crate::failure::{Exit, Failure};
+use crate::file::write_private;
 use crate::output;
-use crate::vnc::token::random;
 
 /// After how long a new secret is made.
 const LIFETIME: Duration = Duration::from_secs(30 * 86_400);
@@ -111,6 +111,19 @@ fn read(path: &Path) -> Vec<Secret> {
 fn is_fresh(path: &Path) -> bool {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     modified.map_or(true, |made| made.elapsed().map_or(true, |age| age < LIFETIME))
+}
+
+/// Bytes that nobody can guess.
+///
+/// # Errors
+/// The system has none.
+pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
+    let mut bytes = [0; N];
+    default_provider()
+        .secure_random
+        .fill(&mut bytes)
+        .map_err(|_| Failure::new(Exit::Other, "the system has no random numbers"))?;
+    Ok(bytes)
 }
 
 #[cfg(test)]

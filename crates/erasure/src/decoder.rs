@@ -398,6 +398,21 @@ impl Decoder {
     }
 }
 
+impl DecoderLimits {
+    /// The bound on the memory that a decoder holds for symbols and equations, in bytes.
+    /// [`Decoder::allocated`](crate::Decoder::allocated) is the current amount.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        let limits = self.effective();
+        let window = limits.window();
+        let equation = window.longest() + vector::<u8>(limits.symbols);
+        window.budget()
+            + window.known()
+            + limits.equations() * equation
+            + containers(limits.symbols, limits.equations())
+    }
+}
+
 /// The bound on the memory of a decoder's containers, without the contents of buffers and rows.
 pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
     // A new symbol is stored before the oldest one is dropped.

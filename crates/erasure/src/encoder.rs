@@ -290,6 +290,19 @@ impl Encoder {
     }
 }
 
+impl WindowLimits {
+    /// The bound on the memory that an encoder holds for symbols and for open repair symbols, in
+    /// bytes. [`Encoder::allocated`](crate::Encoder::allocated) is the current amount.
+    #[must_use]
+    pub fn memory(self) -> usize {
+        let limits = self.effective();
+        limits.budget()
+            + limits.known()
+            + MAX_OPEN_REPAIRS * limits.longest()
+            + containers(limits.symbols)
+    }
+}
+
 /// The bound on the memory of an encoder's containers, without the contents of its buffers.
 pub(crate) const fn containers(symbols: usize) -> usize {
     vector::<Slot>(symbols) + vector::<Slot>(symbols + MAX_OPEN_REPAIRS) + open::CONTAINER

@@ -87,6 +87,7 @@ mod pool;
 mod simd;
 mod slot;
 mod symbol;
+mod tier;
 
 pub use coefficient::{Coefficients, Combination, coefficient};
 pub use decoder::{Arrival, DecodeError, Decoder, RepairOutcome, RepairSymbol};

@@ -1,6 +1,6 @@
 //! Limits of encoders and decoders.
 
-use crate::{decoder, encoder, slot, symbol::PREFIX};
+use crate::{slot, symbol::PREFIX};
 
 /// The longest source symbol that the length prefix can express.
 pub const MAX_SYMBOL_SIZE: usize = u16::MAX as usize;
@@ -51,29 +51,18 @@ impl WindowLimits {
         }
     }
 
-    /// The bound on the memory that an encoder holds for symbols and for open repair symbols, in
-    /// bytes. [`Encoder::allocated`](crate::Encoder::allocated) is the current amount.
-    #[must_use]
-    pub fn memory(self) -> usize {
-        let limits = self.effective();
-        limits.budget()
-            + limits.known()
-            + MAX_OPEN_REPAIRS * limits.longest()
-            + encoder::containers(limits.symbols)
-    }
-
     /// Buffer bytes that may be held however poorly they are used; see [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
         2 * self.bytes + 2 * self.longest()
     }
 
     /// Memory for all symbols in the window, each in a buffer that fits.
-    fn known(self) -> usize {
+    pub(crate) fn known(self) -> usize {
         self.bytes + (PREFIX + slot::MAX_OVERHEAD) * self.symbols
     }
 
     /// Memory for the longest symbol, and for each repair symbol being processed.
-    fn longest(self) -> usize {
+    pub(crate) fn longest(self) -> usize {
         slot::memory(PREFIX + self.symbol_size)
     }
 }
@@ -120,19 +109,6 @@ impl DecoderLimits {
         WindowLimits { symbols: self.symbols, bytes: self.bytes, symbol_size: self.symbol_size }
     }
 
-    /// The bound on the memory that a decoder holds for symbols and equations, in bytes.
-    /// [`Decoder::allocated`](crate::Decoder::allocated) is the current amount.
-    #[must_use]
-    pub fn memory(self) -> usize {
-        let limits = self.effective();
-        let window = limits.window();
-        let equation = window.longest() + vector::<u8>(limits.symbols);
-        window.budget()
-            + window.known()
-            + limits.equations() * equation
-            + decoder::containers(limits.symbols, limits.equations())
-    }
-
     /// The bound on the bytes that a decoder's arithmetic reads for each symbol given to it.
     /// [`Decoder::work`](crate::Decoder::work) is the total so far.
     ///
@@ -147,7 +123,7 @@ impl DecoderLimits {
     }
 
     /// The most equations at any time: those of a burst are added before the limit is enforced.
-    fn equations(self) -> usize {
+    pub(crate) fn equations(self) -> usize {
         self.repairs + BURST
     }
 }

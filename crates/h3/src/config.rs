@@ -1,6 +1,5 @@
 //! Configuration of one end of a connection.
 
-use crate::connection::CancelLimit;
 use crate::priority::DefaultProtections;
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
@@ -95,5 +94,20 @@ impl Config {
 
     pub(crate) const fn limits(&self) -> FieldLimits {
         FieldLimits { size: self.max_field_section_size, lines: self.max_field_lines }
+    }
+}
+
+/// How many requests a client may cancel before they are answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CancelLimit {
+    /// How many at once.
+    pub burst: u32,
+    /// How many a second in the long run.
+    pub per_second: u32,
+}
+
+impl Default for CancelLimit {
+    fn default() -> Self {
+        Self { burst: 200, per_second: 50 }
     }
 }

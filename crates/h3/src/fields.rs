@@ -93,7 +93,7 @@ impl Fields {
     /// The status code, if this is the head of a response.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
-        crate::message::parse_status(self.get(":status")?)
+        parse_status(self.get(":status")?)
     }
 
     /// The lines in order.
@@ -143,4 +143,20 @@ impl FromIterator<Field> for Fields {
     fn from_iter<I: IntoIterator<Item = Field>>(lines: I) -> Self {
         Self { lines: lines.into_iter().collect() }
     }
+}
+
+/// Parses a status code of three digits.
+pub(crate) fn parse_status(value: &[u8]) -> Option<u16> {
+    (value.len() == 3).then(|| parse_number(value)).flatten()?.try_into().ok()
+}
+
+pub(crate) fn parse_number(digits: &[u8]) -> Option<u64> {
+    let add = |value: u64, &byte: &u8| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        value.checked_mul(10)?.checked_add(digit)
+    };
+    if digits.is_empty() {
+        return None;
+    }
+    digits.iter().try_fold(0, add)
 }

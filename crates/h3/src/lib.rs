@@ -138,9 +138,9 @@ mod transport;
 pub mod fuzz;
 
 pub use capsule::{Capsule, CapsuleError, CapsuleReader, MAX_CAPSULE_SIZE};
-pub use config::{Config, MAX_BLOCKED_STREAMS, MAX_TABLE_CAPACITY};
+pub use config::{CancelLimit, Config, MAX_BLOCKED_STREAMS, MAX_TABLE_CAPACITY};
 pub use connection::{
-    BodyPiece, CancelLimit, Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY,
+    BodyPiece, Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY,
     MAX_INTERIM_RESPONSES, MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_QUEUED_DATAGRAM_BYTES,
     MAX_QUEUED_DATAGRAMS, MAX_UNTYPED_STREAMS,
 };

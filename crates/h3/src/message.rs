@@ -1,7 +1,7 @@
 //! Well-formed messages (RFC 9114 sections 4.1 to 4.3): which fields a request, a response and a
 //! trailer section may and must have.
 
-use crate::fields::{Field, Fields};
+use crate::fields::{Field, Fields, parse_number, parse_status};
 
 /// Why a message is malformed (RFC 9114 section 4.1.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -303,22 +303,6 @@ pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
         check_regular(field)?;
     }
     Ok(())
-}
-
-/// Parses a status code of three digits.
-pub(crate) fn parse_status(value: &[u8]) -> Option<u16> {
-    (value.len() == 3).then(|| parse_number(value)).flatten()?.try_into().ok()
-}
-
-fn parse_number(digits: &[u8]) -> Option<u64> {
-    let add = |value: u64, &byte: &u8| {
-        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
-        value.checked_mul(10)?.checked_add(digit)
-    };
-    if digits.is_empty() {
-        return None;
-    }
-    digits.iter().try_fold(0, add)
 }
 
 /// The value of `content-length`; repeated equal values count as one (RFC 9110 section 8.6).

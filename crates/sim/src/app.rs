@@ -3,19 +3,8 @@
 use std::any::Any;
 use std::time::Instant;
 
-use crate::Quic;
-
-/// The reason why an application gave up.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppError(pub String);
-
-impl std::fmt::Display for AppError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for AppError {}
+use crate::app_error::AppError;
+use crate::quic::Quic;
 
 /// An application on one connection of a transport `Q`.
 ///

@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod app_error;
 mod apps;
 mod clock;
 mod failure;
@@ -33,7 +34,8 @@ pub mod quinn;
 mod scenario;
 mod trace;
 
-pub use app::{App, AppError};
+pub use app::App;
+pub use app_error::AppError;
 pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
 pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
 pub use apps::echo::{EchoClient, EchoServer};
@@ -46,8 +48,8 @@ pub use apps::updates::{
 pub use clock::Clock;
 pub use failure::{Failure, FailureKind};
 pub use host::{Accept, Finished, Host};
-pub use network::{Network, NodeId};
-pub use node::Node;
+pub use network::Network;
+pub use node::{Node, NodeId};
 pub use pattern::Pattern;
 pub use quic::{Piece, Quic, Received};
 pub use scenario::{

@@ -7,17 +7,13 @@ use std::time::Duration;
 use sutura_link::{LinkConfig, LinkStats, Pipe, corrupt};
 use sutura_proto::{EcnCodepoint, Transmit};
 
-use crate::{Clock, Failure, FailureKind, Node, TraceEvent, Tracer};
+use crate::{Clock, Failure, FailureKind, Node, NodeId, TraceEvent, Tracer};
 
 /// The event loop reports a livelock after this many rounds at one instant. A transfer of some
 /// megabytes over a link without delay or rate limit needs a few thousand.
 const MAX_ROUNDS_PER_INSTANT: u32 = 100_000;
 /// The event loop reports a livelock if a node sends more datagrams than this in one go.
 const MAX_TRANSMITS_IN_A_ROW: u32 = 100_000;
-
-/// Identifies a node of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct NodeId(pub usize);
 
 /// A datagram in transit.
 #[derive(Clone)]

@@ -6,6 +6,10 @@ use std::time::Instant;
 
 use sutura_proto::{EcnCodepoint, Transmit};
 
+/// Identifies a node of a network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeId(pub usize);
+
 /// Something that sends and receives datagrams.
 ///
 /// After [`receive`](Self::receive) and [`timeout`](Self::timeout), the network calls

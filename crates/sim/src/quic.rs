@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use sutura_proto::{Connection, Dir, Event, Protection, Read, ReadError, StreamId, WriteError};
 
-use crate::AppError;
+use crate::app_error::AppError;
 
 /// The result of reading from a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

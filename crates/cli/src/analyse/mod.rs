@@ -11,7 +11,7 @@ use serde_json::json;
 use sutura_analysis::{Direction, Vantage, text};
 
 use crate::failure::{Exit, Failure};
-use crate::output;
+use crate::{file, output};
 use load::Record;
 use report::Report;
 
@@ -141,7 +141,7 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let mut figures = Vec::new();
     if let Some(directory) = &args.out {
-        output::make_directory(directory)?;
+        file::make_directory(directory)?;
         for report in &reports {
             figures.extend(report.write_figures(args, directory)?);
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::sink::Target;
 use crate::failure::Failure;
-use crate::output;
+use crate::file;
 use crate::url::Url;
 
 /// The file name for a URL without one.
@@ -29,7 +29,7 @@ pub fn plan(urls: &[Url], out: Option<&Path>) -> Result<Vec<Target>, Failure> {
         }
     }
     let targets = in_directory(urls, out)?;
-    output::make_directory(out)?;
+    file::make_directory(out)?;
     Ok(targets)
 }
 

@@ -31,7 +31,7 @@ use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
 use crate::output;
 use crate::qlog::QlogArgs;
-use crate::secrets::Secrets;
+use crate::secrets::{Secrets, random};
 use crate::stats::{Statistics, peer};
 use crate::transport::TransportArgs;
 use crate::url::Authority;
@@ -396,7 +396,7 @@ impl Bridge {
         address: IpAddr,
     ) -> Result<Served, Option<Refusal>> {
         let failed = |failure: Failure| Some((End::Server, failure.message));
-        let id = token::random().map_err(failed)?;
+        let id = random().map_err(failed)?;
         let pass = self.viewers.enter(address);
         let pass = pass.ok_or_else(|| Some((End::Busy, "there are too many viewers".into())))?;
         let slot = Arc::new(Slot { pass, session: Arc::default(), replaced: Mutex::default() });

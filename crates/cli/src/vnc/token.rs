@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use rustls::crypto::ring::default_provider;
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
-use crate::cert::write_private;
-use crate::failure::{Exit, Failure};
+use crate::failure::Failure;
+use crate::file::write_private;
+use crate::secrets::random;
 
 /// Random bytes of a token that is made.
 const TOKEN_BYTES: usize = 16;
@@ -80,19 +80,6 @@ pub fn keep_in(directory: &Path) -> Result<Zeroizing<String>, Failure> {
         write_private(directory, &path, &token)?;
     }
     read(&path)
-}
-
-/// Bytes that nobody can guess.
-///
-/// # Errors
-/// The system has none.
-pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
-    let mut bytes = [0; N];
-    default_provider()
-        .secure_random
-        .fill(&mut bytes)
-        .map_err(|_| Failure::new(Exit::Other, "the system has no random numbers"))?;
-    Ok(bytes)
 }
 
 /// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they have

@@ -28,7 +28,7 @@ mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use crate::kernel::Tier;
+use crate::tier::Tier;
 
 /// The functions of a tier. [`Kernel`](crate::kernel::Kernel) documents them, and checks the number
 /// of coefficients.

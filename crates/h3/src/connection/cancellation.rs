@@ -5,22 +5,8 @@
 //! to HTTP/2). So they are counted. A client that leaves a page with all its requests under way is
 //! within the limit, and each request that is answered makes up for one.
 
+use crate::config::CancelLimit;
 use std::time::{Duration, Instant};
-
-/// How many requests a client may cancel before they are answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CancelLimit {
-    /// How many at once.
-    pub burst: u32,
-    /// How many a second in the long run.
-    pub per_second: u32,
-}
-
-impl Default for CancelLimit {
-    fn default() -> Self {
-        Self { burst: 200, per_second: 50 }
-    }
-}
 
 /// Most answered requests that make up for cancelled ones later.
 const MAX_CREDIT: u32 = 100;

@@ -35,7 +35,6 @@ use crate::qpack::{Decoder, Encoder};
 use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
 
-pub use self::cancellation::CancelLimit;
 pub use self::control::MAX_CONTROL_PAYLOAD;
 pub use self::datagram::{MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS};
 pub use self::exchange::MAX_INTERIM_RESPONSES;

@@ -12,7 +12,8 @@ use sutura_random::Rng;
 
 use super::Experiment;
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
-use crate::pages::{Load, Page, Timing, Weighting, load_over};
+use crate::pages::{Load, Page, Timing, Weighting};
+use crate::web::load_over;
 use crate::{Error, Options, parallel};
 
 /// The path, with a queue of one and a half bandwidth-delay products.

@@ -1,8 +1,6 @@
-//! Loads of real web pages, as recorded, and playing them back: through a scheduler alone, or over
-//! HTTP/3 in the simulator.
+//! Loads of real web pages, as recorded, and playing them back through a scheduler alone.
 
 mod corpus;
-mod http;
 mod index;
 mod page;
 mod playback;
@@ -11,7 +9,6 @@ mod requests;
 mod signals;
 
 pub use corpus::{CorpusError, PageError};
-pub use http::load_over;
 pub use index::{Weighting, byte_index};
 pub use page::{Page, PageResource, Trigger};
 pub use playback::{play, play_observed};

@@ -56,7 +56,7 @@ impl Page {
 #[cfg(test)]
 impl Page {
     /// A page of resources about which no more is known than kind, size and trigger.
-    pub(super) fn of(resources: &[(Kind, u64, Trigger)]) -> Self {
+    pub(crate) fn of(resources: &[(Kind, u64, Trigger)]) -> Self {
         let resource = |&(kind, bytes, trigger): &(Kind, u64, Trigger)| PageResource {
             bytes,
             resource: Resource { kind, ..Resource::default() },

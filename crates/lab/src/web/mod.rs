@@ -7,6 +7,7 @@ mod coverage;
 mod ideal;
 mod load;
 mod news;
+mod pages;
 mod server;
 
 pub use carried::{Carried, Exchanges};
@@ -14,6 +15,7 @@ pub use client::{Arrival, Client, Request};
 pub use coverage::{Coverage, StreamBytes};
 pub use ideal::{Phase, ideal};
 pub use load::{PageLoad, load};
+pub use pages::load_over;
 pub use server::{Reply, Server};
 
 use std::fmt::Display;

@@ -7,11 +7,8 @@ use sutura_link::LinkConfig;
 use sutura_proto::TransportConfig;
 use sutura_sim::{Failure, Scenario};
 
-use super::page::Page;
-use super::priority;
-use super::requests::Load;
-use super::signals::chrome;
-use crate::web::{Client, Reply, Request, Server, load};
+use super::{Client, Reply, Request, Server, load};
+use crate::pages::{Load, Page, chrome, priority};
 
 /// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
 /// is for both ends, and its scheduler decides what the server sends next. Times are since the
@@ -56,7 +53,7 @@ fn answer(page: &Page, request: &Fields) -> Option<Reply> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::Trigger;
+    use crate::pages::Trigger;
     use std::time::Duration;
 
     use super::*;

@@ -273,7 +273,13 @@ async fn serve(
 ) -> Result<(), String> {
     let mut shown = Shown::default();
     loop {
-        let ending = watch(&mut local, &mut link, &mut shown, context, name).await;
+        let ending = match watch(&mut local, &mut link, &mut shown, context, name).await {
+            Ending::Lost(why) => match paint_rest(&mut local, &mut link, &mut shown) {
+                Ok(()) => Ending::Lost(why),
+                Err(ending) => ending,
+            },
+            ending @ (Ending::Left | Ending::Over(_)) => ending,
+        };
         report(&link, &shown, context, name);
         let (code, result) = match ending {
             Ending::Left => (DONE, Ok(())),
@@ -420,6 +426,17 @@ async fn step_on(
             Ok(())
         }
     }
+}
+
+/// Paints what came before the connection was lost. The other end may know that it arrived, and does not send
+/// it again then.
+fn paint_rest(local: &mut Local, link: &mut Link, shown: &mut Shown) -> Result<(), Ending> {
+    let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
+    while let Some(Ok(Some(piece))) = link.pieces.next().now_or_never() {
+        paint(local, &link.connection, Some(piece), shown, &mut unreported)?;
+    }
+    local.refresh();
+    Ok(())
 }
 
 fn paint(

@@ -57,14 +57,14 @@ fn without_redundancy_the_stream_is_as_late_as_the_model_says() {
 }
 
 #[test]
-fn where_a_retransmission_is_in_time_nothing_is_sent_and_the_reason_is_told() {
+fn where_a_retransmission_is_in_time_only_messages_that_had_to_wait_are_protected() {
     let on_link = alone(App::Messages, WIFI, 20);
     let told = row(&on_link, Redundancy::Target);
     assert_eq!(told.policy.as_deref(), Some("auto:within=100ms"));
-    assert_eq!((told.repairs, told.extra), (0, 0.0));
-    let expected =
-        format!("auto:within=100ms sends no redundancy: {}.", told.reason.as_ref().unwrap());
-    assert_eq!(on_link.finding, expected);
+    assert!(told.repairs < 20 && told.extra < 0.01, "{told:?}");
+    assert!(told.reason.is_some());
+    let expected = "auto:within=100ms makes no difference: ";
+    assert!(on_link.finding.starts_with(expected), "{}", on_link.finding);
     assert_eq!(row(&on_link, Redundancy::Lossless).late, Some(0.0));
 }
 

@@ -66,6 +66,19 @@ fn cubic_as_in_the_paper_is_slow_and_gains_too() {
     assert!(p99(&repaired.blocked) < p99(&total.blocked) / 2.0);
 }
 
+/// Section 6.2: of the time until an update is there, redundancy takes more off with BBR than with CUBIC, which
+/// the losses slow down all the same.
+#[test]
+fn redundancy_gains_more_with_bbr_than_with_cubic() {
+    let gain = |figure| {
+        let slow = |scheme| millis(summary(figure, scheme).responses.quantile(0.89));
+        slow("total") - slow("RS 1.05")
+    };
+    let [bbr, cubic] = ["Fig. 18 without floor", "Fig. 25 without floor"].map(gain);
+    println!("{bbr} {cubic}");
+    assert!(bbr > 30.0 && bbr > 2.0 * cubic, "{bbr} {cubic}");
+}
+
 /// Fig. 16: it is the losses that slow such a CUBIC down. Its queue stays empty, and without losses the link is its
 /// limit as it is BBR's.
 #[test]

@@ -73,13 +73,13 @@ impl<'a> Report<'a> {
     /// Reports every failure once: a connection's failure is not repeated for each of its URLs.
     pub fn complain(&self) {
         for failure in self.connections.iter().filter_map(|c| c.failure.as_ref()) {
-            output::report(&failure);
+            output::report(failure);
         }
         for (url, result) in &self.transfers {
             if let Some(Err(failure)) = result
                 && self.connection(url).is_none_or(|c| c.failure.is_none())
             {
-                output::report(&failure);
+                output::report(failure);
             }
         }
     }

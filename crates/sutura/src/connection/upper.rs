@@ -71,8 +71,7 @@ impl Uppers {
 
     /// The protocol of this type, which is made when the application first uses it.
     pub(crate) fn get_or_default<T: Upper + Default>(&mut self) -> &mut T {
-        let is_it = |upper: &Box<dyn Upper>| (&**upper as &dyn Any).is::<T>();
-        if !self.0.iter().any(is_it) {
+        if self.get::<T>().is_none() {
             self.insert(T::default());
         }
         self.get().expect("it was inserted")

@@ -15,7 +15,7 @@ use crate::connection::{ConnectError, Connection, EndpointEvent, NewConnection};
 use crate::ids::{ConnectionHandle, ConnectionId, MIN_UDP_PAYLOAD, Side};
 use crate::peers::Peers;
 use crate::reset::{ResetKey, ResetToken, Resets};
-use crate::wire::packet::{self, HeaderRules, Invariants, Packet, PacketType};
+use crate::wire::packet::{self, DecodedPacket, HeaderRules, Invariants, PacketType};
 use crate::wire::version::Version;
 use half_open::{HalfOpen, Network, Rank};
 pub use incoming::Incoming;
@@ -28,7 +28,7 @@ use std::collections::{HashMap, VecDeque, hash_map};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
-use token::Tokens;
+use token::AddressTokens;
 
 /// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
 /// 9000 section 7.2).
@@ -93,7 +93,7 @@ pub struct Endpoint {
     given_up: VecDeque<ConnectionHandle>,
     /// Whether clients are let in.
     accepting: bool,
-    tokens: Tokens,
+    tokens: AddressTokens,
     received_tokens: ReceivedTokens,
     resets: Resets,
     peers: Peers,
@@ -109,7 +109,8 @@ impl Endpoint {
         seed: [u8; 32],
     ) -> Self {
         // A generator of its own, so that tokens do not change what connections draw.
-        let tokens = Tokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
+        let tokens =
+            AddressTokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
         // Without a configured key, only connections of this very endpoint can be reset.
         let key = config.reset_key.clone();
         let key = key.unwrap_or_else(|| ResetKey::new(&seed, b"stateless reset"));
@@ -261,7 +262,7 @@ impl Endpoint {
             return self.negotiate_version(&invariants);
         }
         match packet::parse(datagram, 0, self.header_rules()) {
-            Ok(Packet::Protected(packet)) if packet.ty == PacketType::Initial => {
+            Ok(DecodedPacket::Protected(packet)) if packet.ty == PacketType::Initial => {
                 self.on_initial(now, remote, &packet, datagram)
             }
             _ => DatagramEvent::Drop,

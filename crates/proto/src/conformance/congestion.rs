@@ -8,10 +8,10 @@ mod rounds;
 mod tests;
 mod watched;
 
-use crate::congestion::bottleneck::{MTU, Path, Simulation};
+use crate::congestion::bottleneck::{BottleneckPath, MTU, Simulation};
 use crate::congestion::{CongestionController, CongestionFactory, PathParameters};
-use rounds::Rounds;
-use watched::{Effort, Watched};
+use rounds::RoundCounter;
+use watched::{Effort, WatchedController};
 
 /// Limits the bytes in flight of a controller that yields to nothing.
 const MAX_WINDOW: u64 = 4 << 20;
@@ -66,12 +66,12 @@ fn path() -> PathParameters {
 }
 
 /// A bottleneck of 20 Mbit/s with a round-trip time of 40 ms and a queue of the same length.
-fn bottleneck(factory: &dyn CongestionFactory) -> Simulation<Watched> {
-    Simulation::new(Watched::new(factory, &path()), Path::new(20, 40, 100))
+fn bottleneck(factory: &dyn CongestionFactory) -> Simulation<WatchedController> {
+    Simulation::new(WatchedController::new(factory, &path()), BottleneckPath::new(20, 40, 100))
 }
 
 /// Runs until `seconds` after the start, and returns the mean effort of the controller.
-fn mean_effort(simulation: &mut Simulation<Watched>, seconds: f64) -> Effort {
+fn mean_effort(simulation: &mut Simulation<WatchedController>, seconds: f64) -> Effort {
     let (mut count, mut window, mut rate) = (1u128, 0u128, None);
     let mut add = |effort: Effort| {
         window += u128::from(effort.window);
@@ -87,7 +87,7 @@ fn mean_effort(simulation: &mut Simulation<Watched>, seconds: f64) -> Effort {
 }
 
 fn grows_while_it_is_used(factory: &dyn CongestionFactory) {
-    let mut rounds = Rounds::new(factory, &path());
+    let mut rounds = RoundCounter::new(factory, &path());
     let initial = rounds.controller.effort();
     for _ in 0..GROWTH_ROUNDS {
         let flight = rounds.fly();
@@ -103,7 +103,7 @@ fn grows_while_it_is_used(factory: &dyn CongestionFactory) {
 }
 
 fn rests_while_the_application_does(factory: &dyn CongestionFactory) {
-    let mut rounds = Rounds::new(factory, &path());
+    let mut rounds = RoundCounter::new(factory, &path());
     let initial = rounds.controller.window();
     for _ in 0..LIMITED_ROUNDS {
         let flight = rounds.fly_packets(1, true);
@@ -150,7 +150,7 @@ fn yields_to_heavy_loss(factory: &dyn CongestionFactory) {
 }
 
 fn yields_to_marks(factory: &dyn CongestionFactory) {
-    let mut rounds = Rounds::new(factory, &path());
+    let mut rounds = RoundCounter::new(factory, &path());
     for _ in 0..GROWTH_ROUNDS {
         let flight = rounds.fly();
         rounds.acknowledge(&flight, false);
@@ -185,7 +185,7 @@ fn returns_after_an_outage(factory: &dyn CongestionFactory) {
 }
 
 fn forgives_refuted_losses(factory: &dyn CongestionFactory) {
-    let mut rounds = Rounds::new(factory, &path());
+    let mut rounds = RoundCounter::new(factory, &path());
     for _ in 0..GROWTH_ROUNDS {
         let flight = rounds.fly();
         let (lost, arrived) = flight.split_at(flight.len().min(1));

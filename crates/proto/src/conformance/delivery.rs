@@ -36,7 +36,7 @@ pub fn delivery(factory: &dyn DeliveryFactory) {
 
 /// The state of a byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum ByteState {
     Missing,
     Held,
     Delivered,
@@ -53,7 +53,7 @@ struct Case {
     store: Assembler,
     /// The length of the stream, once it is known.
     final_size: Option<u64>,
-    bytes: Vec<Fate>,
+    bytes: Vec<ByteState>,
 }
 
 impl Case {
@@ -68,7 +68,7 @@ impl Case {
             policy: factory.build(),
             store: Assembler::default(),
             final_size: None,
-            bytes: vec![Fate::Missing; length],
+            bytes: vec![ByteState::Missing; length],
         }
     }
 
@@ -88,8 +88,8 @@ impl Case {
         self.final_size = Some(self.bytes.len() as u64);
         self.install();
         while self.read() > 0 {}
-        if let Some(at) = self.bytes.iter().position(|fate| *fate == Fate::Held) {
-            let ended = self.bytes.iter().all(|fate| *fate != Fate::Missing);
+        if let Some(at) = self.bytes.iter().position(|fate| *fate == ByteState::Held) {
+            let ended = self.bytes.iter().all(|fate| *fate != ByteState::Missing);
             assert!(!ended, "{name}: byte {at} is left undelivered, though all have arrived");
         }
     }
@@ -124,14 +124,14 @@ impl Case {
         let result = self.store.insert(frame.start, &data, last, &mut fresh);
         assert!(result.is_ok(), "{}: more gaps than a stream may have", self.name);
         for range in fresh {
-            self.set(&range, Fate::Held);
+            self.set(&range, ByteState::Held);
             if self.installed {
                 self.policy.on_received(range, &Held::new(&self.store, self.final_size));
             }
         }
     }
 
-    fn set(&mut self, range: &Range<u64>, fate: Fate) {
+    fn set(&mut self, range: &Range<u64>, fate: ByteState) {
         let range = range.start as usize..range.end as usize;
         self.bytes.get_mut(range).unwrap_or_default().fill(fate);
     }
@@ -154,7 +154,7 @@ impl Case {
             self.check(&range);
             let part = range.start..self.rng.range(range.start + 1..range.end + 1);
             let range = if self.rng.chance(0.5) { part } else { range };
-            self.set(&range, Fate::Delivered);
+            self.set(&range, ByteState::Delivered);
             let taken = self.store.take(range.clone()).is_some();
             assert!(taken, "{}: {range:?} cannot be delivered", self.name);
             self.policy.on_delivered(range, &Held::new(&self.store, self.final_size));
@@ -177,9 +177,13 @@ impl Case {
         assert!(!range.is_empty(), "{name}: names {range:?}, which is empty");
         for at in range.clone() {
             let fate = usize::try_from(at).ok().and_then(|at| self.bytes.get(at));
-            let fate = fate.unwrap_or(&Fate::Missing);
-            assert_ne!(*fate, Fate::Missing, "{name}: names {range:?}, but {at} is not held");
-            assert_ne!(*fate, Fate::Delivered, "{name}: names {range:?}, but {at} was delivered");
+            let fate = fate.unwrap_or(&ByteState::Missing);
+            assert_ne!(*fate, ByteState::Missing, "{name}: names {range:?}, but {at} is not held");
+            assert_ne!(
+                *fate,
+                ByteState::Delivered,
+                "{name}: names {range:?}, but {at} was delivered"
+            );
         }
         let together = self.store.range_of(range.start).unwrap_or_default();
         let end = together.end;

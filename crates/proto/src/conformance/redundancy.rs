@@ -8,8 +8,8 @@ mod session;
 mod tests;
 
 use crate::fec::redundancy::RedundancyFactory;
-use history::Step;
-use session::{Answers, Session};
+use history::SessionStep;
+use session::{ModelSession, PolicyAnswers};
 use std::time::Instant;
 use sutura_random::Rng;
 
@@ -67,7 +67,7 @@ struct Trial<'a> {
     seed: u64,
     window: usize,
     first: u64,
-    steps: Vec<Step>,
+    steps: Vec<SessionStep>,
 }
 
 impl<'a> Trial<'a> {
@@ -75,23 +75,23 @@ impl<'a> Trial<'a> {
         let mut random = Rng::new(seed);
         let window = WINDOWS[random.below(WINDOWS.len() as u64) as usize];
         let first = FIRST_IDS[random.below(FIRST_IDS.len() as u64) as usize];
-        let steps = (0..STEPS).map(|_| Step::any(&mut random)).collect();
+        let steps = (0..STEPS).map(|_| SessionStep::any(&mut random)).collect();
         Self { factory, start, seed, window, first, steps }
     }
 
-    fn session(&self, seed: u64) -> Session {
-        Session::new(self.factory, self.start, self.window, self.first, seed)
+    fn session(&self, seed: u64) -> ModelSession {
+        ModelSession::new(self.factory, self.start, self.window, self.first, seed)
     }
 
     fn run(&self) {
         let mut alone = self.session(self.seed);
-        let answers: Vec<Answers> = self.steps.iter().map(|step| alone.play(*step)).collect();
+        let answers: Vec<PolicyAnswers> = self.steps.iter().map(|step| alone.play(*step)).collect();
         self.play_beside_another(&answers);
         self.play_and_pester(&answers);
     }
 
     /// Plays it while another policy of the factory is told something else in between.
-    fn play_beside_another(&self, answers: &[Answers]) {
+    fn play_beside_another(&self, answers: &[PolicyAnswers]) {
         let [mut session, mut other] = [self.session(self.seed), self.session(!self.seed)];
         for ((step, foreign), expected) in
             self.steps.iter().zip(self.steps.iter().rev()).zip(answers)
@@ -108,7 +108,7 @@ impl<'a> Trial<'a> {
     }
 
     /// Plays it with many additional queries.
-    fn play_and_pester(&self, answers: &[Answers]) {
+    fn play_and_pester(&self, answers: &[PolicyAnswers]) {
         let mut session = self.session(self.seed);
         let mut random = Rng::new(self.seed);
         for (step, expected) in self.steps.iter().zip(answers) {

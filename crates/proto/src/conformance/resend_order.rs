@@ -8,10 +8,10 @@ mod tests;
 mod watched;
 
 use crate::streams::resend_order::ResendOrderFactory;
-use history::Step;
+use history::QueueStep;
 use sutura_random::Rng;
 use sutura_schedule::{SCHEDULERS, SchedulerFactory, StreamKey};
-use watched::Watched;
+use watched::WatchedOrder;
 
 /// Number of histories per scheduler, and of steps in each.
 const HISTORIES: u64 = 4;
@@ -50,8 +50,8 @@ pub fn resend_order(factory: &dyn ResendOrderFactory) {
 /// the time, and to one that is told of unknown streams all the time.
 fn play(factory: &dyn ResendOrderFactory, scheduler: &dyn SchedulerFactory, seed: u64) {
     let mut random = Rng::new(seed);
-    let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
-    let order = |seed| Watched::new(factory, scheduler, seed);
+    let steps: Vec<QueueStep> = (0..STEPS).map(|_| QueueStep::any(&mut random)).collect();
+    let order = |seed| WatchedOrder::new(factory, scheduler, seed);
     let mut alone = order(seed);
     let answers: Vec<_> = steps.iter().map(|step| alone.play(step)).collect();
     let name = factory.name();

@@ -13,7 +13,7 @@ const PACKET_THRESHOLD: u64 = 3;
 
 /// The simulated path. Losses happen after the bottleneck, so lost packets use its capacity.
 #[derive(Debug, Clone)]
-pub(crate) struct Path {
+pub(crate) struct BottleneckPath {
     /// The rate in bytes per second.
     pub(crate) rate: u64,
     /// The round-trip time when the queue is empty.
@@ -28,7 +28,7 @@ pub(crate) struct Path {
     pub(crate) aggregation: Duration,
 }
 
-impl Path {
+impl BottleneckPath {
     /// A path with `mbit` Mbit/s, `rtt` ms, and a queue of `bdps` percent of the bandwidth-delay
     /// product.
     pub(crate) fn new(mbit: u64, rtt: u64, bdps: u64) -> Self {
@@ -61,7 +61,7 @@ pub(crate) enum Application {
 /// A snapshot of the run, taken at every acknowledgement.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(test), expect(dead_code, reason = "the kit reads some of it only"))]
-pub(crate) struct Moment {
+pub(crate) struct RunSnapshot {
     pub(crate) at: Duration,
     pub(crate) acked: u64,
     pub(crate) backlog: u64,
@@ -72,9 +72,9 @@ pub(crate) struct Moment {
 #[derive(Debug)]
 pub(crate) struct Simulation<T> {
     pub(crate) controller: T,
-    pub(crate) path: Path,
+    pub(crate) path: BottleneckPath,
     pub(crate) application: Application,
-    pub(crate) moments: Vec<Moment>,
+    pub(crate) moments: Vec<RunSnapshot>,
     pub(crate) lost: u64,
     pub(crate) sent: u64,
     start: Instant,
@@ -96,7 +96,7 @@ pub(crate) struct Simulation<T> {
 }
 
 impl<T: CongestionController> Simulation<T> {
-    pub(crate) fn new(controller: T, path: Path) -> Self {
+    pub(crate) fn new(controller: T, path: BottleneckPath) -> Self {
         // The result does not depend on this instant.
         let start = Instant::now();
         Self {
@@ -132,7 +132,7 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     /// Runs until `seconds` after the start, calling `watch` after each acknowledgement.
-    pub(crate) fn run_with(&mut self, seconds: f64, mut watch: impl FnMut(&mut T, Moment)) {
+    pub(crate) fn run_with(&mut self, seconds: f64, mut watch: impl FnMut(&mut T, RunSnapshot)) {
         let end = self.start + Duration::from_secs_f64(seconds);
         loop {
             self.produce();
@@ -186,7 +186,7 @@ impl<T: CongestionController> Simulation<T> {
     }
 
     #[cfg(test)]
-    pub(crate) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &Moment> {
+    pub(crate) fn between(&self, from: f64, to: f64) -> impl Iterator<Item = &RunSnapshot> {
         let (from, to) = (Duration::from_secs_f64(from), Duration::from_secs_f64(to));
         self.moments.iter().filter(move |moment| moment.at >= from && moment.at < to)
     }
@@ -198,8 +198,8 @@ impl<T: CongestionController> Simulation<T> {
         sum / count
     }
 
-    fn moment(&self) -> Moment {
-        Moment {
+    fn moment(&self) -> RunSnapshot {
+        RunSnapshot {
             at: self.now - self.start,
             acked: self.acked,
             backlog: self.backlog(),

@@ -80,7 +80,7 @@ impl Epoch {
 
 /// What a congestion event changes, saved so that it can be undone (section 4.9).
 #[derive(Debug, Clone, Copy)]
-struct Saved {
+struct SavedState {
     window: u64,
     ssthresh: u64,
     w_max: f64,
@@ -88,7 +88,7 @@ struct Saved {
     epoch: Option<Epoch>,
 }
 
-impl episode::Saved for Saved {
+impl episode::Saved for SavedState {
     fn without_reaction(&mut self, earlier: Self) {
         if earlier.window >= self.window {
             *self = earlier;
@@ -100,7 +100,7 @@ impl episode::Saved for Saved {
 #[derive(Debug, Clone, Copy)]
 struct Doubt {
     /// The state before the first of them.
-    before: Saved,
+    before: SavedState,
     /// What became of the packets since the round trip that ended with the first of them.
     toll: Toll,
 }
@@ -122,7 +122,7 @@ pub struct Cubic {
     /// paused.
     limited_since: Option<Instant>,
     hystart: HyStart,
-    episodes: Episodes<Saved>,
+    episodes: Episodes<SavedState>,
     excuse: Excuse,
     doubt: Option<Doubt>,
     heeds_floor: bool,
@@ -200,16 +200,16 @@ impl Cubic {
         self.grow_by((target - window) / window * bytes as f64);
     }
 
-    fn save(&self) -> Saved {
+    fn save(&self) -> SavedState {
         let Self { window, ssthresh, w_max, w_prior, epoch, .. } = *self;
-        Saved { window, ssthresh, w_max, w_prior, epoch }
+        SavedState { window, ssthresh, w_max, w_prior, epoch }
     }
 
     /// Adopts what the state is without a reduction that is undone. A window that has grown beyond
     /// that stays.
-    fn restore(&mut self, state: Saved) {
+    fn restore(&mut self, state: SavedState) {
         if self.window < state.window || self.ssthresh < state.ssthresh {
-            self.adopt(Saved { window: self.window.max(state.window), ..state });
+            self.adopt(SavedState { window: self.window.max(state.window), ..state });
         }
     }
 
@@ -233,18 +233,18 @@ impl Cubic {
     }
 
     /// What a congestion event makes of `before` (section 4.6).
-    fn reduced(&self, before: Saved) -> Saved {
+    fn reduced(&self, before: SavedState) -> SavedState {
         let segments = self.segments(before.window);
         let window = self.limits.clamp((before.window as f64 * BETA) as u64);
         // Fast convergence (4.7): a flow that loses before it has reached its old plateau makes
         // room.
         let below = segments < before.w_max;
         let w_max = if below { segments * (1.0 + BETA) / 2.0 } else { segments };
-        Saved { window, ssthresh: window, w_max, w_prior: segments, epoch: None }
+        SavedState { window, ssthresh: window, w_max, w_prior: segments, epoch: None }
     }
 
-    fn adopt(&mut self, state: Saved) {
-        let Saved { window, ssthresh, w_max, w_prior, epoch } = state;
+    fn adopt(&mut self, state: SavedState) {
+        let SavedState { window, ssthresh, w_max, w_prior, epoch } = state;
         self.window = self.limits.clamp(window);
         self.ssthresh = ssthresh;
         self.w_max = w_max;
@@ -254,7 +254,7 @@ impl Cubic {
     }
 
     /// Undoes a reaction, and repeats those after it that still stand.
-    fn undo(&mut self, refuted: &Refuted<Saved>) {
+    fn undo(&mut self, refuted: &Refuted<SavedState>) {
         let state = (0..refuted.later).fold(refuted.saved, |state, _| self.reduced(state));
         self.restore(state);
     }
@@ -372,7 +372,7 @@ impl CongestionController for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::bottleneck::{Path, Simulation};
+    use crate::congestion::bottleneck::{BottleneckPath, Simulation};
     use crate::congestion::{PacketState, Sent};
     use crate::ids::SpaceId;
 
@@ -560,7 +560,7 @@ mod tests {
     fn simulate(floor: Option<LossFloor>, queue: u64, loss_ppm: u64) -> Simulation<Cubic> {
         let mut cubic = Cubic::new(WindowLimits::new(1_200, u64::MAX));
         floor.iter().for_each(|floor| cubic.on_loss_floor(floor));
-        let mut path = Path::new(20, 40, queue);
+        let mut path = BottleneckPath::new(20, 40, queue);
         path.loss_ppm = loss_ppm;
         let mut simulation = Simulation::new(cubic, path);
         simulation.run(60.0);

@@ -162,7 +162,7 @@ impl CongestionController for Fixed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bottleneck::{MTU, Path, Simulation};
+    use super::super::bottleneck::{BottleneckPath, MTU, Simulation};
     use super::*;
     use crate::registry;
 
@@ -170,7 +170,7 @@ mod tests {
 
     fn run(text: &str, loss_ppm: u64) -> Simulation<Box<dyn CongestionController>> {
         let factory = registry::congestion().find(text).unwrap();
-        let mut path = Path::new(20, 100, 100);
+        let mut path = BottleneckPath::new(20, 100, 100);
         path.loss_ppm = loss_ppm;
         let controller = factory.build(&PathParameters::new(MTU as u16, 1));
         let mut simulation = Simulation::new(controller, path);

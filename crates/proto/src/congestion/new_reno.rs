@@ -24,12 +24,12 @@ const LOSS_REDUCTION: (u64, u64) = (1, 2);
 
 /// Window and slow start threshold before a congestion event.
 #[derive(Debug, Clone, Copy)]
-struct Before {
+struct BeforeEvent {
     window: u64,
     ssthresh: u64,
 }
 
-impl Saved for Before {
+impl Saved for BeforeEvent {
     fn without_reaction(&mut self, earlier: Self) {
         self.window = self.window.max(earlier.window);
         self.ssthresh = self.ssthresh.max(earlier.ssthresh);
@@ -44,7 +44,7 @@ pub struct NewReno {
     ssthresh: u64,
     /// Bytes acknowledged in congestion avoidance since the window last grew.
     acked: u64,
-    episodes: Episodes<Before>,
+    episodes: Episodes<BeforeEvent>,
 }
 
 impl NewReno {
@@ -82,7 +82,7 @@ impl NewReno {
     }
 
     fn reduce(&mut self, now: Instant, cause: Cause) {
-        let before = Before { window: self.window, ssthresh: self.ssthresh };
+        let before = BeforeEvent { window: self.window, ssthresh: self.ssthresh };
         self.episodes.begin(now, cause, before);
         self.acked = 0;
         self.window = self.reduced(self.window);

@@ -1,6 +1,6 @@
 //! Requirements on every algorithm, and the behaviour of the window-based ones on a bottleneck.
 
-use super::bottleneck::{Application, MTU, Path, Simulation};
+use super::bottleneck::{Application, BottleneckPath, MTU, Simulation};
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
 use super::*;
@@ -129,7 +129,7 @@ fn the_maximum_holds() {
     for algorithm in ALL {
         let controller = algorithm
             .build(&PathParameters { max_window: 100_000, ..PathParameters::new(MTU as u16, 0) });
-        let mut simulation = Simulation::new(controller, Path::new(100, 100, 100));
+        let mut simulation = Simulation::new(controller, BottleneckPath::new(100, 100, 100));
         simulation.run(3.0);
         let largest = simulation.moments.iter().map(|m| m.window.max(m.in_flight)).max();
         assert!(largest <= Some(100_000), "{algorithm}: {largest:?}");
@@ -210,7 +210,7 @@ fn newreno_takes_back_reductions_that_overlap() {
 fn window_based_algorithms_fill_the_link() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
-        let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
+        let mut simulation = Simulation::new(controller, BottleneckPath::new(20, 40, 100));
         simulation.run(20.0);
         let utilisation = simulation.utilisation(3.0, 20.0);
         assert!(utilisation >= 95, "{algorithm}: {utilisation} %");
@@ -222,7 +222,7 @@ fn window_based_algorithms_fill_the_link() {
 fn window_based_algorithms_cut_by_their_factor() {
     for (algorithm, percent) in [(Algorithm::NEW_RENO, 50), (Algorithm::CUBIC, 70)] {
         let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
-        let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
+        let mut simulation = Simulation::new(controller, BottleneckPath::new(20, 40, 100));
         simulation.run(20.0);
         let windows: Vec<u64> = simulation.moments.iter().map(|moment| moment.window).collect();
         let cuts = windows.windows(2).filter(|pair| pair[1] < pair[0]);
@@ -239,7 +239,7 @@ fn window_based_algorithms_cut_by_their_factor() {
 #[test]
 fn window_based_algorithms_answer_marks_without_losses() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {
-        let mut path = Path::new(20, 40, 400);
+        let mut path = BottleneckPath::new(20, 40, 400);
         path.mark_above = Some(path.bdp() / 2);
         let mut simulation =
             Simulation::new(algorithm.build(&PathParameters::new(MTU as u16, 0)), path);
@@ -254,7 +254,7 @@ fn window_based_algorithms_answer_marks_without_losses() {
 
 #[test]
 fn hystart_spares_the_queue_of_a_deep_buffer() {
-    let path = Path::new(50, 40, 1_000);
+    let path = BottleneckPath::new(50, 40, 1_000);
     let mut careless = Simulation::new(NewReno::new(limits()), path.clone());
     careless.run(2.0);
     assert!(careless.lost > 0, "slow start alone overflows this queue");
@@ -269,7 +269,7 @@ fn hystart_spares_the_queue_of_a_deep_buffer() {
 fn an_application_that_sends_little_does_not_inflate_the_window() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
-        let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
+        let mut simulation = Simulation::new(controller, BottleneckPath::new(20, 40, 100));
         simulation.application = Application::Chunks(6_000, 20 * MS);
         simulation.run(10.0);
         // 300 kB/s over 40 ms is 12 000 bytes, which the initial window holds.
@@ -282,7 +282,7 @@ fn an_application_that_sends_little_does_not_inflate_the_window() {
 fn all_survive_a_path_that_swallows_everything_for_a_while() {
     for algorithm in ALL {
         let controller = algorithm.build(&PathParameters::new(MTU as u16, 0));
-        let mut simulation = Simulation::new(controller, Path::new(20, 40, 100));
+        let mut simulation = Simulation::new(controller, BottleneckPath::new(20, 40, 100));
         simulation.run(3.0);
         simulation.path.loss_ppm = 1_000_000;
         simulation.run(4.0);

@@ -6,7 +6,7 @@
 //! packet.
 
 use super::timer::Timer;
-use super::{Connection, EndpointEvent, State};
+use super::{Connection, EndpointEvent, LifeStage};
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
 use crate::ids::SpaceId;
 use crate::reset;
@@ -75,7 +75,7 @@ impl Connection {
     pub(super) fn start_closing(&mut self, now: Instant, reason: CloseReason) {
         self.close.once = self.is_of_nobody();
         self.fail_handshake();
-        self.state = State::Closing;
+        self.state = LifeStage::Closing;
         self.close.reason = Some(reason);
         self.close.due = true;
         self.start_close_period(now);
@@ -86,7 +86,7 @@ impl Connection {
 
     /// Tells the endpoint if the handshake ends without being complete.
     fn fail_handshake(&mut self) {
-        if self.state == State::Handshaking {
+        if self.state == LifeStage::Handshaking {
             self.endpoint_events.push_back(EndpointEvent::HandshakeFailed);
         }
     }
@@ -114,12 +114,12 @@ impl Connection {
         }
         self.fail_handshake();
         match self.state {
-            State::Handshaking | State::Established => self.start_close_period(now),
+            LifeStage::Handshaking | LifeStage::Established => self.start_close_period(now),
             // The closing period continues (RFC 9000 section 10.2.2).
-            State::Closing => {}
-            State::Draining | State::Drained => return,
+            LifeStage::Closing => {}
+            LifeStage::Draining | LifeStage::Drained => return,
         }
-        self.state = State::Draining;
+        self.state = LifeStage::Draining;
     }
 
     /// Whether this datagram says that the peer has forgotten the connection (RFC 9000 section 10.3.1).
@@ -136,7 +136,7 @@ impl Connection {
         self.lost(now, ConnectionError::Reset);
         self.fail_handshake();
         self.start_close_period(now);
-        self.state = State::Draining;
+        self.state = LifeStage::Draining;
     }
 
     fn start_close_period(&mut self, now: Instant) {
@@ -145,10 +145,10 @@ impl Connection {
     }
 
     pub(super) fn drained(&mut self, _now: Instant) {
-        if self.state == State::Drained {
+        if self.state == LifeStage::Drained {
             return;
         }
-        self.state = State::Drained;
+        self.state = LifeStage::Drained;
         self.timers.clear();
         self.close.due = false;
         let losses = self.path.loss_memory();

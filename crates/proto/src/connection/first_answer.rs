@@ -2,7 +2,7 @@
 //! (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
 
 use super::negotiation::Negotiation;
-use super::{Connection, State};
+use super::{Connection, LifeStage};
 use crate::crypto::{ClientCrypto, retry};
 use crate::error::ConnectionError;
 use crate::error::TransportError;
@@ -36,7 +36,7 @@ impl Connection {
     /// later ones are late copies or forged (RFC 9000 sections 6.2 and 17.2.5.2).
     fn awaits_first_answer(&self) -> bool {
         self.side.is_client()
-            && self.state == State::Handshaking
+            && self.state == LifeStage::Handshaking
             && self.handshake.peer_scid.is_none()
             && self.handshake.retry.source.is_none()
     }

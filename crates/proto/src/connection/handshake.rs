@@ -4,7 +4,7 @@
 use super::first_answer::RetryState;
 use super::opening::NewToken;
 use super::timer::Timer;
-use super::{Connection, EndpointEvent, Event, State};
+use super::{Connection, EndpointEvent, Event, LifeStage};
 use crate::cid_generator::new_cid;
 use crate::config::TransportConfig;
 use crate::crypto::{KeyChange, Keys, Session};
@@ -188,8 +188,8 @@ impl Connection {
             return Err(TransportError::new(code, "no transport parameters"));
         }
         self.handshake.complete = true;
-        if self.state == State::Handshaking {
-            self.state = State::Established;
+        if self.state == LifeStage::Handshaking {
+            self.state = LifeStage::Established;
         }
         self.events.push_back(Event::Connected);
         self.endpoint_events.push_back(EndpointEvent::HandshakeDone);

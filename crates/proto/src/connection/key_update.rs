@@ -13,7 +13,7 @@ const OLD_KEYS_PERIOD: u32 = 3;
 
 /// Which keys open a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
+pub enum OpeningKeys {
     /// The current keys.
     Current,
     /// The previous keys.
@@ -65,32 +65,36 @@ impl KeyPhases {
     }
 
     /// The phase of a packet with this Key Phase bit and number (section 6.3).
-    pub fn of(&self, bit: bool, pn: u64) -> Phase {
+    pub fn of(&self, bit: bool, pn: u64) -> OpeningKeys {
         match self.first_received {
-            _ if bit == self.bit => Phase::Current,
-            Some(first) if pn >= first => Phase::Next,
-            _ => Phase::Previous,
+            _ if bit == self.bit => OpeningKeys::Current,
+            Some(first) if pn >= first => OpeningKeys::Next,
+            _ => OpeningKeys::Previous,
         }
     }
 
     /// The key with which to try to open packets of `phase`; `current` is the key currently in use.
     /// If there is none, this is another one, and nothing that it opens counts: an attempt takes as
     /// long whatever the Key Phase bit is (section 6.3).
-    pub fn opener<'a>(&'a self, phase: Phase, current: &'a dyn PacketKey) -> &'a dyn PacketKey {
+    pub fn opener<'a>(
+        &'a self,
+        phase: OpeningKeys,
+        current: &'a dyn PacketKey,
+    ) -> &'a dyn PacketKey {
         let key = match phase {
-            Phase::Current => None,
-            Phase::Previous => self.previous.as_deref(),
-            Phase::Next => self.next.as_ref().map(|keys| &*keys.remote),
+            OpeningKeys::Current => None,
+            OpeningKeys::Previous => self.previous.as_deref(),
+            OpeningKeys::Next => self.next.as_ref().map(|keys| &*keys.remote),
         };
         key.unwrap_or(current)
     }
 
     /// Whether there is a key for packets of `phase`.
-    pub fn opens(&self, phase: Phase) -> bool {
+    pub fn opens(&self, phase: OpeningKeys) -> bool {
         match phase {
-            Phase::Current => true,
-            Phase::Previous => self.previous.is_some(),
-            Phase::Next => self.next.is_some(),
+            OpeningKeys::Current => true,
+            OpeningKeys::Previous => self.previous.is_some(),
+            OpeningKeys::Next => self.next.is_some(),
         }
     }
 
@@ -99,26 +103,26 @@ impl KeyPhases {
     ///
     /// # Errors
     /// The peer went back to older keys (section 6.4), or updated twice in a row (section 6.2).
-    fn receive(&mut self, phase: Phase, pn: u64) -> Result<bool, TransportError> {
+    fn receive(&mut self, phase: OpeningKeys, pn: u64) -> Result<bool, TransportError> {
         match phase {
-            Phase::Previous => {
+            OpeningKeys::Previous => {
                 self.previous_last = self.previous_last.max(Some(pn));
                 Ok(false)
             }
-            Phase::Current if self.previous_last.is_some_and(|last| last > pn) => {
+            OpeningKeys::Current if self.previous_last.is_some_and(|last| last > pn) => {
                 Err(error("old keys after new ones"))
             }
-            Phase::Current => {
+            OpeningKeys::Current => {
                 let began = self.first_received.is_none();
                 self.first_received = Some(self.first_received.map_or(pn, |first| first.min(pn)));
                 self.last_received = self.last_received.max(Some(pn));
                 Ok(began)
             }
-            Phase::Next if self.last_received.is_some_and(|last| last > pn) => {
+            OpeningKeys::Next if self.last_received.is_some_and(|last| last > pn) => {
                 Err(error("old keys after new ones"))
             }
-            Phase::Next if !self.acknowledged => Err(error("two updates in a row")),
-            Phase::Next => Ok(false),
+            OpeningKeys::Next if !self.acknowledged => Err(error("two updates in a row")),
+            OpeningKeys::Next => Ok(false),
         }
     }
 
@@ -138,12 +142,12 @@ impl KeyPhases {
     ///
     /// # Errors
     /// The peer acknowledges packets of the present phase in one of the previous phase.
-    pub fn check_ack(&self, phase: Phase, ack: &AckFrame<'_>) -> Result<(), TransportError> {
+    pub fn check_ack(&self, phase: OpeningKeys, ack: &AckFrame<'_>) -> Result<(), TransportError> {
         match phase {
-            Phase::Previous if ack.largest >= self.first_sent => {
+            OpeningKeys::Previous if ack.largest >= self.first_sent => {
                 Err(error("new packets acknowledged under old keys"))
             }
-            Phase::Previous | Phase::Current | Phase::Next => Ok(()),
+            OpeningKeys::Previous | OpeningKeys::Current | OpeningKeys::Next => Ok(()),
         }
     }
 
@@ -211,11 +215,11 @@ impl Connection {
     pub(super) fn on_opened(
         &mut self,
         now: Instant,
-        phase: Phase,
+        phase: OpeningKeys,
         pn: u64,
     ) -> Result<(), TransportError> {
         let mut began = self.key_phases.receive(phase, pn)?;
-        if phase == Phase::Next {
+        if phase == OpeningKeys::Next {
             began = self.rotate_keys(Some(pn));
         }
         if began {
@@ -257,16 +261,16 @@ mod tests {
     #[test]
     fn the_number_tells_late_packets_from_early_ones() {
         let mut phases = KeyPhases { first_received: Some(0), ..KeyPhases::default() };
-        assert_eq!(phases.of(false, 7), Phase::Current);
-        assert_eq!(phases.of(true, 7), Phase::Next);
+        assert_eq!(phases.of(false, 7), OpeningKeys::Current);
+        assert_eq!(phases.of(true, 7), OpeningKeys::Next);
         phases.bit = true;
         phases.first_received = Some(100);
-        assert_eq!(phases.of(true, 99), Phase::Current);
-        assert_eq!(phases.of(false, 99), Phase::Previous);
-        assert_eq!(phases.of(false, 100), Phase::Next);
+        assert_eq!(phases.of(true, 99), OpeningKeys::Current);
+        assert_eq!(phases.of(false, 99), OpeningKeys::Previous);
+        assert_eq!(phases.of(false, 100), OpeningKeys::Next);
         // This end updated first, and the peer has not followed yet.
         phases.first_received = None;
-        assert_eq!(phases.of(false, 1000), Phase::Previous);
-        assert_eq!(phases.of(true, 1000), Phase::Current);
+        assert_eq!(phases.of(false, 1000), OpeningKeys::Previous);
+        assert_eq!(phases.of(true, 1000), OpeningKeys::Current);
     }
 }

@@ -8,10 +8,10 @@
 
 mod preferred;
 
-use super::receive::Arrival;
+use super::receive::DatagramOrigin;
 use super::timer::Timer;
 use super::transmit::{TAG_SIZE, Transmit};
-use super::{Connection, State, mtu};
+use super::{Connection, LifeStage, mtu};
 use crate::error::TransportError;
 use crate::ids::MIN_UDP_PAYLOAD;
 use crate::ids::{ConnectionId, SpaceId};
@@ -48,7 +48,7 @@ struct PathFrame {
 
 /// A path that was left before the next one was validated.
 #[derive(Debug)]
-struct Previous {
+struct PreviousPath {
     remote: SocketAddr,
     cid: ConnectionId,
     /// `None` if they still apply.
@@ -62,7 +62,7 @@ pub(super) struct Migration {
     challenge: Option<Challenge>,
     /// The path that was validated last, until the present one is. Boxed, because it is large and most
     /// connections never have one.
-    previous: Option<Box<Previous>>,
+    previous: Option<Box<PreviousPath>>,
     /// The identifier of ours that the peer's newest packet was sent to.
     addressed: Option<ConnectionId>,
     queue: VecDeque<PathFrame>,
@@ -115,7 +115,12 @@ impl Connection {
 
     /// Handles a PATH_CHALLENGE, which is answered on the path that it came on (RFC 9000 section
     /// 8.2.2).
-    pub(super) fn on_challenge(&mut self, arrival: &Arrival, dcid: ConnectionId, data: [u8; 8]) {
+    pub(super) fn on_challenge(
+        &mut self,
+        arrival: &DatagramOrigin,
+        dcid: ConnectionId,
+        data: [u8; 8],
+    ) {
         let remote = arrival.remote;
         let present = remote == self.path.remote;
         let Some(cid) = self.cid_for_answer(remote, dcid) else { return };
@@ -145,7 +150,7 @@ impl Connection {
     pub(super) fn follow(
         &mut self,
         now: Instant,
-        arrival: &Arrival,
+        arrival: &DatagramOrigin,
         dcid: ConnectionId,
     ) -> Result<(), TransportError> {
         let addressed = self.migration.addressed.replace(dcid);
@@ -167,7 +172,7 @@ impl Connection {
             let frame = Frame::PathChallenge(self.rng.random());
             let challenge = PathFrame { remote: left, cid, frame, limit: usize::MAX };
             self.migration.push(challenge);
-            let previous = Previous { remote: left, cid, conditions };
+            let previous = PreviousPath { remote: left, cid, conditions };
             self.migration.previous = Some(Box::new(previous));
         } else if let Some(previous) = &mut self.migration.previous
             && previous.conditions.is_none()
@@ -286,7 +291,7 @@ impl Connection {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        if self.state != State::Established || !self.may_send_in(SpaceId::Data) {
+        if self.state != LifeStage::Established || !self.may_send_in(SpaceId::Data) {
             return None;
         }
         while let Some(next) = self.migration.queue.pop_front() {

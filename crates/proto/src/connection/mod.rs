@@ -74,7 +74,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
-use space::Space;
+use space::PacketNumberSpace;
 use std::any::Any;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -177,7 +177,7 @@ impl NewConnection {
 
 /// The stage of the connection's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum State {
+enum LifeStage {
     Handshaking,
     Established,
     /// This end closed, and tells the peer so again if it keeps sending.
@@ -192,9 +192,9 @@ pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
     rng: StdRng,
-    state: State,
+    state: LifeStage,
     handshake: Handshake,
-    spaces: [Space; 3],
+    spaces: [PacketNumberSpace; 3],
     path: Path,
     migration: Migration,
     local_cids: LocalCids,
@@ -323,14 +323,15 @@ impl Connection {
         let NewConnection { side, transport: config, original_dcid, local_cid, .. } = new;
         let NewConnection { reset_key, version, versions, header_rules, .. } = new;
         let NewConnection { connection_ids, connection_id_lifetime, extensions, socket, .. } = new;
-        let mut spaces: [Space; 3] = SpaceId::ALL.map(|id| Space::new(id, config.max_ack_delay));
+        let mut spaces: [PacketNumberSpace; 3] =
+            SpaceId::ALL.map(|id| PacketNumberSpace::new(id, config.max_ack_delay));
         spaces[0].keys = Some(initial_keys);
         let streams = new_streams(&config, side);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
         Ok(Box::new(Self {
             side,
-            state: State::Handshaking,
+            state: LifeStage::Handshaking,
             handshake: Handshake::new(session, local, local_cid, original_dcid),
             spaces,
             path,
@@ -381,19 +382,19 @@ impl Connection {
     /// Whether the handshake is still under way.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
-        self.state == State::Handshaking
+        self.state == LifeStage::Handshaking
     }
 
     /// Whether the connection is over, though the peer may not know yet.
     #[must_use]
     pub fn is_closed(&self) -> bool {
-        self.state >= State::Closing
+        self.state >= LifeStage::Closing
     }
 
     /// Whether the connection has nothing left to do and may be dropped.
     #[must_use]
     pub fn is_drained(&self) -> bool {
-        self.state == State::Drained
+        self.state == LifeStage::Drained
     }
 
     /// The version of QUIC that the connection uses. It may change until the server has answered.
@@ -642,7 +643,7 @@ impl Connection {
         let silence = FIRST_SILENCE.max(3 * self.pto()).saturating_mul(1 << self.silences.min(16));
         let awaited = self.kept_alive.then(|| awaited.min(silence));
         let interval = [self.config.keep_alive, awaited].into_iter().flatten().min();
-        let interval = interval.filter(|_| self.state == State::Established);
+        let interval = interval.filter(|_| self.state == LifeStage::Established);
         self.timers.set(Timer::KeepAlive, interval.map(|t| now + t));
     }
 }

@@ -1,7 +1,7 @@
 //! Probes for larger datagrams (RFC 9000 section 14.4).
 
 use super::transmit::{TAG_SIZE, Transmit};
-use super::{Connection, State};
+use super::{Connection, LifeStage};
 use crate::config::{SocketFeatures, TransportConfig};
 use crate::ids::SpaceId;
 use crate::path::{Gate, Mtu};
@@ -35,7 +35,7 @@ impl Connection {
         now: Instant,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let settled = self.state == State::Established
+        let settled = self.state == LifeStage::Established
             && self.handshake.confirmed
             && self.path.address.is_validated();
         let size = self.path.mtu.probe(now).filter(|_| settled)?;

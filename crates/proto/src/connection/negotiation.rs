@@ -12,7 +12,7 @@ use crate::crypto::{DirectionalKeys, Keys, ServerCrypto, SessionVersions, StartE
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::version;
-use crate::wire::packet::{Packet, PacketType};
+use crate::wire::packet::{DecodedPacket, PacketType};
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use crate::wire::version::Version;
 
@@ -166,9 +166,9 @@ impl Connection {
     }
 
     /// Whether a packet has a version that it may have. Others are dropped.
-    pub(super) fn is_of_our_version(&self, packet: &Packet) -> bool {
+    pub(super) fn is_of_our_version(&self, packet: &DecodedPacket) -> bool {
         let Some(version) = packet.version() else { return true };
-        let Packet::Protected(packet) = packet else { return version == self.version };
+        let DecodedPacket::Protected(packet) = packet else { return version == self.version };
         match packet.ty {
             PacketType::ZeroRtt => version == self.negotiation.original,
             PacketType::Initial => {

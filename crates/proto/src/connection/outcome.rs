@@ -1,8 +1,8 @@
 //! What happens to sent packets: tells the owner of each frame whether it was acknowledged or lost.
 
 use super::timer::Timer;
-use super::{Connection, SpaceId, State};
-use crate::egress::Outcome;
+use super::{Connection, LifeStage, SpaceId};
+use crate::egress::PacketOutcome;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::observe::Observation;
@@ -32,12 +32,12 @@ impl Connection {
         self.stats.spurious_losses += settled.late.len() as u64;
         for packet in settled.late.drain(..) {
             for token in &packet.tokens {
-                self.on_token(now, space, token, Outcome::Late, &path);
+                self.on_token(now, space, token, PacketOutcome::Late, &path);
             }
         }
         for packet in settled.acked.drain(..) {
             for token in &packet.tokens {
-                self.on_token(now, space, token, Outcome::Acked, &path);
+                self.on_token(now, space, token, PacketOutcome::Acked, &path);
             }
         }
         self.scratch.settled = settled;
@@ -88,7 +88,7 @@ impl Connection {
             let size = packet.size.into();
             self.observe(now, &Observation::PacketLost { space, pn: packet.pn, size });
             for token in &packet.tokens {
-                self.on_token(now, space, token, Outcome::Lost(packet.time), &path);
+                self.on_token(now, space, token, PacketOutcome::Lost(packet.time), &path);
             }
         }
         self.scratch.settled = settled;
@@ -107,12 +107,12 @@ impl Connection {
         now: Instant,
         space: SpaceId,
         token: &Token,
-        outcome: Outcome,
+        outcome: PacketOutcome,
         path: &PathView,
     ) {
         let arrived = match outcome {
-            Outcome::Acked | Outcome::Late => true,
-            Outcome::Lost(_) => false,
+            PacketOutcome::Acked | PacketOutcome::Late => true,
+            PacketOutcome::Lost(_) => false,
         };
         let s = &mut self.spaces[space as usize];
         match *token {
@@ -215,7 +215,7 @@ impl Connection {
     /// has another address since. The server has discarded the keys of the handshake then, and only a
     /// 1-RTT packet tells it where the client is.
     fn may_have_moved_early(&self) -> bool {
-        let confirmable = self.state == State::Established && !self.handshake.confirmed;
+        let confirmable = self.state == LifeStage::Established && !self.handshake.confirmed;
         self.side.is_client() && confirmable && self.path.recovery.pto_count() > 1
     }
 
@@ -242,7 +242,7 @@ impl Connection {
                 | Token::AckFrequency(_)
                 | Token::NewConnectionId(_)
                 | Token::RetireConnectionId(_) => {
-                    self.on_token(now, space, &token, Outcome::Lost(time), &path);
+                    self.on_token(now, space, &token, PacketOutcome::Lost(time), &path);
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! How a packet comes in: datagram, header, AEAD, frames.
 
-use super::key_update::Phase;
+use super::key_update::OpeningKeys;
 use super::timer::Timer;
-use super::{Connection, EndpointEvent, Event, State};
+use super::{Connection, EndpointEvent, Event, LifeStage};
 use crate::connection::Offence;
 use crate::crypto::{DirectionalKeys, Keys, PacketKey};
 use crate::ecn::EcnCodepoint;
@@ -13,7 +13,9 @@ use crate::observe::Observation;
 use crate::path::cids::NewCid;
 use crate::reset::ResetToken;
 use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind};
-use crate::wire::packet::{Coalesced, Packet, PacketType, ProtectedPacket, UnprotectedHeader};
+use crate::wire::packet::{
+    Coalesced, DecodedPacket, PacketType, ProtectedPacket, UnprotectedHeader,
+};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -65,7 +67,7 @@ impl EarlyPackets {
 
 /// Where a datagram came from, and how.
 #[derive(Debug, Clone, Copy)]
-pub struct Arrival {
+pub struct DatagramOrigin {
     pub remote: SocketAddr,
     pub ecn: Option<EcnCodepoint>,
     /// Its size in bytes.
@@ -74,7 +76,7 @@ pub struct Arrival {
 
 /// What the frames of a packet say about it.
 #[derive(Debug, Clone, Copy)]
-struct Contents {
+struct PacketSummary {
     /// Whether it must be acknowledged.
     ack_eliciting: bool,
     /// Whether it has more to say than that the peer is there.
@@ -87,7 +89,7 @@ struct Contents {
 struct Opened<'a> {
     carrier: Carrier,
     pn: u64,
-    phase: Phase,
+    phase: OpeningKeys,
     payload: &'a [u8],
     /// Whether the reserved bits are valid.
     reserved: Result<(), TransportError>,
@@ -106,14 +108,14 @@ impl Connection {
         ecn: Option<EcnCodepoint>,
         datagram: &mut [u8],
     ) {
-        if self.state >= State::Draining || !self.may_come_from(remote) {
+        if self.state >= LifeStage::Draining || !self.may_come_from(remote) {
             return;
         }
         if self.is_reset(datagram) {
             self.on_stateless_reset(now);
             return;
         }
-        let arrival = Arrival { remote, ecn, size: datagram.len() };
+        let arrival = DatagramOrigin { remote, ecn, size: datagram.len() };
         self.stats.received.datagrams += 1;
         self.stats.received.bytes += datagram.len() as u64;
         if remote == self.path.remote {
@@ -121,7 +123,7 @@ impl Connection {
         }
         self.handle_packets(now, &arrival, datagram);
         while let Some(mut early) = self.take_early() {
-            let arrival = Arrival { ecn: early.ecn, ..arrival };
+            let arrival = DatagramOrigin { ecn: early.ecn, ..arrival };
             self.handle_packets(now, &arrival, &mut early.bytes);
         }
         if self.is_closed() {
@@ -157,24 +159,26 @@ impl Connection {
         match ty {
             PacketType::Initial => false,
             PacketType::ZeroRtt => self.awaits_0rtt_keys(),
-            PacketType::Handshake | PacketType::OneRtt => self.state == State::Handshaking,
+            PacketType::Handshake | PacketType::OneRtt => self.state == LifeStage::Handshaking,
         }
     }
 
-    fn handle_packets(&mut self, now: Instant, arrival: &Arrival, datagram: &mut [u8]) {
+    fn handle_packets(&mut self, now: Instant, arrival: &DatagramOrigin, datagram: &mut [u8]) {
         let mut packets = Coalesced::new(self.header_rules);
         while let Some(Ok(packet)) = packets.next(datagram) {
             if !self.is_of_our_version(&packet) {
                 continue;
             }
             match packet {
-                Packet::Protected(packet) => self.handle_packet(now, arrival, &packet, datagram),
-                Packet::Retry(packet) => self.on_retry(now, &packet, datagram),
-                Packet::VersionNegotiation(packet) => {
+                DecodedPacket::Protected(packet) => {
+                    self.handle_packet(now, arrival, &packet, datagram)
+                }
+                DecodedPacket::Retry(packet) => self.on_retry(now, &packet, datagram),
+                DecodedPacket::VersionNegotiation(packet) => {
                     self.on_version_negotiation(now, &packet, datagram);
                 }
             }
-            if self.state >= State::Draining {
+            if self.state >= LifeStage::Draining {
                 return;
             }
         }
@@ -183,7 +187,7 @@ impl Connection {
     fn handle_packet(
         &mut self,
         now: Instant,
-        arrival: &Arrival,
+        arrival: &DatagramOrigin,
         packet: &ProtectedPacket,
         datagram: &mut [u8],
     ) {
@@ -212,7 +216,7 @@ impl Connection {
             self.find_fault(now, error);
             return;
         }
-        if self.state == State::Closing {
+        if self.state == LifeStage::Closing {
             self.close.on_received();
             self.handle_while_closing(now, &opened);
             return;
@@ -252,7 +256,9 @@ impl Connection {
         // A failed attempt destroys the payload, so the right key must be chosen up front.
         let phase = match packet.ty {
             PacketType::OneRtt => self.key_phases.of(header.key_phase, pn),
-            PacketType::Initial | PacketType::ZeroRtt | PacketType::Handshake => Phase::Current,
+            PacketType::Initial | PacketType::ZeroRtt | PacketType::Handshake => {
+                OpeningKeys::Current
+            }
         };
         let key = self.key_phases.opener(phase, &*keys.packet);
         let payload = open(key, &header, pn, datagram).filter(|_| self.key_phases.opens(phase))?;
@@ -263,7 +269,7 @@ impl Connection {
     fn on_packet(
         &mut self,
         now: Instant,
-        arrival: &Arrival,
+        arrival: &DatagramOrigin,
         packet: &ProtectedPacket,
         opened: &Opened<'_>,
     ) -> Result<(), TransportError> {
@@ -321,13 +327,13 @@ impl Connection {
     fn on_frames(
         &mut self,
         now: Instant,
-        arrival: &Arrival,
+        arrival: &DatagramOrigin,
         packet: &ProtectedPacket,
-        phase: Phase,
+        phase: OpeningKeys,
         payload: &[u8],
-    ) -> Result<Contents, TransportError> {
+    ) -> Result<PacketSummary, TransportError> {
         let space = packet.ty.space();
-        let mut contents = Contents { ack_eliciting: false, speaks: false, probing: true };
+        let mut contents = PacketSummary { ack_eliciting: false, speaks: false, probing: true };
         let mut acked = false;
         let mut crypto = false;
         for frame in FrameIter::new(payload, packet.ty.carrier()) {

@@ -14,7 +14,7 @@ const SKIP_INTERVAL: u64 = 512;
 
 /// One packet number space.
 #[derive(Debug)]
-pub struct Space {
+pub struct PacketNumberSpace {
     /// Set from when packets can be protected until the space is discarded.
     pub keys: Option<Keys>,
     /// The packets received.
@@ -29,7 +29,7 @@ pub struct Space {
     skip_at: u64,
 }
 
-impl Space {
+impl PacketNumberSpace {
     /// Creates a space without keys.
     pub fn new(id: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn some_packet_numbers_are_skipped() {
         let mut rng = StdRng::from_seed([1; 32]);
-        let mut space = Space::new(SpaceId::Data, Duration::ZERO);
+        let mut space = PacketNumberSpace::new(SpaceId::Data, Duration::ZERO);
         let numbers: Vec<u64> = (0..100_000).map(|_| space.take_pn(true, &mut rng)).collect();
         let gaps = numbers.windows(2).map(|pair| pair[1] - pair[0]).inspect(|gap| {
             assert!((1..=2).contains(gap));

@@ -1,7 +1,7 @@
 //! How a packet goes out: batches of datagrams, coalesced packets, padding, protection.
 
 use super::timer::Timer;
-use super::{Connection, State};
+use super::{Connection, LifeStage};
 use crate::congestion::PacketState;
 use crate::crypto::DirectionalKeys;
 use crate::ecn::EcnCodepoint;
@@ -162,7 +162,7 @@ impl Connection {
         first: bool,
         out: &mut Vec<u8>,
     ) -> bool {
-        let closing = self.state == State::Closing && self.close.due;
+        let closing = self.state == LifeStage::Closing && self.close.due;
         if !closing && (self.is_closed() || self.path.address.is_blocked()) {
             return false;
         }

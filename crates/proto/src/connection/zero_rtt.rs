@@ -7,9 +7,9 @@
 //! depend on what the server rejects.
 
 use super::timer::Timer;
-use super::{Connection, Event, State, mtu};
+use super::{Connection, Event, LifeStage, mtu};
 use crate::crypto::DirectionalKeys;
-use crate::egress::Outcome;
+use crate::egress::PacketOutcome;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{SpaceId, StreamId};
 use crate::recovery::token::Token;
@@ -65,7 +65,7 @@ impl Connection {
         if self.is_sending_0rtt() {
             return true;
         }
-        let too_late = self.state != State::Handshaking || self.handshake.peer_parameters_known;
+        let too_late = self.state != LifeStage::Handshaking || self.handshake.peer_parameters_known;
         if self.side.is_server() || too_late {
             return false;
         }
@@ -195,7 +195,7 @@ impl Connection {
                 match token {
                     Token::Stream(frame) => self.egress.probe(&frame),
                     other => {
-                        let outcome = Outcome::Lost(packet.time);
+                        let outcome = PacketOutcome::Lost(packet.time);
                         self.on_token(now, SpaceId::Data, &other, outcome, &path);
                     }
                 }

@@ -17,7 +17,7 @@ const BEFORE_SESSION_ID: usize = MESSAGE_HEADER + 2 + 32;
 
 /// The number that is read next.
 #[derive(Debug, Clone, Copy)]
-enum Next {
+enum NextNumber {
     SessionIdLength,
     CipherSuitesLength,
     CompressionMethodsLength,
@@ -33,7 +33,7 @@ pub struct ExtensionSearch {
     wanted: u16,
     found: bool,
     skip: usize,
-    next: Next,
+    next: NextNumber,
     /// How many bytes of the next number are missing, and what they add up to so far.
     missing: u8,
     number: u32,
@@ -46,7 +46,7 @@ impl ExtensionSearch {
             wanted,
             found: false,
             skip: BEFORE_SESSION_ID,
-            next: Next::SessionIdLength,
+            next: NextNumber::SessionIdLength,
             missing: 1,
             number: 0,
         }
@@ -73,13 +73,13 @@ impl ExtensionSearch {
     fn on_number(&mut self) {
         let number = std::mem::take(&mut self.number);
         let (skip, next, missing) = match self.next {
-            Next::SessionIdLength => (number, Next::CipherSuitesLength, 2),
-            Next::CipherSuitesLength => (number, Next::CompressionMethodsLength, 1),
-            Next::CompressionMethodsLength => (number, Next::ExtensionsLength, 2),
-            Next::ExtensionsLength => (0, Next::Extension, 4),
-            Next::Extension => {
+            NextNumber::SessionIdLength => (number, NextNumber::CipherSuitesLength, 2),
+            NextNumber::CipherSuitesLength => (number, NextNumber::CompressionMethodsLength, 1),
+            NextNumber::CompressionMethodsLength => (number, NextNumber::ExtensionsLength, 2),
+            NextNumber::ExtensionsLength => (0, NextNumber::Extension, 4),
+            NextNumber::Extension => {
                 self.found = number >> 16 == u32::from(self.wanted);
-                (number & 0xffff, Next::Extension, 4)
+                (number & 0xffff, NextNumber::Extension, 4)
             }
         };
         (self.skip, self.next, self.missing) = (skip as usize, next, missing);

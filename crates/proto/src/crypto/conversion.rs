@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::{CipherSuite, KeyLog};
 use zeroize::Zeroizing;
 
-use super::traffic_secret::{Protection, TrafficSecret};
+use super::traffic_secret::{SuiteAlgorithms, TrafficSecret};
 use super::{Keys, PacketKeys};
 use crate::ids::Side;
 use crate::wire::version::Version;
@@ -155,7 +155,7 @@ impl Conversion {
     }
 
     fn take(&self, level: Level, suite: CipherSuite) -> Option<[TrafficSecret; 2]> {
-        let (protection, version) = (Protection::of(suite)?, self.version?);
+        let (protection, version) = (SuiteAlgorithms::of(suite)?, self.version?);
         let secrets = self.log.take(level)?;
         Some(secrets.map(|secret| TrafficSecret::new(protection, version, &secret)))
     }

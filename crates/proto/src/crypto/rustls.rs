@@ -17,7 +17,7 @@ use super::client_hello::{self, ExtensionSearch, TRANSPORT_PARAMETERS};
 use super::conversion::{Conversion, SecretLog};
 use super::session_version::{ByVersion, OfVersion};
 use super::ticket_filter::TicketFilter;
-use super::traffic_secret::Protection;
+use super::traffic_secret::SuiteAlgorithms;
 use super::{
     ClientCryptoConfig, DirectionalKeys, ExportError, HeaderKey, KeyChange, Keys, MASK_LEN,
     PacketKey, PacketKeys, ProtectionError, SAMPLE_LEN, ServerCryptoConfig, Session,
@@ -404,7 +404,7 @@ impl RustlsSession {
     fn check_suite(&self) -> Result<(), TransportError> {
         let converts = self.conversion.as_ref().is_some_and(Conversion::is_wanted);
         let suite = self.tls.negotiated_cipher_suite().filter(|_| converts);
-        if suite.is_some_and(|suite| Protection::of(suite.suite()).is_none()) {
+        if suite.is_some_and(|suite| SuiteAlgorithms::of(suite.suite()).is_none()) {
             let code = TransportErrorCode::INTERNAL_ERROR;
             return Err(TransportError::new(
                 code,

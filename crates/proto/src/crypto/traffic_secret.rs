@@ -41,7 +41,7 @@ const fn labels(version: Version) -> Labels {
 
 /// The algorithms of a cipher suite, and how often its keys may be used.
 #[derive(Debug, Clone, Copy)]
-pub struct Protection {
+pub struct SuiteAlgorithms {
     hkdf: hkdf::Algorithm,
     aead: &'static aead::Algorithm,
     header: &'static quic::Algorithm,
@@ -49,7 +49,7 @@ pub struct Protection {
     integrity_limit: u64,
 }
 
-impl Protection {
+impl SuiteAlgorithms {
     /// The algorithms of `suite`; `None` if it is unknown. The limits are those of RFC 9001 section
     /// 6.6.
     pub fn of(suite: CipherSuite) -> Option<Self> {
@@ -91,13 +91,13 @@ impl KeyType for IvLength {
 /// The secret of one direction and one encryption level or key phase.
 pub struct TrafficSecret {
     secret: Prk,
-    protection: Protection,
+    protection: SuiteAlgorithms,
     version: Version,
 }
 
 impl TrafficSecret {
     /// A secret of TLS, for keys of `version`.
-    pub fn new(protection: Protection, version: Version, secret: &[u8]) -> Self {
+    pub fn new(protection: SuiteAlgorithms, version: Version, secret: &[u8]) -> Self {
         Self { secret: Prk::new_less_safe(protection.hkdf, secret), protection, version }
     }
 
@@ -146,7 +146,7 @@ impl TrafficSecret {
 struct RingPacketKey {
     key: LessSafeKey,
     iv: Zeroizing<[u8; NONCE_LEN]>,
-    protection: Protection,
+    protection: SuiteAlgorithms,
 }
 
 impl RingPacketKey {

@@ -4,7 +4,7 @@
 use super::look::SYMBOL_HEADER;
 use super::{Egress, Slot, Wrote};
 use crate::fec::redundancy::{Message, PathView, Terms};
-use crate::fec::{Contents, Kind, NewSymbol, Protection};
+use crate::fec::{Contents, DataKind, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::{Token, Tokens};
 use crate::wire::frame::{datagram_size, encode_datagram};
@@ -170,7 +170,7 @@ impl Egress {
         if self.datagram_session.is_none() {
             let streams = &self.streams;
             let members = |session| streams.members(session);
-            self.datagram_session = self.sessions.attach(Kind::Datagrams, protection, members);
+            self.datagram_session = self.sessions.attach(DataKind::Datagrams, protection, members);
         }
         self.datagram_session.filter(|session| self.protects(*session, path))
     }

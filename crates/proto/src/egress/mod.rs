@@ -21,14 +21,14 @@ pub use look::{MIN_ROOM, Next, Slot};
 #[cfg(test)]
 pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
 pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
-pub use outcome::Outcome;
+pub use outcome::PacketOutcome;
 
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::{Reason, Terms};
 use crate::fec::{
-    CodingCounts, Contents, FecConfig, FecStats, Kind, Protection, ProtectionStats, SendSessions,
-    Surroundings,
+    CodingCounts, Contents, DataKind, FecConfig, FecStats, Protection, ProtectionStats,
+    SendSessions, Surroundings,
 };
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
@@ -231,14 +231,15 @@ impl Egress {
         }
         let streams = &self.streams;
         let wanted = streams.protection(id).filter(|_| !sleeps)?;
-        let kind = if streams.message_id(id).is_some() { Kind::Messages } else { Kind::Streams };
+        let kind =
+            if streams.message_id(id).is_some() { DataKind::Messages } else { DataKind::Streams };
         let session = self.sessions.attach(kind, wanted, |session| streams.members(session));
         let with_it = match kind {
-            Kind::Streams if wanted.factory().shares_session() => {
+            DataKind::Streams if wanted.factory().shares_session() => {
                 // So that the policy sees that the session has more to send.
                 streams.unsent_without_session(wanted)
             }
-            Kind::Streams | Kind::Messages | Kind::Datagrams => Vec::new(),
+            DataKind::Streams | DataKind::Messages | DataKind::Datagrams => Vec::new(),
         };
         self.streams.set_session(id, session);
         with_it.into_iter().for_each(|id| self.streams.set_session(id, session));
@@ -288,8 +289,8 @@ impl Egress {
         let all = self.streams.unsent_of(session);
         // Messages join their session when they are first sent, and leave it when all of them was.
         let (fresh, sent_buffer) = match self.sessions.kind(session) {
-            Some(Kind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
-            Some(Kind::Streams | Kind::Datagrams) | None => (None, 0),
+            Some(DataKind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
+            Some(DataKind::Streams | DataKind::Datagrams) | None => (None, 0),
         };
         let has_source = if self.datagram_session == Some(session) {
             !self.datagrams.is_empty()

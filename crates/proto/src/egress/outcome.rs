@@ -12,7 +12,7 @@ use std::time::Instant;
 
 /// What happened to a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum PacketOutcome {
     /// It was acknowledged.
     Acked,
     /// It was declared lost. The time is when it was sent.
@@ -27,13 +27,13 @@ impl Egress {
         &mut self,
         now: Instant,
         frame: &StreamToken,
-        outcome: Outcome,
+        outcome: PacketOutcome,
         path: &PathView,
     ) {
         match outcome {
-            Outcome::Acked => self.on_arrived(now, frame, Arrival::Acked, path),
-            Outcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
-            Outcome::Lost(sent) => self.on_lost(now, frame, sent, path),
+            PacketOutcome::Acked => self.on_arrived(now, frame, Arrival::Acked, path),
+            PacketOutcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
+            PacketOutcome::Lost(sent) => self.on_lost(now, frame, sent, path),
         }
         self.settle_unqueued();
     }
@@ -61,13 +61,13 @@ impl Egress {
         now: Instant,
         id: MessageId,
         symbol: Option<SymbolRef>,
-        outcome: Outcome,
+        outcome: PacketOutcome,
         path: &PathView,
     ) {
         let how = match outcome {
-            Outcome::Acked => Arrival::Acked,
-            Outcome::Late => Arrival::Late,
-            Outcome::Lost(_) => return self.on_lost_datagram(now, id, symbol, path),
+            PacketOutcome::Acked => Arrival::Acked,
+            PacketOutcome::Late => Arrival::Late,
+            PacketOutcome::Lost(_) => return self.on_lost_datagram(now, id, symbol, path),
         };
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         self.messages.arrived(id, earlier, false);
@@ -101,12 +101,12 @@ impl Egress {
 
     /// Handles the outcome of a repair symbol that covered the symbols `first..end`. Symbols held
     /// for it are reconsidered by [`release_overdue`](Self::release_overdue).
-    pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: Outcome) {
+    pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: PacketOutcome) {
         let arrived = match outcome {
-            Outcome::Acked => true,
-            Outcome::Lost(_) => false,
+            PacketOutcome::Acked => true,
+            PacketOutcome::Lost(_) => false,
             // It already counted as lost.
-            Outcome::Late => return,
+            PacketOutcome::Late => return,
         };
         self.sessions.on_repair_settled(session, &(first..end), arrived);
     }

@@ -1,6 +1,6 @@
 //! Entry point for fuzzing.
 
-use super::token::{TokenVerdict, Tokens};
+use super::token::{AddressTokens, TokenVerdict};
 use crate::ids::ConnectionId;
 use crate::wire::version::Version;
 use rand::SeedableRng;
@@ -11,7 +11,7 @@ use std::time::Instant;
 /// proves anything.
 pub fn tokens(data: &[u8]) {
     let (now, remote) = (Instant::now(), ([192, 0, 2, 1], 1000).into());
-    let mut tokens = Tokens::new(None, StdRng::from_seed([7; 32]));
+    let mut tokens = AddressTokens::new(None, StdRng::from_seed([7; 32]));
     let dcid = ConnectionId::new(&[5; 8]).unwrap_or_default();
     let proper = [
         tokens.for_retry(now, Version::V1, remote, &dcid, &dcid),

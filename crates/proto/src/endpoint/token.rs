@@ -37,12 +37,12 @@ type Salt = [u8; SALT_LEN];
 
 /// How a client got a token. The two must be distinguishable (RFC 9000 section 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum TokenKind {
     Retry,
     NewToken,
 }
 
-impl Kind {
+impl TokenKind {
     const ALL: [Self; 2] = [Self::Retry, Self::NewToken];
 
     /// The first bytes of a token, long enough that tokens of other servers do not begin so.
@@ -80,16 +80,16 @@ pub enum TokenVerdict {
 
 /// Seals and checks the tokens of a server.
 #[derive(Debug)]
-pub struct Tokens {
+pub struct AddressTokens {
     rng: StdRng,
-    keys: Keys,
-    used: [Used; Kind::ALL.len()],
+    keys: TokenSecrets,
+    used: [Used; TokenKind::ALL.len()],
 }
 
-impl Tokens {
+impl AddressTokens {
     /// Tokens under `key`, or under generated keys if there is none.
     pub fn new(key: Option<TokenKey>, mut rng: StdRng) -> Self {
-        let keys = Keys::new(key, &mut rng);
+        let keys = TokenSecrets::new(key, &mut rng);
         Self { rng, keys, used: Default::default() }
     }
 
@@ -110,8 +110,8 @@ impl Tokens {
     ) -> Option<Vec<u8>> {
         self.seal(
             now,
-            Kind::Retry,
-            &binding(Kind::Retry, version, remote, retry_scid),
+            TokenKind::Retry,
+            &binding(TokenKind::Retry, version, remote, retry_scid),
             original_dcid,
         )
     }
@@ -125,13 +125,18 @@ impl Tokens {
         remote: SocketAddr,
     ) -> Option<Vec<u8>> {
         let none = ConnectionId::default();
-        self.seal(now, Kind::NewToken, &binding(Kind::NewToken, version, remote, &none), &none)
+        self.seal(
+            now,
+            TokenKind::NewToken,
+            &binding(TokenKind::NewToken, version, remote, &none),
+            &none,
+        )
     }
 
     fn seal(
         &mut self,
         now: Instant,
-        kind: Kind,
+        kind: TokenKind,
         binding: &[u8],
         original_dcid: &ConnectionId,
     ) -> Option<Vec<u8>> {
@@ -159,10 +164,10 @@ impl Tokens {
         let fresh = !self.used[kind as usize].contains(&salt);
         let opened = self.open(now, kind, &binding(kind, version, remote, dcid), &salt, sealed);
         match (kind, opened.filter(|_| fresh)) {
-            (Kind::Retry, Some(original_dcid)) => TokenVerdict::Retried { original_dcid },
-            (Kind::Retry, None) => TokenVerdict::Invalid,
-            (Kind::NewToken, Some(_)) => TokenVerdict::Known,
-            (Kind::NewToken, None) => TokenVerdict::Unknown,
+            (TokenKind::Retry, Some(original_dcid)) => TokenVerdict::Retried { original_dcid },
+            (TokenKind::Retry, None) => TokenVerdict::Invalid,
+            (TokenKind::NewToken, Some(_)) => TokenVerdict::Known,
+            (TokenKind::NewToken, None) => TokenVerdict::Unknown,
         }
     }
 
@@ -170,7 +175,7 @@ impl Tokens {
     fn open(
         &self,
         now: Instant,
-        kind: Kind,
+        kind: TokenKind,
         binding: &[u8],
         salt: &Salt,
         sealed: &[u8],
@@ -202,22 +207,27 @@ impl Tokens {
 }
 
 /// Kind, salt and sealed part of a token.
-fn split(token: &[u8]) -> Option<(Kind, Salt, &[u8])> {
+fn split(token: &[u8]) -> Option<(TokenKind, Salt, &[u8])> {
     let (magic, rest) = token.split_first_chunk::<KIND_LEN>()?;
     let (salt, sealed) = rest.split_first_chunk::<SALT_LEN>()?;
-    let kind = Kind::ALL.into_iter().find(|kind| kind.magic() == magic)?;
+    let kind = TokenKind::ALL.into_iter().find(|kind| kind.magic() == magic)?;
     Some((kind, *salt, sealed))
 }
 
 /// What a token is bound to. It is good for one version (RFC 9369 section 5).
-fn binding(kind: Kind, version: Version, remote: SocketAddr, retry_scid: &ConnectionId) -> Vec<u8> {
+fn binding(
+    kind: TokenKind,
+    version: Version,
+    remote: SocketAddr,
+    retry_scid: &ConnectionId,
+) -> Vec<u8> {
     let mut bound = kind.magic().to_vec();
     bound.extend(version.number().to_be_bytes());
     match remote.ip().to_canonical() {
         IpAddr::V4(ip) => bound.extend(ip.to_ipv6_mapped().octets()),
         IpAddr::V6(ip) => bound.extend(ip.octets()),
     }
-    if kind == Kind::Retry {
+    if kind == TokenKind::Retry {
         bound.extend(remote.port().to_be_bytes());
         bound.extend(retry_scid.as_slice());
     }
@@ -237,31 +247,31 @@ fn nonce() -> Nonce {
 }
 
 /// A secret that seals no more tokens.
-struct Previous {
+struct RetiredSecret {
     secret: Secret,
     /// When its last token has expired.
     until: Instant,
 }
 
 /// The secrets from which the keys of tokens are derived, and the clock of their age.
-struct Keys {
+struct TokenSecrets {
     configured: Option<TokenKey>,
     current: Secret,
     /// Those before, oldest first.
-    previous: Vec<Previous>,
+    previous: Vec<RetiredSecret>,
     /// When the current secret was first used.
     since: Option<Instant>,
     /// When the first secret was first used.
     start: Option<Instant>,
 }
 
-impl std::fmt::Debug for Keys {
+impl std::fmt::Debug for TokenSecrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keys").field("configured", &self.configured).finish_non_exhaustive()
+        f.debug_struct("TokenSecrets").field("configured", &self.configured).finish_non_exhaustive()
     }
 }
 
-impl Keys {
+impl TokenSecrets {
     fn new(configured: Option<TokenKey>, rng: &mut StdRng) -> Self {
         let current = configured.as_ref().map_or_else(|| random(rng), |key| key.secret().clone());
         Self { configured, current, previous: Vec::new(), since: None, start: None }
@@ -289,7 +299,7 @@ impl Keys {
     /// Goes over to `next`. The current secret sealed its last token at `last`.
     fn retire(&mut self, next: Secret, last: Instant) {
         let secret = std::mem::replace(&mut self.current, next);
-        self.previous.push(Previous { secret, until: last + NEW_TOKEN_LIFETIME });
+        self.previous.push(RetiredSecret { secret, until: last + NEW_TOKEN_LIFETIME });
     }
 
     /// The secrets of tokens that are good, the likeliest first.
@@ -347,8 +357,8 @@ mod tests {
     use super::*;
     use rand::SeedableRng;
 
-    fn tokens(seed: u8) -> Tokens {
-        Tokens::new(None, StdRng::from_seed([seed; 32]))
+    fn tokens(seed: u8) -> AddressTokens {
+        AddressTokens::new(None, StdRng::from_seed([seed; 32]))
     }
 
     fn at(text: &str) -> SocketAddr {
@@ -402,7 +412,7 @@ mod tests {
         let too_late = later + Duration::from_secs(1);
         assert_eq!(tokens.judge(too_late, V1, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
         // It does not pass for the answer to a Retry.
-        let disguised = [&Kind::Retry.magic()[..], &token[KIND_LEN..]].concat();
+        let disguised = [&TokenKind::Retry.magic()[..], &token[KIND_LEN..]].concat();
         assert_eq!(tokens.judge(now, V1, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
     }
 
@@ -467,14 +477,14 @@ mod tests {
     fn a_configured_key_is_replaced_while_its_tokens_serve_their_time() {
         let now = Instant::now();
         let key = |n: u8| TokenKey::new([n; 32], now, NEW_TOKEN_LIFETIME);
-        let server = |key, seed| Tokens::new(Some(key), StdRng::from_seed([seed; 32]));
+        let server = |key, seed| AddressTokens::new(Some(key), StdRng::from_seed([seed; 32]));
         let (mut tokens, mut behind) = (server(key(1), 1), server(key(1).also_opens([2; 32]), 2));
         let old = tokens.for_later(now, V1, at(HERE)).unwrap();
         let replaced = now + Duration::from_secs(3600);
         tokens.set_key(replaced, key(2));
         tokens.set_key(replaced, key(2));
         let new = tokens.for_later(replaced, V1, at(HERE)).unwrap();
-        let judge = |tokens: &mut Tokens, after, token| {
+        let judge = |tokens: &mut AddressTokens, after, token| {
             tokens.judge(now + after, V1, at(HERE), &cid(1), token)
         };
         for tokens in [&mut tokens, &mut behind] {
@@ -505,7 +515,7 @@ mod tests {
         let (now, day) = (Instant::now(), Duration::from_secs(86_400));
         let server = |seed, epoch| {
             let key = TokenKey::new([7; 32], now, epoch);
-            Tokens::new(Some(key), StdRng::from_seed([seed; 32]))
+            AddressTokens::new(Some(key), StdRng::from_seed([seed; 32]))
         };
         let token = server(1, 100 * day).for_later(now, V1, at(HERE)).unwrap();
         let judge = |epoch| server(2, epoch).judge(now, V1, at(HERE), &cid(1), &token);

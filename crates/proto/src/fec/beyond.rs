@@ -11,7 +11,7 @@ pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
 
 /// What is known of a symbol beyond the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum LeftState {
     /// Its packet is in flight.
     InFlight,
     /// Its packet was lost, and it waits for a report until this time.
@@ -29,7 +29,7 @@ pub(super) struct Left {
     pub(super) sent: Instant,
     /// When it was declared lost for the first time.
     pub(super) lost: Option<Instant>,
-    pub(super) fate: Fate,
+    pub(super) fate: LeftState,
     /// The number of the last repair symbol that may bring it.
     pub(super) last_repair: u64,
 }
@@ -44,7 +44,7 @@ pub(super) struct Beyond {
     by_time: BTreeSet<(Instant, u64)>,
     /// The same, by the last repair symbol that may bring them.
     by_repair: BTreeSet<(u64, u64)>,
-    /// Those that are [`Fate::Bare`], by the last repair symbol that may bring them.
+    /// Those that are [`LeftState::Bare`], by the last repair symbol that may bring them.
     bare: BTreeSet<(u64, u64)>,
 }
 
@@ -68,12 +68,12 @@ impl Beyond {
     /// Remembers a symbol.
     pub(super) fn insert(&mut self, id: u64, left: Left) {
         match left.fate {
-            Fate::InFlight => {}
-            Fate::Held(until) => {
+            LeftState::InFlight => {}
+            LeftState::Held(until) => {
                 self.by_time.insert((until, id));
                 self.by_repair.insert((left.last_repair, id));
             }
-            Fate::Bare => {
+            LeftState::Bare => {
                 self.bare.insert((left.last_repair, id));
             }
         }
@@ -101,12 +101,12 @@ impl Beyond {
     /// Takes a symbol out of the orders by time and by repair symbol.
     fn forget(&mut self, id: u64, left: &Left) {
         match left.fate {
-            Fate::InFlight => {}
-            Fate::Held(until) => {
+            LeftState::InFlight => {}
+            LeftState::Held(until) => {
                 self.by_time.remove(&(until, id));
                 self.by_repair.remove(&(left.last_repair, id));
             }
-            Fate::Bare => {
+            LeftState::Bare => {
                 self.bare.remove(&(left.last_repair, id));
             }
         }
@@ -122,7 +122,7 @@ impl Beyond {
     /// A lost symbol waits until `until`. Returns whether it is remembered.
     pub(super) fn hold(&mut self, id: u64, until: Instant) -> bool {
         let Some(left) = self.remove(id) else { return false };
-        self.insert(id, Left { fate: Fate::Held(until), ..left });
+        self.insert(id, Left { fate: LeftState::Held(until), ..left });
         true
     }
 
@@ -132,7 +132,7 @@ impl Beyond {
         let left = self.remove(id)?;
         if !left.contents.frames.is_empty() {
             let contents = Contents { frames: left.contents.frames.clone(), ..Contents::default() };
-            self.insert(id, Left { contents, fate: Fate::Bare, ..left });
+            self.insert(id, Left { contents, fate: LeftState::Bare, ..left });
         }
         Some(left.contents)
     }
@@ -196,7 +196,7 @@ mod tests {
             contents: Contents::of(frame),
             sent: now,
             lost: None,
-            fate: Fate::InFlight,
+            fate: LeftState::InFlight,
             last_repair,
         }
     }

@@ -28,6 +28,6 @@ pub use send::MAX_ENCODER_BYTES;
 #[cfg(test)]
 pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions};
-pub(crate) use session::{Contents, Evicted, Kind, NewSymbol, Surroundings};
+pub(crate) use session::{Contents, DataKind, Evicted, NewSymbol, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
 pub(crate) use uncovered::Uncovered;

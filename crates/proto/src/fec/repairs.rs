@@ -13,7 +13,7 @@ use std::time::Instant;
 const MAX_ARRIVED: usize = 64;
 
 #[derive(Debug, Clone)]
-struct Repair {
+struct SentRepair {
     /// Counts all repair symbols of the session.
     number: u64,
     sent: Instant,
@@ -25,7 +25,7 @@ struct Repair {
 /// A repair symbol whose packet is in flight as far as we know.
 #[derive(Debug, Clone)]
 struct InFlight {
-    repair: Repair,
+    repair: SentRepair,
     /// Whether the peer reports a symbol that only this one can have mended.
     spent: bool,
 }
@@ -46,7 +46,7 @@ pub(super) struct Repairs {
     past: VecDeque<InFlight>,
     /// Those that arrived and have mended nothing so far, oldest first. Together with a later one they
     /// may: two symbols that are missing take two repair symbols.
-    arrived: VecDeque<Repair>,
+    arrived: VecDeque<SentRepair>,
     /// The sizes of those that can mend nothing else, because the peer lacks a symbol that was sent bare, by
     /// that symbol.
     claimed: BTreeMap<u64, usize>,
@@ -64,7 +64,7 @@ impl Repairs {
         let none = self.list.is_empty() && self.arrived.is_empty();
         let least = if none { u64::MAX } else { self.least_end };
         self.least_end = least.min(span.end);
-        let repair = Repair { number: self.next, sent: now, span, size };
+        let repair = SentRepair { number: self.next, sent: now, span, size };
         self.list.push_back(InFlight { repair, spent: false });
         self.next += 1;
         self.unspent += 1;
@@ -90,7 +90,7 @@ impl Repairs {
     }
 
     /// Removes one of those in flight.
-    fn take(&mut self, span: &Range<u64>, spent: bool) -> Option<Repair> {
+    fn take(&mut self, span: &Range<u64>, spent: bool) -> Option<SentRepair> {
         let alike = |other: &InFlight| other.spent == spent && other.repair.span == *span;
         if let Some(index) = self.past.iter().position(alike) {
             work::steps(index.min(self.past.len() - index));
@@ -225,7 +225,7 @@ impl Repairs {
         self.newest_for(id).map(|repair| repair.number)
     }
 
-    fn newest_for(&self, id: u64) -> Option<&Repair> {
+    fn newest_for(&self, id: u64) -> Option<&SentRepair> {
         let in_flight = self.past.iter().chain(&self.list);
         let mut newest_first = in_flight.rev().inspect(|_| work::steps(1));
         newest_first.find(|entry| entry.may_bring(id)).map(|entry| &entry.repair)

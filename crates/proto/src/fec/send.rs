@@ -8,7 +8,8 @@ use super::code::{self, SlidingWindow};
 use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan, SHORT_KEYS};
 use super::session::{
-    Contents, Evicted, Frames, Kind, NewSymbol, Session, Surroundings, Symbol, SymbolState,
+    CodingSession, Contents, DataKind, Evicted, Frames, NewSymbol, Surroundings, Symbol,
+    SymbolState,
 };
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::error::{TransportError, TransportErrorCode};
@@ -98,7 +99,7 @@ pub struct SendSessions {
     packet_room: usize,
     /// The codes that the peer accepts.
     codes: CodeSet,
-    sessions: Vec<Session>,
+    sessions: Vec<CodingSession>,
     /// How many bytes less than [`MAX_ENCODER_BYTES`] all windows may hold.
     withheld: usize,
     counts: CodingCounts,
@@ -117,7 +118,7 @@ impl SendSessions {
         if self.is_resting(now) {
             return;
         }
-        let restless = |s: &Session| s.is_restless(now);
+        let restless = |s: &CodingSession| s.is_restless(now);
         work::steps(self.sessions.len());
         let busy = self.sessions.iter().any(restless) || self.is_over_budget();
         let rest = Rest { wake: self.timeout(now), idle: self.idle_timeout() };
@@ -184,7 +185,7 @@ impl SendSessions {
     /// Whether everything sent in any session is known to have arrived, or is no longer wanted.
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
-        self.sessions.iter().all(Session::is_quiet)
+        self.sessions.iter().all(CodingSession::is_quiet)
     }
 
     /// How many symbols are held.
@@ -216,7 +217,7 @@ impl SendSessions {
     /// What is left.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let mut sessions = (0u16..).zip(&self.sessions);
-        let open = |s: &Session| !s.is_quiet() || s.beyond_len() > 0;
+        let open = |s: &CodingSession| !s.is_quiet() || s.beyond_len() > 0;
         let left = sessions.find(|(_, s)| open(s)).map(|(session, _)| session);
         ensure(left.is_none(), || format!("open symbols in session {left:?}"))
     }
@@ -258,7 +259,7 @@ impl SendSessions {
     }
 
     /// A session that may change.
-    fn session(&mut self, id: u16) -> Option<&mut Session> {
+    fn session(&mut self, id: u16) -> Option<&mut CodingSession> {
         self.rest = None;
         self.sessions.get_mut(usize::from(id))
     }
@@ -270,7 +271,7 @@ impl SendSessions {
     /// `members` returns how many streams belong to a session.
     pub fn attach(
         &mut self,
-        kind: Kind,
+        kind: DataKind,
         protection: &Protection,
         members: impl Fn(u16) -> usize,
     ) -> Option<u16> {
@@ -280,16 +281,16 @@ impl SendSessions {
     /// A session for data of this kind. It may be in use by others of the kind.
     fn find(
         &mut self,
-        kind: Kind,
+        kind: DataKind,
         protection: &Protection,
         members: impl Fn(u16) -> usize,
     ) -> Option<usize> {
         let limits = self.limits?;
         self.rest = None;
-        let alike = |s: &Session| s.kind == kind && s.protection == *protection;
+        let alike = |s: &CodingSession| s.kind == kind && s.protection == *protection;
         let shared = match kind {
-            Kind::Streams if !protection.factory().shares_session() => None,
-            Kind::Streams | Kind::Messages | Kind::Datagrams => {
+            DataKind::Streams if !protection.factory().shares_session() => None,
+            DataKind::Streams | DataKind::Messages | DataKind::Datagrams => {
                 self.sessions.iter().position(alike)
             }
         };
@@ -305,7 +306,7 @@ impl SendSessions {
         if self.sessions.len() < usize::from(self.max_sessions) {
             let session = self.sessions.len();
             let (number, room) = (u16::try_from(session).ok()?, self.packet_room);
-            self.sessions.push(Session::new(number, limits, room, protection.clone(), kind));
+            self.sessions.push(CodingSession::new(number, limits, room, protection.clone(), kind));
             return Some(session);
         }
         let eligible = (0u16..).zip(&self.sessions).filter(|(_, s)| alike(s));
@@ -314,24 +315,27 @@ impl SendSessions {
 
     /// The session that protects messages in this way, if there is one.
     pub fn of_messages(&self, protection: &Protection) -> Option<u16> {
-        let is_it = |s: &Session| s.kind == Kind::Messages && s.protection == *protection;
+        let is_it = |s: &CodingSession| s.kind == DataKind::Messages && s.protection == *protection;
         (0u16..).zip(&self.sessions).find(|(_, s)| is_it(s)).map(|(number, _)| number)
     }
 
     /// Whose data a session protects.
-    pub fn kind(&self, session: u16) -> Option<Kind> {
+    pub fn kind(&self, session: u16) -> Option<DataKind> {
         self.sessions.get(usize::from(session)).map(|s| s.kind)
     }
 
     /// Streams whose data a repair symbol of `session` would protect.
     pub fn protected_by(&self, session: u16) -> impl Iterator<Item = StreamId> + '_ {
-        self.sessions.get(usize::from(session)).into_iter().flat_map(Session::protected_streams)
+        self.sessions
+            .get(usize::from(session))
+            .into_iter()
+            .flat_map(CodingSession::protected_streams)
     }
 
     /// Datagrams no longer use `session`. It is free once what was sent in it is settled.
     pub fn detach_datagrams(&mut self, session: u16) {
         if let Some(session) = self.session(session) {
-            session.kind = Kind::Streams;
+            session.kind = DataKind::Streams;
         }
     }
 
@@ -411,7 +415,7 @@ impl SendSessions {
 
     /// Number of symbols that left the windows and are remembered.
     fn beyond(&self) -> usize {
-        self.sessions.iter().map(Session::beyond_len).sum()
+        self.sessions.iter().map(CodingSession::beyond_len).sum()
     }
 
     /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
@@ -467,7 +471,7 @@ impl SendSessions {
     pub fn idle_timeout(&self) -> Option<Instant> {
         match self.rest {
             Some(rest) => rest.idle,
-            None => self.sessions.iter().filter_map(Session::idle_at).min(),
+            None => self.sessions.iter().filter_map(CodingSession::idle_at).min(),
         }
     }
 
@@ -655,7 +659,7 @@ impl SendSessions {
     }
 
     /// A symbol that waits to be sent again, if it is still in the window.
-    fn resend(&self, symbol: SymbolRef) -> Option<(&Session, &Symbol)> {
+    fn resend(&self, symbol: SymbolRef) -> Option<(&CodingSession, &Symbol)> {
         let session = self.sessions.get(usize::from(symbol.session))?;
         let entry = session.get(symbol.id).filter(|s| s.state == SymbolState::Resend)?;
         Some((session, entry))
@@ -821,7 +825,7 @@ impl SendSessions {
         work::steps(self.sessions.len());
         let policies = self.sessions.iter().filter(|s| !s.is_quiet());
         let policy = policies.filter_map(|s| s.policy.timeout().filter(|at| *at > now)).min();
-        let held = self.sessions.iter().filter_map(Session::held_until);
+        let held = self.sessions.iter().filter_map(CodingSession::held_until);
         held.chain(policy).min()
     }
 }

@@ -1,7 +1,7 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
 use super::CodingCounts;
-use super::beyond::{Beyond, Fate, Left};
+use super::beyond::{Beyond, Left, LeftState};
 use super::carried::Carried;
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
@@ -61,7 +61,7 @@ pub(crate) struct NewSymbol<'a> {
 /// Whose data a session protects. Different kinds do not mix, because their symbols live for
 /// different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum DataKind {
     /// Streams, each in a session of its own as long as there are enough.
     Streams,
     /// Messages on streams, which share a session so that a repair symbol covers many of them.
@@ -160,12 +160,12 @@ pub(crate) struct Surroundings {
 
 /// A coding window with its policy.
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct CodingSession {
     number: u16,
     pub(super) encoder: Encoder,
     pub(super) protection: Protection,
     pub(super) policy: Box<dyn Redundancy>,
-    pub(super) kind: Kind,
+    pub(super) kind: DataKind,
     /// What was sent since the session has this protection.
     pub(super) counts: CodingCounts,
     /// The policy's reason as the observer knows it; `None` if it does not know the policy.
@@ -207,13 +207,13 @@ mod check;
 #[cfg(test)]
 mod tests;
 
-impl Session {
+impl CodingSession {
     pub(super) fn new(
         number: u16,
         limits: WindowLimits,
         packet_room: usize,
         protection: Protection,
-        kind: Kind,
+        kind: DataKind,
     ) -> Self {
         Self {
             number,
@@ -245,11 +245,11 @@ impl Session {
     /// Whether everything sent in the session is settled, and no datagrams use it. It is free if no
     /// stream belongs to it either.
     pub(super) fn is_settled(&self) -> bool {
-        self.kind != Kind::Datagrams && self.is_quiet() && self.beyond.is_empty()
+        self.kind != DataKind::Datagrams && self.is_quiet() && self.beyond.is_empty()
     }
 
     /// Reuses the session for data with another protection.
-    pub(super) fn reuse(&mut self, protection: Protection, kind: Kind) {
+    pub(super) fn reuse(&mut self, protection: Protection, kind: DataKind) {
         self.kind = kind;
         self.policy = protection.factory().build();
         if self.protection != protection {
@@ -318,7 +318,7 @@ impl Session {
             idle,
             credit,
             message,
-            resends: self.kind != Kind::Datagrams,
+            resends: self.kind != DataKind::Datagrams,
             next_message,
             codes,
             path,
@@ -387,9 +387,9 @@ impl Session {
         let state = self.get(id).map(|symbol| symbol.state);
         state.or_else(|| {
             Some(match self.beyond.get(id)?.fate {
-                Fate::InFlight => SymbolState::InFlight,
-                Fate::Held(until) => SymbolState::Held { until },
-                Fate::Bare => SymbolState::Done,
+                LeftState::InFlight => SymbolState::InFlight,
+                LeftState::Held(until) => SymbolState::Held { until },
+                LeftState::Bare => SymbolState::Done,
             })
         })
     }
@@ -426,8 +426,8 @@ impl Session {
         let (id, Left { contents, fate, .. }) = self.beyond.pop()?;
         self.repairs.on_abandoned(id);
         let is_open = match fate {
-            Fate::InFlight | Fate::Bare => true,
-            Fate::Held(_) => false,
+            LeftState::InFlight | LeftState::Bare => true,
+            LeftState::Held(_) => false,
         };
         Some(Evicted { id, in_flight: is_open, queued: false, contents })
     }
@@ -502,8 +502,8 @@ impl Session {
         self.slide();
         self.give_up_kept();
         let fate = match state {
-            SymbolState::Held { until } => Fate::Held(until),
-            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => Fate::InFlight,
+            SymbolState::Held { until } => LeftState::Held(until),
+            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => LeftState::InFlight,
         };
         let queued = state == SymbolState::Resend;
         let contents = contents?;
@@ -728,7 +728,7 @@ impl Session {
     /// yet to protect datagrams, which nothing else can bring.
     fn awaits_repairs(&self) -> bool {
         let planned = || self.policy.timeout().is_some();
-        self.mends() || self.kind == Kind::Datagrams && planned()
+        self.mends() || self.kind == DataKind::Datagrams && planned()
     }
 
     /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols

@@ -38,7 +38,7 @@ struct Served {
     connected: bool,
 }
 
-struct World {
+struct AdmissionWorld {
     server: Endpoint,
     address: SocketAddr,
     served: BTreeMap<ConnectionHandle, Served>,
@@ -55,7 +55,7 @@ struct World {
 /// A promise in the description of this module is broken.
 pub fn admission(data: &[u8]) {
     let mut input = Input(data);
-    let mut world = World::new(&mut input);
+    let mut world = AdmissionWorld::new(&mut input);
     for _ in 0..MAX_STEPS {
         if input.is_empty() {
             break;
@@ -81,7 +81,7 @@ pub fn admission(data: &[u8]) {
     assert!(world.served.values().any(|served| served.connected), "a client is kept out");
 }
 
-impl World {
+impl AdmissionWorld {
     fn new(input: &mut Input<'_>) -> Self {
         let kind = input.byte();
         let retry_above = match kind % 3 {

@@ -11,7 +11,7 @@ use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{DatagramEvent, Endpoint};
 use crate::ids::{ConnectionHandle, Dir, Side, StreamId};
 use crate::policy::Messages;
-use crate::wire::packet::{Coalesced, HeaderRules, Packet, ProtectedPacket};
+use crate::wire::packet::{Coalesced, DecodedPacket, HeaderRules, ProtectedPacket};
 use crate::{
     AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD,
     MIN_UDP_PAYLOAD, MessageOptions, Priority, Protection, ServerConfig, SocketFeatures,
@@ -362,7 +362,7 @@ fn tamper(sender: &Connection, datagram: &mut [u8], input: &mut Input<'_>) -> us
     }
     let mut packets = Coalesced::new(HeaderRules { local_cid_len: USUAL_CID_SIZE, greased: true });
     while let Some(Ok(packet)) = packets.next(datagram) {
-        if let Packet::Protected(packet) = packet {
+        if let DecodedPacket::Protected(packet) = packet {
             let _ = rewrite(sender, &packet, datagram, input);
         }
     }

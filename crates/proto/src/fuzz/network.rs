@@ -97,7 +97,7 @@ impl Peer {
     }
 }
 
-struct End {
+struct NetworkEnd {
     endpoint: Endpoint,
     peers: BTreeMap<ConnectionHandle, Peer>,
     address: SocketAddr,
@@ -111,8 +111,8 @@ struct Flying {
     bytes: Vec<u8>,
 }
 
-struct World {
-    ends: [End; 2],
+struct NetworkWorld {
+    ends: [NetworkEnd; 2],
     now: Instant,
     wire: BTreeMap<(Instant, u64), Flying>,
     sent: u64,
@@ -129,7 +129,7 @@ struct World {
 /// stops sending.
 pub fn endpoints(data: &[u8]) {
     let mut input = Input(data);
-    let Some(mut world) = World::new(&mut input) else { return };
+    let Some(mut world) = NetworkWorld::new(&mut input) else { return };
     let mut steps = 0;
     let mut honest_since = None;
     loop {
@@ -156,7 +156,7 @@ pub fn endpoints(data: &[u8]) {
     assert!(world.is_done(), "nothing happens any more");
 }
 
-impl World {
+impl NetworkWorld {
     fn new(input: &mut Input<'_>) -> Option<Self> {
         let alpn = vec![b"fuzz".to_vec()];
         let crypto = Arc::new(NullServerConfig::new(alpn.clone()));
@@ -166,7 +166,7 @@ impl World {
         let (seed, kind) = (input.byte(), input.byte());
         let retry_above = Some(if kind & 1 > 0 { 0 } else { 500 });
         let config = EndpointConfig { retry_above, ..EndpointConfig::default() };
-        let end = |server, port, seed| End {
+        let end = |server, port, seed| NetworkEnd {
             endpoint: Endpoint::new(Arc::new(config.clone()), server, [seed; 32]),
             peers: BTreeMap::new(),
             address: ([192, 0, 2, 1], port).into(),

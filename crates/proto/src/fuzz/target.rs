@@ -22,7 +22,7 @@ const MAX_ACKS: usize = 8;
 /// Bytes of frames in a packet.
 const ROOM: usize = 1150;
 
-type Ends = [(Endpoint, Option<(ConnectionHandle, Box<Connection>)>); 2];
+type TargetEnds = [(Endpoint, Option<(ConnectionHandle, Box<Connection>)>); 2];
 
 /// A connection and its hostile peer.
 pub struct Target {
@@ -60,7 +60,7 @@ impl Target {
         let config = ClientConfig { crypto: Arc::new(NullClientConfig::new(alpn)), transport };
         let end =
             |server, seed| (Endpoint::new(Arc::<EndpointConfig>::default(), server, seed), None);
-        let mut ends: Ends = [end(None, [1; 32]), end(Some(server), [2; 32])];
+        let mut ends: TargetEnds = [end(None, [1; 32]), end(Some(server), [2; 32])];
         let mut now = Instant::now();
         let opened = ends[0].0.connect(now, config, address(Side::Server), "localhost");
         ends[0].1 = Some(opened.ok()?);
@@ -171,7 +171,7 @@ impl Target {
 }
 
 /// Passes on everything that one end has to say.
-fn deliver(ends: &mut Ends, from: Side, now: Instant) {
+fn deliver(ends: &mut TargetEnds, from: Side, now: Instant) {
     let (endpoint, connection) = &mut ends[from as usize];
     let Some((handle, connection)) = connection else { return };
     if connection.poll_timeout().is_some_and(|at| at <= now) {

@@ -1,6 +1,6 @@
 //! Entry point for fuzzing.
 
-use super::header::{self, HeaderError, Kind, MAX_HEADER, MAX_NOTICE, Notice};
+use super::header::{self, GroupHeaderError, MAX_HEADER, MAX_NOTICE, Notice, StreamKind};
 use super::order::Order;
 use crate::wire::range_set::RangeSet;
 
@@ -13,15 +13,15 @@ pub fn groups(mut data: &[u8]) {
         data = rest;
         let mut out = Vec::new();
         match header::decode(stream) {
-            Ok((Kind::Message(header), size)) => {
+            Ok((StreamKind::Message(header), size)) => {
                 let mut again = Vec::new();
                 header.encode(&mut again);
                 assert!(again.len() <= size.min(MAX_HEADER), "{header:?}");
                 let decoded = header::decode(&again);
-                assert_eq!(decoded, Ok((Kind::Message(header.clone()), again.len())));
+                assert_eq!(decoded, Ok((StreamKind::Message(header.clone()), again.len())));
                 order.complete(header.number, header.before, 1, (), &mut out);
             }
-            Ok((Kind::Notice, _)) => {
+            Ok((StreamKind::Notice, _)) => {
                 let Ok(notice) = Notice::decode(stream) else { continue };
                 let mut again = Vec::new();
                 notice.encode(&mut again);
@@ -29,7 +29,7 @@ pub fn groups(mut data: &[u8]) {
                 assert_eq!(Notice::decode(&again), Ok(notice.clone()));
                 notice.cancelled.into_iter().for_each(|range| order.cancel(range, &mut out));
             }
-            Err(HeaderError::Incomplete | HeaderError::Invalid(_)) => {}
+            Err(GroupHeaderError::Incomplete | GroupHeaderError::Invalid(_)) => {}
         }
         for (number, ()) in out {
             assert_eq!(delivered.insert(number..number + 1), 1, "{number} is delivered twice");

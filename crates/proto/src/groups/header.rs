@@ -58,7 +58,7 @@ pub struct Notice {
 
 /// What a stream is, as its first bytes say.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
+pub enum StreamKind {
     /// A message; the rest of the stream is its data.
     Message(Header),
     /// A notice about a group. Its rest is read with [`Notice::decode`] once the stream is complete.
@@ -67,14 +67,14 @@ pub enum Kind {
 
 /// Why the beginning of a stream is not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HeaderError {
+pub enum GroupHeaderError {
     /// It is the beginning of one.
     Incomplete,
     /// It breaks the rules.
     Invalid(&'static str),
 }
 
-impl From<UnexpectedEnd> for HeaderError {
+impl From<UnexpectedEnd> for GroupHeaderError {
     fn from(_: UnexpectedEnd) -> Self {
         Self::Incomplete
     }
@@ -91,27 +91,29 @@ pub const MAX_NOTICE: usize = 8 * (2 + 2 * MAX_CANCELLED);
 ///
 /// # Errors
 /// The bytes are not enough, or do not begin a stream of a group.
-pub fn decode(bytes: &[u8]) -> Result<(Kind, usize), HeaderError> {
+pub fn decode(bytes: &[u8]) -> Result<(StreamKind, usize), GroupHeaderError> {
     let mut reader = Reader::new(bytes);
     let group = reader.varint()?;
     if group & 1 == 1 {
-        return Ok((Kind::Notice, 0));
+        return Ok((StreamKind::Notice, 0));
     }
     let (number, free, count) = (reader.varint()?, reader.varint()?, reader.varint()?);
-    let fence = number.checked_sub(free).ok_or(HeaderError::Invalid("a fence below 0"))?;
+    let fence = number.checked_sub(free).ok_or(GroupHeaderError::Invalid("a fence below 0"))?;
     if count > MAX_AFTER as u64 {
-        return Err(HeaderError::Invalid("too many messages to come after"));
+        return Err(GroupHeaderError::Invalid("too many messages to come after"));
     }
     let mut after = SmallVec::new();
     for _ in 0..count {
         let back = reader.varint()?;
         if back == 0 || back > free {
-            return Err(HeaderError::Invalid("a message to come after is not behind the fence"));
+            return Err(GroupHeaderError::Invalid(
+                "a message to come after is not behind the fence",
+            ));
         }
         after.push(number - back);
     }
     let header = Header { group: group >> 1, number, before: Before { fence, after } };
-    Ok((Kind::Message(header), bytes.len() - reader.remaining()))
+    Ok((StreamKind::Message(header), bytes.len() - reader.remaining()))
 }
 
 impl Header {
@@ -143,16 +145,16 @@ impl Notice {
     ///
     /// # Errors
     /// The bytes are not a notice.
-    pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, GroupHeaderError> {
         let mut reader = Reader::new(bytes);
         let (group, end) = (reader.varint()?, reader.varint()?);
         let mut cancelled = Vec::new();
         while !reader.is_empty() {
             let (first, length) = (reader.varint()?, reader.varint()?);
             let end = first.checked_add(length).filter(|end| *end <= VARINT_MAX);
-            let end = end.ok_or(HeaderError::Invalid("cancels beyond the last number"))?;
+            let end = end.ok_or(GroupHeaderError::Invalid("cancels beyond the last number"))?;
             if cancelled.len() == MAX_CANCELLED {
-                return Err(HeaderError::Invalid("cancels too many ranges"));
+                return Err(GroupHeaderError::Invalid("cancels too many ranges"));
             }
             cancelled.push(first..end);
         }
@@ -180,14 +182,14 @@ mod tests {
             header.encode(&mut out);
             assert_eq!(out.len(), size, "{header:?}");
             for end in 0..size {
-                assert_eq!(decode(&out[..end]), Err(HeaderError::Incomplete));
+                assert_eq!(decode(&out[..end]), Err(GroupHeaderError::Incomplete));
             }
             out.extend(b"data");
-            assert_eq!(decode(&out), Ok((Kind::Message(header), size)));
+            assert_eq!(decode(&out), Ok((StreamKind::Message(header), size)));
         }
         let mut out = Vec::new();
         header(90, 70, &[3, 71]).encode(&mut out);
-        assert_eq!(decode(&out), Ok((Kind::Message(header(90, 70, &[71])), 6)));
+        assert_eq!(decode(&out), Ok((StreamKind::Message(header(90, 70, &[71])), 6)));
     }
 
     #[test]
@@ -197,12 +199,12 @@ mod tests {
             values.iter().for_each(|value| put_varint(&mut out, *value));
             decode(&out).map(|(kind, _)| kind)
         };
-        assert!(matches!(decode(&[6, 5, 6, 0]), Err(HeaderError::Invalid(_))));
-        assert!(matches!(decode(&[6, 5, 2, 1, 0]), Err(HeaderError::Invalid(_))));
-        assert!(matches!(decode(&[6, 5, 2, 1, 3]), Err(HeaderError::Invalid(_))));
-        assert!(matches!(decode(&[6, 5, 5, 33]), Err(HeaderError::Invalid(_))));
-        assert_eq!(decode(&[6, 5, 2, 1, 2]), Ok(Kind::Message(header(5, 3, &[3]))));
-        assert_eq!(decode(&[7]), Ok(Kind::Notice));
+        assert!(matches!(decode(&[6, 5, 6, 0]), Err(GroupHeaderError::Invalid(_))));
+        assert!(matches!(decode(&[6, 5, 2, 1, 0]), Err(GroupHeaderError::Invalid(_))));
+        assert!(matches!(decode(&[6, 5, 2, 1, 3]), Err(GroupHeaderError::Invalid(_))));
+        assert!(matches!(decode(&[6, 5, 5, 33]), Err(GroupHeaderError::Invalid(_))));
+        assert_eq!(decode(&[6, 5, 2, 1, 2]), Ok(StreamKind::Message(header(5, 3, &[3]))));
+        assert_eq!(decode(&[7]), Ok(StreamKind::Notice));
     }
 
     #[test]
@@ -218,6 +220,6 @@ mod tests {
         }
         let mut out = Vec::new();
         [141, 0, VARINT_MAX, 1].iter().for_each(|value| put_varint(&mut out, *value));
-        assert!(matches!(Notice::decode(&out), Err(HeaderError::Invalid(_))));
+        assert!(matches!(Notice::decode(&out), Err(GroupHeaderError::Invalid(_))));
     }
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A complete message that others must precede.
 #[derive(Debug)]
-struct Held<T> {
+struct WaitingMessage<T> {
     before: Before,
     size: usize,
     message: T,
@@ -27,7 +27,7 @@ pub(super) enum Obstacle {
 #[derive(Debug)]
 pub(super) struct Order<T> {
     settled: Runs,
-    held: BTreeMap<u64, Held<T>>,
+    held: BTreeMap<u64, WaitingMessage<T>>,
     /// Bytes of those.
     bytes: usize,
     /// Those of the held messages that wait for all below a number.
@@ -116,7 +116,7 @@ impl<T> Order<T> {
             }
             Some(obstacle) => {
                 self.bytes += size;
-                self.held.insert(number, Held { before, size, message });
+                self.held.insert(number, WaitingMessage { before, size, message });
                 self.wait(number, obstacle);
             }
         }

@@ -1,6 +1,6 @@
 //! The receiving side of ordered groups.
 
-use super::header::{self, Header, HeaderError, Kind, MAX_HEADER, MAX_NOTICE, Notice};
+use super::header::{self, GroupHeaderError, Header, MAX_HEADER, MAX_NOTICE, Notice, StreamKind};
 use super::order::{Obstacle, Order};
 use super::{
     GroupId, INVALID, MAX_GAPS, MAX_GROUPS, MAX_HELD, MAX_HELD_BYTES, MAX_MESSAGE, MAX_READY_BYTES,
@@ -55,7 +55,7 @@ pub struct Delivered {
 
 /// A complete message.
 #[derive(Debug)]
-struct Complete {
+struct CompleteMessage {
     data: Bytes,
     completed: Instant,
 }
@@ -73,13 +73,13 @@ enum Known {
 
 /// A stream that is being read.
 #[derive(Debug)]
-struct Incoming {
+struct IncomingStream {
     known: Known,
     parts: Vec<Bytes>,
     size: usize,
 }
 
-impl Incoming {
+impl IncomingStream {
     /// The bytes read so far in one piece, without copying if they are in one piece already.
     fn bytes(&mut self) -> Bytes {
         if let [whole] = &self.parts[..] {
@@ -101,7 +101,7 @@ impl Incoming {
 
 /// How far a stream was read.
 #[derive(Debug, PartialEq, Eq)]
-enum Read {
+enum ReadProgress {
     /// To its end.
     End,
     /// As far as it has come.
@@ -119,7 +119,7 @@ pub struct ReceiveGroups {
     peer: Side,
     /// Whether the peer was allowed to have as many streams as groups need.
     permitted: bool,
-    streams: BTreeMap<StreamId, Incoming>,
+    streams: BTreeMap<StreamId, IncomingStream>,
     /// Streams that have something to read.
     readable: BTreeSet<StreamId>,
     /// Streams that are not read for now, because others must come before what they carry, and too much
@@ -127,7 +127,7 @@ pub struct ReceiveGroups {
     parked: BTreeMap<StreamId, (u64, Obstacle)>,
     /// The same, by what keeps them.
     kept: BTreeSet<((u64, Obstacle), StreamId)>,
-    groups: BTreeMap<u64, Order<Complete>>,
+    groups: BTreeMap<u64, Order<CompleteMessage>>,
     /// Messages that all groups hold.
     held: usize,
     /// Bytes of those.
@@ -184,7 +184,7 @@ impl ReceiveGroups {
             quic.permit_group_streams();
         }
         while let Some(id) = quic.accept(Dir::Uni) {
-            let incoming = Incoming { known: Known::Start, parts: Vec::new(), size: 0 };
+            let incoming = IncomingStream { known: Known::Start, parts: Vec::new(), size: 0 };
             self.streams.insert(id, incoming);
             self.readable.insert(id);
         }
@@ -268,16 +268,16 @@ impl ReceiveGroups {
         self.partial_bytes -= incoming.size;
         let read = self.read_some(quic, id, &mut incoming)?;
         match read {
-            Read::Blocked | Read::Parked(..) => {
+            ReadProgress::Blocked | ReadProgress::Parked(..) => {
                 self.partial_bytes += incoming.size;
                 self.streams.insert(id, incoming);
-                if let Read::Parked(group, obstacle) = read {
+                if let ReadProgress::Parked(group, obstacle) = read {
                     self.park(id, group, obstacle);
                 }
                 Ok(())
             }
-            Read::End => self.end(now, id, incoming),
-            Read::Reset => match incoming.known {
+            ReadProgress::End => self.end(now, id, incoming),
+            ReadProgress::Reset => match incoming.known {
                 Known::Message(Header { group, number, .. }) => {
                     let cancelled = number..number + 1;
                     self.settle(group, std::slice::from_ref(&cancelled), |_, _| {})
@@ -293,11 +293,11 @@ impl ReceiveGroups {
         &self,
         quic: &mut Connection,
         id: StreamId,
-        incoming: &mut Incoming,
-    ) -> Result<Read, GroupError> {
+        incoming: &mut IncomingStream,
+    ) -> Result<ReadProgress, GroupError> {
         loop {
             if let Some((group, obstacle)) = self.must_wait(incoming) {
-                return Ok(Read::Parked(group, obstacle));
+                return Ok(ReadProgress::Parked(group, obstacle));
             }
             match quic.recv_stream(id).read_chunk(CHUNK, true) {
                 Ok(Some(chunk)) => {
@@ -305,44 +305,44 @@ impl ReceiveGroups {
                     incoming.parts.push(chunk.bytes);
                     self.examine(id, incoming)?;
                 }
-                Ok(None) => return Ok(Read::End),
-                Err(ReadError::Blocked) => return Ok(Read::Blocked),
-                Err(_) => return Ok(Read::Reset),
+                Ok(None) => return Ok(ReadProgress::End),
+                Err(ReadError::Blocked) => return Ok(ReadProgress::Blocked),
+                Err(_) => return Ok(ReadProgress::Reset),
             }
         }
     }
 
     /// Whether a message must be left in its stream, because others come before it and as much as may be
     /// held of such messages is. Returns its group and one that comes before it.
-    fn must_wait(&self, incoming: &Incoming) -> Option<(u64, Obstacle)> {
+    fn must_wait(&self, incoming: &IncomingStream) -> Option<(u64, Obstacle)> {
         let Known::Message(Header { group, before, .. }) = &incoming.known else { return None };
         if self.held_bytes() + incoming.size < MAX_HELD_BYTES && self.held < MAX_HELD {
             return None;
         }
         let obstacle = match self.groups.get(group) {
             Some(order) => order.obstacle(before),
-            None => Order::<Complete>::default().obstacle(before),
+            None => Order::<CompleteMessage>::default().obstacle(before),
         };
         obstacle.map(|obstacle| (*group, obstacle))
     }
 
     /// Reads the header of a stream as soon as there is enough of it, and checks its size.
-    fn examine(&self, id: StreamId, incoming: &mut Incoming) -> Result<(), GroupError> {
+    fn examine(&self, id: StreamId, incoming: &mut IncomingStream) -> Result<(), GroupError> {
         let wrong = |reason| GroupError::Header { stream: id, reason };
         if let Known::Start = incoming.known {
             let bytes = incoming.bytes();
             match header::decode(&bytes) {
-                Ok((Kind::Notice, _)) => incoming.known = Known::Notice,
-                Ok((Kind::Message(header), size)) => {
+                Ok((StreamKind::Notice, _)) => incoming.known = Known::Notice,
+                Ok((StreamKind::Message(header), size)) => {
                     if self.over.contains(header.group) {
                         return Err(wrong("the group is over"));
                     }
                     incoming.known = Known::Message(header);
                     incoming.set_bytes(bytes.slice(size..));
                 }
-                Err(HeaderError::Incomplete) if bytes.len() < MAX_HEADER => {}
-                Err(HeaderError::Incomplete) => return Err(wrong("the header is too long")),
-                Err(HeaderError::Invalid(reason)) => return Err(wrong(reason)),
+                Err(GroupHeaderError::Incomplete) if bytes.len() < MAX_HEADER => {}
+                Err(GroupHeaderError::Incomplete) => return Err(wrong("the header is too long")),
+                Err(GroupHeaderError::Invalid(reason)) => return Err(wrong(reason)),
             }
         }
         match incoming.known {
@@ -357,7 +357,7 @@ impl ReceiveGroups {
         &mut self,
         now: Instant,
         id: StreamId,
-        mut incoming: Incoming,
+        mut incoming: IncomingStream,
     ) -> Result<(), GroupError> {
         let data = incoming.bytes();
         match incoming.known {
@@ -365,7 +365,7 @@ impl ReceiveGroups {
                 Err(GroupError::Header { stream: id, reason: "the stream ends in its header" })
             }
             Known::Message(Header { group, number, before }) => {
-                let (size, message) = (data.len(), Complete { data, completed: now });
+                let (size, message) = (data.len(), CompleteMessage { data, completed: now });
                 self.settle(group, &[], |order, out| {
                     order.complete(number, before, size, message, out);
                 })
@@ -378,8 +378,8 @@ impl ReceiveGroups {
         let notice = Notice::decode(bytes).map_err(|error| GroupError::Header {
             stream: id,
             reason: match error {
-                HeaderError::Incomplete => "the notice is cut off",
-                HeaderError::Invalid(reason) => reason,
+                GroupHeaderError::Incomplete => "the notice is cut off",
+                GroupHeaderError::Invalid(reason) => reason,
             },
         })?;
         if self.over.contains(notice.group) {
@@ -397,7 +397,7 @@ impl ReceiveGroups {
         &mut self,
         group: u64,
         cancelled: &[Range<u64>],
-        change: impl FnOnce(&mut Order<Complete>, &mut Vec<(u64, Complete)>),
+        change: impl FnOnce(&mut Order<CompleteMessage>, &mut Vec<(u64, CompleteMessage)>),
     ) -> Result<(), GroupError> {
         let first = self.over.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
         if group >= first + MAX_GROUPS as u64 {
@@ -422,7 +422,7 @@ impl ReceiveGroups {
         for Range { start, end } in cancelled.iter().cloned() {
             self.wake(group, Obstacle::Message(start)..Obstacle::Message(end));
         }
-        for (number, Complete { data, completed }) in out {
+        for (number, CompleteMessage { data, completed }) in out {
             self.wake(group, Obstacle::Message(number)..Obstacle::Message(number + 1));
             self.ready_bytes += data.len();
             self.ready.push_back(Delivered { group: GroupId(group), number, data, completed });

@@ -131,12 +131,12 @@ pub struct SendGroups {
     groups: BTreeMap<GroupId, Group>,
     opened: u64,
     /// The messages whose fate is open, and what they are.
-    sent: HashMap<MessageId, Sent>,
+    sent: HashMap<MessageId, TransportMessage>,
 }
 
 /// A message of the transport.
 #[derive(Debug, Clone, Copy)]
-enum Sent {
+enum TransportMessage {
     /// This message of a group.
     Message(GroupId, u64),
     /// A notice about a group.
@@ -215,7 +215,7 @@ impl SendGroups {
         group.latest = group.latest.and(deadline);
         group.next += 1;
         group.open.insert(number, sent);
-        self.sent.insert(sent, Sent::Message(id, number));
+        self.sent.insert(sent, TransportMessage::Message(id, number));
         Ok(number)
     }
 
@@ -248,7 +248,7 @@ impl SendGroups {
         outcome: MessageOutcome,
     ) -> Option<(GroupId, u64)> {
         let known = match self.sent.remove(&message)? {
-            Sent::Message(id, number) => {
+            TransportMessage::Message(id, number) => {
                 if let Some(group) = self.groups.get_mut(&id)
                     && group.open.remove(&number).is_some()
                     && outcome == MessageOutcome::GivenUp
@@ -257,7 +257,7 @@ impl SendGroups {
                 }
                 Some((id, number))
             }
-            Sent::Notice(id) => {
+            TransportMessage::Notice(id) => {
                 self.groups.entry(id).and_modify(|group| group.notices -= 1);
                 None
             }
@@ -284,7 +284,7 @@ impl SendGroups {
                     told = false;
                     break;
                 };
-                self.sent.insert(sent, Sent::Notice(*id));
+                self.sent.insert(sent, TransportMessage::Notice(*id));
                 group.notices += 1;
                 group.end_told |= notice.end.is_some();
                 notice.cancelled.iter().for_each(|run| group.untold.remove(run));

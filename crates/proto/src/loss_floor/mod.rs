@@ -17,7 +17,7 @@ mod tally;
 use bursts::{Bursts, Gaps};
 use change::Recent;
 use queue::QueueGauge;
-use rounds::{Finished, Rounds};
+use rounds::{Finished, LatestRounds};
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -114,7 +114,7 @@ impl LossMemory {
 #[derive(Debug, Default)]
 pub(crate) struct LossFloorEstimator {
     queue: QueueGauge,
-    rounds: Rounds,
+    rounds: LatestRounds,
     /// Packets that met an empty queue, at a rate near the path's and at a lower one.
     near: Tally,
     slow: Tally,

@@ -68,7 +68,7 @@ pub(super) struct Finished {
 
 /// The latest rounds.
 #[derive(Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct LatestRounds {
     rounds: VecDeque<Round>,
     /// The newest deliveries, in bytes per second, newest first.
     deliveries: [f64; SUSTAINED],
@@ -78,7 +78,7 @@ pub(super) struct Rounds {
     news: bool,
 }
 
-impl Rounds {
+impl LatestRounds {
     /// Handles a packet that is sent. A round lasts for `rtt`.
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
         let current = self.rounds.back_mut();
@@ -213,7 +213,7 @@ mod tests {
     /// Sends rounds of these numbers of packets and settles them a round trip later; every packet
     /// with a number below `lost` is lost. Returns what was finished, by number of packets.
     fn play(packets: &[u32], lost: u32) -> Vec<(f64, Option<f64>, bool)> {
-        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        let (start, mut rounds) = (Instant::now(), LatestRounds::default());
         let mut finished = Vec::new();
         for (&count, round) in packets.iter().zip(0..) {
             let begin = start + RTT * round;
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn what_a_policer_drops_is_no_floor() {
         // Whatever is sent, 10 packets of a round arrive.
-        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        let (start, mut rounds) = (Instant::now(), LatestRounds::default());
         let mut lost = 0.0;
         for round in 0..40 {
             let begin = start + RTT * round;
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn late_news_of_a_finished_round_is_refused() {
-        let (start, mut rounds) = (Instant::now(), Rounds::default());
+        let (start, mut rounds) = (Instant::now(), LatestRounds::default());
         rounds.on_sent(start, 1_000, RTT);
         rounds.on_sent(start + RTT, 1_000, RTT);
         rounds.on_lost(start, Some(true), 1);

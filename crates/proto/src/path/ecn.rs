@@ -12,7 +12,7 @@ pub const TEST_PACKETS: u64 = 10;
 
 /// Whether the path carries marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum EcnProgress {
     /// Not known yet. So many test packets may still be sent; of those that were, so many were lost.
     Testing { left: u64, sent: u64, lost: u64 },
     /// It does, as far as is known.
@@ -23,24 +23,24 @@ enum State {
 
 /// Finds out whether a path carries marks.
 #[derive(Debug)]
-pub struct EcnValidation(State);
+pub struct EcnValidation(EcnProgress);
 
 impl EcnValidation {
     /// A validation that has not begun; with `enabled` false it never does.
     pub fn new(enabled: bool) -> Self {
         Self(if enabled {
-            State::Testing { left: TEST_PACKETS, sent: 0, lost: 0 }
+            EcnProgress::Testing { left: TEST_PACKETS, sent: 0, lost: 0 }
         } else {
-            State::Failed
+            EcnProgress::Failed
         })
     }
 
     /// The mark of the next datagrams.
     pub fn mark(&self) -> Option<EcnCodepoint> {
         let marks = match self.0 {
-            State::Testing { left, .. } => left > 0,
-            State::Capable => true,
-            State::Failed => false,
+            EcnProgress::Testing { left, .. } => left > 0,
+            EcnProgress::Capable => true,
+            EcnProgress::Failed => false,
         };
         marks.then_some(EcnCodepoint::Ect0)
     }
@@ -48,9 +48,9 @@ impl EcnValidation {
     /// What is known so far.
     pub fn state(&self) -> EcnState {
         match self.0 {
-            State::Testing { .. } => EcnState::Testing,
-            State::Capable => EcnState::Capable,
-            State::Failed => EcnState::Failed,
+            EcnProgress::Testing { .. } => EcnState::Testing,
+            EcnProgress::Capable => EcnState::Capable,
+            EcnProgress::Failed => EcnState::Failed,
         }
     }
 
@@ -61,7 +61,7 @@ impl EcnValidation {
 
     /// Handles a marked packet that is being sent.
     pub fn on_sent(&mut self) {
-        if let State::Testing { left, sent, .. } = &mut self.0 {
+        if let EcnProgress::Testing { left, sent, .. } = &mut self.0 {
             *left = left.saturating_sub(1);
             *sent += 1;
         }
@@ -70,10 +70,10 @@ impl EcnValidation {
     /// Handles the loss of `count` marked packets. If that of all test packets is, marked packets may
     /// be dropped on the way.
     pub fn on_lost(&mut self, count: u64) {
-        if let State::Testing { left, sent, lost } = &mut self.0 {
+        if let EcnProgress::Testing { left, sent, lost } = &mut self.0 {
             *lost += count;
             if *left == 0 && *lost >= *sent {
-                self.0 = State::Failed;
+                self.0 = EcnProgress::Failed;
             }
         }
     }
@@ -81,7 +81,7 @@ impl EcnValidation {
     /// Handles a probe timeout. Probes are not marked before marks are known to arrive, so that they
     /// come through on a path that drops marked packets.
     pub fn on_probe_timeout(&mut self) {
-        if let State::Testing { left, sent: 1.., .. } = &mut self.0 {
+        if let EcnProgress::Testing { left, sent: 1.., .. } = &mut self.0 {
             *left = 0;
         }
     }
@@ -89,17 +89,17 @@ impl EcnValidation {
     /// Handles persistent congestion: what is known of a path on which nothing arrives any more may no
     /// longer hold.
     pub fn on_persistent_congestion(&mut self) {
-        if self.0 == State::Capable {
+        if self.0 == EcnProgress::Capable {
             *self = Self::new(true);
         }
     }
 
     fn conclude(&mut self, valid: bool) {
         match self.0 {
-            State::Testing { .. } | State::Capable => {
-                self.0 = if valid { State::Capable } else { State::Failed };
+            EcnProgress::Testing { .. } | EcnProgress::Capable => {
+                self.0 = if valid { EcnProgress::Capable } else { EcnProgress::Failed };
             }
-            State::Failed => {}
+            EcnProgress::Failed => {}
         }
     }
 }
@@ -206,9 +206,9 @@ mod tests {
     fn a_path_that_drops_marked_packets_gets_none() {
         let (_, mut validation) = sent(TEST_PACKETS);
         validation.on_lost(TEST_PACKETS - 1);
-        assert_ne!(validation.0, State::Failed);
+        assert_ne!(validation.0, EcnProgress::Failed);
         validation.on_lost(1);
-        assert_eq!(validation.0, State::Failed);
+        assert_eq!(validation.0, EcnProgress::Failed);
         validation.on_persistent_congestion();
         assert_eq!(validation.mark(), None);
     }

@@ -1,6 +1,6 @@
 //! Reassembly of a stream: which bytes were received, and which were delivered.
 
-use super::block::{Block, Fresh, bounds};
+use super::block::{Fresh, ReceiveBlock, bounds};
 use crate::wire::range_set::RangeSet;
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub(crate) struct TooManyGaps;
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
     /// Blocks with something to store: ascending, disjoint, and never below `read`.
-    blocks: VecDeque<Block>,
+    blocks: VecDeque<ReceiveBlock>,
     /// The lowest offset that was not delivered.
     read: u64,
     /// What was delivered above `read`; empty while bytes are delivered in stream order.
@@ -119,7 +119,7 @@ impl Assembler {
         }
         let index = self.blocks.partition_point(|block| block.end() < end);
         if self.blocks.get(index).is_none_or(|block| block.end() != end) {
-            let block = Block::new(end);
+            let block = ReceiveBlock::new(end);
             self.storage += block.size();
             self.blocks.insert(index, block);
         }
@@ -157,7 +157,7 @@ impl Assembler {
     /// Received, undelivered ranges in ascending order, split where they are not contiguous in
     /// memory.
     pub(crate) fn held(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.blocks.iter().flat_map(Block::held)
+        self.blocks.iter().flat_map(ReceiveBlock::held)
     }
 
     /// Whether `range` can be delivered: it is not empty, and all of it is held and contiguous in
@@ -279,7 +279,7 @@ impl Assembler {
 
     /// Bytes of storage held.
     pub(super) fn allocated(&self) -> usize {
-        self.blocks.iter().map(Block::allocated).sum()
+        self.blocks.iter().map(ReceiveBlock::allocated).sum()
     }
 }
 
@@ -554,7 +554,7 @@ mod tests {
             held += range.end - range.start;
         }
         prop_assert_eq!(held, model.iter().filter(|byte| is_held(byte)).count() as u64);
-        let fragments: u64 = assembler.blocks.iter().map(Block::fragments).sum();
+        let fragments: u64 = assembler.blocks.iter().map(ReceiveBlock::fragments).sum();
         prop_assert_eq!(assembler.fragments, fragments);
         let delivered = model.iter().filter(|byte| **byte == Byte::Delivered).count();
         prop_assert_eq!(assembler.delivered, delivered as u64);

@@ -35,7 +35,7 @@ pub(crate) type Fresh = SmallVec<[Range<u64>; 2]>;
 
 /// A stretch of the stream of which nothing was delivered, with storage for all of it.
 #[derive(Debug)]
-struct Piece {
+struct Stretch {
     /// Stream offset of the first byte of `buf`.
     start: u64,
     /// Stream offset at which the stretch ends.
@@ -47,7 +47,7 @@ struct Piece {
     pinned: usize,
 }
 
-impl Piece {
+impl Stretch {
     /// Allocates storage for the part of `stretch` below `last`.
     fn new(stretch: Range<u64>, last: u64) -> Self {
         let size = stretch.end.min(last).saturating_sub(stretch.start) as usize;
@@ -86,17 +86,17 @@ impl Piece {
 ///
 /// Delivering from the middle of a piece splits it in two, which stay where they are in memory.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(super) struct ReceiveBlock {
     /// Stream offset at which the block ends.
     end: u64,
     /// Received stream offsets. Those delivered in stream order are still included.
     received: RangeSet,
     /// Ascending, and as long as possible: what lies between two pieces was delivered, or needs no
     /// storage.
-    pieces: SmallVec<[Piece; 1]>,
+    pieces: SmallVec<[Stretch; 1]>,
 }
 
-impl Block {
+impl ReceiveBlock {
     /// An empty block that ends at `end`.
     pub(super) fn new(end: u64) -> Self {
         Self { end, received: RangeSet::default(), pieces: SmallVec::new() }
@@ -152,7 +152,7 @@ impl Block {
         let index = self.position(offset);
         if self.pieces.get(index).is_none_or(|piece| piece.start > offset) {
             work::steps(self.pieces.len() - index);
-            self.pieces.insert(index, Piece::new(stretch(), last));
+            self.pieces.insert(index, Stretch::new(stretch(), last));
         }
         let Some(piece) = self.pieces.get_mut(index) else { return };
         let range = offset..offset + data.len() as u64;
@@ -231,7 +231,7 @@ impl Block {
         }
         let mut rest = piece.buf.split_off(before);
         let bytes = rest.split_to(len);
-        let tail = Piece { start: range.end, end: piece.end, buf: rest, pinned: piece.pinned };
+        let tail = Stretch { start: range.end, end: piece.end, buf: rest, pinned: piece.pinned };
         piece.end = range.start;
         self.pieces.insert(index + 1, tail);
         Some((bytes, index..index + 2))
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn what_is_left_of_a_block_moves_out_when_it_is_small() {
-        let mut block = Block::new(MAX_BLOCK);
+        let mut block = ReceiveBlock::new(MAX_BLOCK);
         block.fill(0, &[7; MAX_BLOCK as usize], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
         let (bytes, left) = block.take(&(100..MAX_BLOCK)).unwrap();
         assert_eq!((bytes.len() as u64, left), (MAX_BLOCK - 100, 0..2));
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_stretch_in_which_nothing_is_held_has_no_storage() {
-        let mut block = Block::new(MAX_BLOCK);
+        let mut block = ReceiveBlock::new(MAX_BLOCK);
         block.fill(500, &[7; 500], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
         block.take(&(500..1000)).unwrap();
         block.settle(1, |_| true);

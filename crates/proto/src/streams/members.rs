@@ -21,7 +21,7 @@ pub(super) struct Membership {
 
 /// The streams of one session.
 #[derive(Debug, Default)]
-struct Group {
+struct SessionMembers {
     streams: usize,
     /// Number of streams with new bytes that their own flow control allows to send.
     sendable: usize,
@@ -33,7 +33,7 @@ struct Group {
     messages: BTreeMap<u64, Message>,
 }
 
-impl Group {
+impl SessionMembers {
     fn subtract(&mut self, unsent: &Unsent) {
         self.sendable -= usize::from(unsent.is_sendable);
         self.bytes -= u128::from(unsent.bytes);
@@ -60,7 +60,7 @@ impl Group {
 /// [`MAX_SEND_SESSIONS`](crate::fec::MAX_SEND_SESSIONS) at most.
 #[derive(Debug, Default)]
 pub(super) struct Members {
-    groups: Vec<Group>,
+    groups: Vec<SessionMembers>,
     /// The turn of the next stream that joins.
     next: u64,
     /// How often any of the sums has changed.
@@ -85,7 +85,7 @@ impl Members {
 
     /// What the streams of a session still have to send.
     pub(super) fn unsent(&self, session: u16) -> Unsent {
-        self.groups.get(usize::from(session)).map(Group::sum).unwrap_or_default()
+        self.groups.get(usize::from(session)).map(SessionMembers::sum).unwrap_or_default()
     }
 
     /// A stream joins a session; it leaves the one that it belonged to.
@@ -93,7 +93,7 @@ impl Members {
         self.leave(send);
         let index = usize::from(session);
         if self.groups.len() <= index {
-            self.groups.resize_with(index + 1, Group::default);
+            self.groups.resize_with(index + 1, SessionMembers::default);
         }
         let Some(group) = self.groups.get_mut(index) else { return };
         group.streams += 1;

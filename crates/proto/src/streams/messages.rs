@@ -14,9 +14,9 @@ pub(super) const MAX_MESSAGES: usize = 64;
 
 /// The newest messages of a stream, oldest first, with the offset at which each begins.
 #[derive(Debug, Default)]
-pub(super) struct Messages(VecDeque<(u64, Message)>);
+pub(super) struct StreamMessages(VecDeque<(u64, Message)>);
 
-impl Messages {
+impl StreamMessages {
     /// Announces a message that starts at stream offset `start`.
     pub(super) fn announce(&mut self, start: u64, message: Message) {
         // A message of which nothing was written is replaced.
@@ -146,7 +146,7 @@ mod tests {
     fn a_deadline_is_that_of_the_message_that_holds_the_byte() {
         let now = Instant::now();
         let at = |ms| now + Duration::from_millis(ms);
-        let mut messages = Messages::default();
+        let mut messages = StreamMessages::default();
         assert_eq!((messages.newest(), messages.deadline(0)), (None, None));
         let (first, second) = (
             Message { deadline: Some(at(10)), size: 100, ..Message::default() },
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn the_oldest_are_forgotten() {
-        let mut messages = Messages::default();
+        let mut messages = StreamMessages::default();
         let message = Message { deadline: Some(Instant::now()), size: 1, ..Message::default() };
         (0..1_000).for_each(|start| messages.announce(start, message));
         assert_eq!(messages.0.len(), MAX_MESSAGES);

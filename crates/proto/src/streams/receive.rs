@@ -1,6 +1,6 @@
 //! Processing of the peer's frames about streams and flow control (RFC 9000 section 19).
 
-use super::recv::Received;
+use super::recv::FrameEffect;
 use super::table::{Lookup, MAX_STREAM_COUNT};
 use super::{Half, StreamEvent, Streams};
 use crate::error::{TransportError, TransportErrorCode};
@@ -73,7 +73,7 @@ impl Streams {
     fn receive(
         &mut self,
         id: StreamId,
-        act: impl FnOnce(&mut super::RecvHalf, u64) -> Result<Received, TransportError>,
+        act: impl FnOnce(&mut super::RecvHalf, u64) -> Result<FrameEffect, TransportError>,
     ) -> Result<(), TransportError> {
         let credit = self.window.limit().saturating_sub(self.received);
         if !self.open_by_peer(id, Half::Recv)? {
@@ -85,7 +85,7 @@ impl Streams {
         let Some(half) = stream.recv.as_mut() else {
             return Ok(());
         };
-        let Received { readable, growth, released } = act(half, credit)?;
+        let FrameEffect { readable, growth, released } = act(half, credit)?;
         let stored = half.storage();
         let before = std::mem::replace(&mut half.stored, stored);
         self.received_storage = self.received_storage + stored - before;

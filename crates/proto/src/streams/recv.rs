@@ -41,7 +41,7 @@ enum Stop {
 
 /// The effect of a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Received {
+pub(super) struct FrameEffect {
     /// The application can read more than before, or learn how the stream ended.
     pub(super) readable: bool,
     /// How many more bytes count against the connection's window.
@@ -209,7 +209,7 @@ impl RecvHalf {
         data: &[u8],
         fin: bool,
         credit: u64,
-    ) -> Result<Received, TransportError> {
+    ) -> Result<FrameEffect, TransportError> {
         let end = offset
             .checked_add(data.len() as u64)
             .filter(|&end| end <= VARINT_MAX)
@@ -222,10 +222,10 @@ impl RecvHalf {
             if self.state == RecvState::Recv && self.final_size.is_some() {
                 self.state = RecvState::SizeKnown;
             }
-            return Ok(Received { readable: false, growth, released: self.release() });
+            return Ok(FrameEffect { readable: false, growth, released: self.release() });
         }
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
-            return Ok(Received { growth, ..Received::default() });
+            return Ok(FrameEffect { growth, ..FrameEffect::default() });
         }
         let mut news = self.store(offset, data).map_err(|TooManyGaps| {
             let code = TransportErrorCode::PROTOCOL_VIOLATION;
@@ -236,7 +236,7 @@ impl RecvHalf {
         // In stream order, the next bytes do not depend on where the stream ends.
         news |= sized && !self.ordered;
         // Bytes behind a gap do not concern the application until the gap is filled.
-        Ok(Received { readable: news && self.is_readable(), growth, released: 0 })
+        Ok(FrameEffect { readable: news && self.is_readable(), growth, released: 0 })
     }
 
     /// Where the bytes that are delivered end, as far as is known.
@@ -281,17 +281,17 @@ impl RecvHalf {
         code: u64,
         final_size: u64,
         credit: u64,
-    ) -> Result<Received, TransportError> {
+    ) -> Result<FrameEffect, TransportError> {
         let growth = self.extend(final_size, true, credit)?;
         self.check_reset_code(code)?;
         // Complete data is delivered anyway, as section 3.2 allows.
         if !matches!(self.state, RecvState::Recv | RecvState::SizeKnown) {
-            return Ok(Received { growth, ..Received::default() });
+            return Ok(FrameEffect { growth, ..FrameEffect::default() });
         }
         self.state = RecvState::ResetRecvd;
         self.reset = code;
         self.discard();
-        Ok(Received { readable: self.stop == Stop::No, growth, released: self.release() })
+        Ok(FrameEffect { readable: self.stop == Stop::No, growth, released: self.release() })
     }
 
     /// Receives a RESET_STREAM_AT frame, where `reliable` is no more than `final_size`.
@@ -301,7 +301,7 @@ impl RecvHalf {
         final_size: u64,
         reliable: u64,
         credit: u64,
-    ) -> Result<Received, TransportError> {
+    ) -> Result<FrameEffect, TransportError> {
         if reliable == 0 || self.discards() {
             return self.received_reset(code, final_size, credit);
         }
@@ -310,7 +310,7 @@ impl RecvHalf {
         let open = matches!(self.state, RecvState::Recv | RecvState::SizeKnown);
         // Frames that promise more than another one are late.
         if !open || self.reset_at.is_some_and(|reset| reliable >= reset.reliable) {
-            return Ok(Received { growth, ..Received::default() });
+            return Ok(FrameEffect { growth, ..FrameEffect::default() });
         }
         self.reset_at = Some(ResetAt { code, reliable });
         let dropped = self.assembler.truncate(reliable);
@@ -325,7 +325,7 @@ impl RecvHalf {
         let left = reliable - self.assembler.delivered();
         let released = (self.highest - self.credited).saturating_sub(left);
         self.credited += released;
-        Ok(Received { readable: self.is_readable(), growth, released })
+        Ok(FrameEffect { readable: self.is_readable(), growth, released })
     }
 
     /// Checks that a reset does not change the code of the one before (section 3 of the draft).

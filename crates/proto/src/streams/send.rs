@@ -4,7 +4,7 @@ mod check;
 
 use super::Protection;
 use super::members::Membership;
-use super::messages::Messages;
+use super::messages::StreamMessages;
 use super::send_buffer::SendBuffer;
 use super::send_pool::SendPool;
 use super::{ClosedStream, WriteError};
@@ -148,7 +148,7 @@ pub(super) struct SendHalf {
     pub(super) protection: Option<Protection>,
     /// The coding session that the stream belongs to.
     pub(super) membership: Option<Box<Membership>>,
-    pub(super) messages: Messages,
+    pub(super) messages: StreamMessages,
     /// The message that the stream was opened for.
     pub(super) message: Option<MessageId>,
     /// The stream is active in the scheduler.
@@ -182,7 +182,7 @@ impl SendHalf {
             priority: Priority::default(),
             protection,
             membership: None,
-            messages: Messages::default(),
+            messages: StreamMessages::default(),
             message: None,
             scheduled: false,
             fresh: false,

@@ -16,14 +16,14 @@ const MAX_BLOCK: usize = 16 * 1024;
 
 /// A stretch of the stream that is still needed.
 #[derive(Debug)]
-struct Chunk {
+struct StoredChunk {
     start: u64,
     bytes: Bytes,
     /// The length with which it was stored: acknowledging its beginning frees no memory.
     stored: usize,
 }
 
-impl Chunk {
+impl StoredChunk {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
@@ -37,7 +37,7 @@ impl Chunk {
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// Unacknowledged chunks in stream order; there may be acknowledged holes between them.
-    chunks: VecDeque<Chunk>,
+    chunks: VecDeque<StoredChunk>,
     /// The end of the stream: copied bytes in the block that is still growing.
     tail: BytesMut,
     /// Size of the next block.
@@ -175,7 +175,7 @@ impl SendBuffer {
     fn push(&mut self, start: u64, bytes: Bytes) {
         let stored = bytes.len();
         self.stored += stored;
-        self.chunks.push_back(Chunk { start, bytes, stored });
+        self.chunks.push_back(StoredChunk { start, bytes, stored });
     }
 
     /// Stream offset of the first byte of the tail.

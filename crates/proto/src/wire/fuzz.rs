@@ -6,7 +6,7 @@ use super::frame::{
     Carrier, Frame, FrameIter, FrameKind, StreamHeader, encode_ack, encode_symbol_ack,
 };
 use super::packet::{
-    Coalesced, HeaderRules, LongHeader, LongType, MAX_NUMBER_SIZE, Packet, PacketType,
+    Coalesced, DecodedPacket, HeaderRules, LongHeader, LongType, MAX_NUMBER_SIZE, PacketType,
     ProtectedPacket, SAMPLE_SIZE, ShortHeader, parse_invariants,
 };
 use super::range_set::RangeSet;
@@ -95,9 +95,9 @@ pub fn packets(data: &[u8]) {
             assert!(packet.end() > end && packet.end() <= data.len());
             end = packet.end();
             match packet {
-                Packet::Protected(packet) => rebuild(&packet, data),
-                Packet::Retry(packet) => assert!(!packet.token.is_empty()),
-                Packet::VersionNegotiation(packet) => {
+                DecodedPacket::Protected(packet) => rebuild(&packet, data),
+                DecodedPacket::Retry(packet) => assert!(!packet.token.is_empty()),
+                DecodedPacket::VersionNegotiation(packet) => {
                     assert_ne!(packet.versions(data).count(), 0);
                 }
             }
@@ -139,7 +139,7 @@ fn rebuild(packet: &ProtectedPacket, data: &[u8]) {
         return;
     }
     // Lengths may have been in longer encodings than ours, so compare the parsed packets.
-    let Some(Ok(Packet::Protected(again))) = Coalesced::new(STRICT).next(&out) else {
+    let Some(Ok(DecodedPacket::Protected(again))) = Coalesced::new(STRICT).next(&out) else {
         unreachable!("a packet that was just written")
     };
     assert_eq!((again.version, again.ty), (packet.version, packet.ty));

@@ -1,6 +1,6 @@
 //! Random calls, as irregular as those of a connection can be. Controllers must answer them alike.
 
-use super::watched::Watched;
+use super::watched::WatchedController;
 use crate::conformance::CENTURY;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use crate::ids::SpaceId;
@@ -14,7 +14,7 @@ const STEPS: usize = 250;
 
 /// One step of a history.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum PacketStep {
     Wait(Duration),
     Send { space: SpaceId, bytes: u64, app_limited: bool },
     Acknowledge { space: SpaceId, most: u64, app_limited: bool },
@@ -25,7 +25,7 @@ enum Step {
     ChangeMtu(u16),
 }
 
-impl Step {
+impl PacketStep {
     fn any(random: &mut Rng) -> Self {
         let space = match random.below(10) {
             0 => SpaceId::Initial,
@@ -73,7 +73,7 @@ fn size(random: &mut Rng) -> u64 {
 
 /// The answers of a controller.
 #[derive(Debug, PartialEq, Eq)]
-struct Answers {
+struct ControllerAnswers {
     window: u64,
     rate: Option<u64>,
     threshold: Option<u64>,
@@ -82,7 +82,7 @@ struct Answers {
 /// Plays a history to a controller.
 #[derive(Debug)]
 struct Player {
-    controller: Watched,
+    controller: WatchedController,
     now: Instant,
     rtt: RttEstimator,
     /// Selects the packets of each step.
@@ -95,7 +95,7 @@ struct Player {
 impl Player {
     fn new(factory: &dyn CongestionFactory, path: &PathParameters, now: Instant) -> Self {
         Self {
-            controller: Watched::new(factory, path),
+            controller: WatchedController::new(factory, path),
             now,
             rtt: RttEstimator::default(),
             order: Rng::new(path.seed),
@@ -109,29 +109,29 @@ impl Player {
         self.flights.iter().flatten().map(|packet| packet.bytes).sum()
     }
 
-    fn play(&mut self, step: Step) {
+    fn play(&mut self, step: PacketStep) {
         match step {
-            Step::Wait(time) => self.now = self.now.checked_add(time).unwrap_or(self.now),
-            Step::Send { space, bytes, app_limited } => self.send(space, bytes, app_limited),
-            Step::Acknowledge { space, most, app_limited } => {
+            PacketStep::Wait(time) => self.now = self.now.checked_add(time).unwrap_or(self.now),
+            PacketStep::Send { space, bytes, app_limited } => self.send(space, bytes, app_limited),
+            PacketStep::Acknowledge { space, most, app_limited } => {
                 self.acknowledge(space, most, app_limited);
             }
-            Step::Lose { space, most, persistent } => {
+            PacketStep::Lose { space, most, persistent } => {
                 let lost = draw(&mut self.order, &mut self.flights[space as usize], most);
                 let in_flight = self.in_flight();
                 self.controller.on_packets_lost(self.now, &lost, persistent, in_flight);
                 self.lost[space as usize].extend(lost);
             }
-            Step::Refute { space, most } => {
+            PacketStep::Refute { space, most } => {
                 let refuted = draw(&mut self.order, &mut self.lost[space as usize], most);
                 self.controller.on_spurious_loss(self.now, &refuted);
             }
-            Step::Mark { age, newly_marked } => {
+            PacketStep::Mark { age, newly_marked } => {
                 let sent = self.now.checked_sub(age).unwrap_or(self.now);
                 self.controller.on_ecn_ce(self.now, sent, newly_marked, self.in_flight());
             }
-            Step::Discard(space) => self.discard(space),
-            Step::ChangeMtu(mtu) => self.controller.on_mtu_changed(mtu),
+            PacketStep::Discard(space) => self.discard(space),
+            PacketStep::ChangeMtu(mtu) => self.controller.on_mtu_changed(mtu),
         }
     }
 
@@ -175,8 +175,8 @@ impl Player {
         let _ = self.answers();
     }
 
-    fn answers(&self) -> Answers {
-        Answers {
+    fn answers(&self) -> ControllerAnswers {
+        ControllerAnswers {
             window: self.controller.window(),
             rate: self.controller.pacing_rate(&self.rtt),
             threshold: self.controller.slow_start_threshold(),
@@ -196,7 +196,7 @@ fn draw(order: &mut Rng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
 pub(super) fn tell(factory: &dyn CongestionFactory) {
     for seed in 0..HISTORIES {
         let mut random = Rng::new(seed);
-        let steps: Vec<Step> = (0..STEPS).map(|_| Step::any(&mut random)).collect();
+        let steps: Vec<PacketStep> = (0..STEPS).map(|_| PacketStep::any(&mut random)).collect();
         let mtu = [0, 1, 1_200, 1_452, u16::MAX][random.below(5) as usize];
         let max_window = [0, 100_000, u64::MAX][random.below(3) as usize];
         let path = PathParameters { max_window, ..PathParameters::new(mtu, seed) };
@@ -204,7 +204,7 @@ pub(super) fn tell(factory: &dyn CongestionFactory) {
     }
 }
 
-fn compare(factory: &dyn CongestionFactory, path: &PathParameters, steps: &[Step]) {
+fn compare(factory: &dyn CongestionFactory, path: &PathParameters, steps: &[PacketStep]) {
     // The result does not depend on the start time.
     let start = Instant::now();
     let [mut first, mut second, mut pestered] =

@@ -1,7 +1,7 @@
 //! A sender that knows the fate of every packet in advance: it sends each flight at once, and
 //! acknowledges it or declares it lost a round trip later.
 
-use super::watched::Watched;
+use super::watched::WatchedController;
 use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use crate::ids::SpaceId;
 use crate::recovery::rtt::RttEstimator;
@@ -11,18 +11,18 @@ use std::time::{Duration, Instant};
 const ROUND: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub(super) struct Rounds {
-    pub(super) controller: Watched,
+pub(super) struct RoundCounter {
+    pub(super) controller: WatchedController,
     mtu: u64,
     now: Instant,
     rtt: RttEstimator,
     next_pn: u64,
 }
 
-impl Rounds {
+impl RoundCounter {
     pub(super) fn new(factory: &dyn CongestionFactory, path: &PathParameters) -> Self {
         Self {
-            controller: Watched::new(factory, path),
+            controller: WatchedController::new(factory, path),
             mtu: path.mtu.into(),
             // The result does not depend on the start time.
             now: Instant::now(),

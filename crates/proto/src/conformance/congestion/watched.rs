@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Wraps a controller, and checks the rules that hold after every call.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedController {
     name: String,
     controller: Box<dyn CongestionController>,
     limits: WindowLimits,
@@ -36,7 +36,7 @@ impl Effort {
     }
 }
 
-impl Watched {
+impl WatchedController {
     /// Builds a controller for `path` and checks it.
     pub(super) fn new(factory: &dyn CongestionFactory, path: &PathParameters) -> Self {
         let (name, controller) = (factory.name().to_owned(), factory.build(path));
@@ -101,7 +101,7 @@ impl Watched {
     }
 }
 
-impl CongestionController for Watched {
+impl CongestionController for WatchedController {
     fn on_packet_sent(&mut self, now: Instant, packet: &Sent) -> PacketState {
         let state = self.controller.on_packet_sent(now, packet);
         self.check("on_packet_sent");

@@ -8,7 +8,7 @@ use sutura_random::Rng;
 
 /// One step of a history. The player selects the symbols.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step {
+pub(super) enum SessionStep {
     /// Time passes.
     Wait(Duration),
     /// The application writes data for this many symbols; `ended` if there will be no more.
@@ -33,12 +33,12 @@ pub(super) enum Step {
     /// The application announces a message, and when it will write the one after that.
     Announce { size: u64, tolerance: Option<Duration>, next: Option<Duration> },
     /// The properties of the path change.
-    Move(Path),
+    Move(PathNumbers),
     /// Only redundancy is sent, until the policy wants no more.
     Rest,
 }
 
-impl Step {
+impl SessionStep {
     pub(super) fn any(random: &mut Rng) -> Self {
         match random.below(40) {
             0..5 => Self::Wait(Duration::from_micros(random.below(80_000))),
@@ -56,7 +56,7 @@ impl Step {
                 tolerance: tolerance(random),
                 next: tolerance(random),
             },
-            36 => Self::Move(Path::any(random)),
+            36 => Self::Move(PathNumbers::any(random)),
             37 => Self::Rest,
             _ => Self::rare(random),
         }
@@ -87,7 +87,7 @@ fn tolerance(random: &mut Rng) -> Option<Duration> {
 
 /// A [`PathView`] in numbers that can be compared, unlike the view itself.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Path {
+pub(super) struct PathNumbers {
     rtt: Duration,
     min_rtt: Duration,
     pto: Duration,
@@ -96,7 +96,7 @@ pub(super) struct Path {
     in_flight: u64,
 }
 
-impl Path {
+impl PathNumbers {
     fn any(random: &mut Rng) -> Self {
         let rtt = match random.below(6) {
             0 => Duration::ZERO,

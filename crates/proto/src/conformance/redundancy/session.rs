@@ -1,7 +1,7 @@
 //! A coding session without actual coding: it knows the fate of each symbol, and calls its policy
 //! like a connection does.
 
-use super::history::{Step, message};
+use super::history::{SessionStep, message};
 use crate::fec::Uncovered;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
@@ -23,7 +23,7 @@ const QUIET_ROUNDS: u32 = 6;
 
 /// The state of a source symbol in the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum SymbolFate {
     InFlight,
     /// Lost, and not sent again yet.
     Missing,
@@ -33,14 +33,14 @@ enum Fate {
 
 /// The answers of a policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Answers {
+pub(super) struct PolicyAnswers {
     decision: Decision,
     protects: bool,
     timeout: Option<Instant>,
 }
 
 #[derive(Debug)]
-pub(super) struct Session {
+pub(super) struct ModelSession {
     name: String,
     policy: Box<dyn Redundancy>,
     now: Instant,
@@ -50,7 +50,7 @@ pub(super) struct Session {
     first: u64,
     /// The first symbol that the policy has kept.
     kept: u64,
-    symbols: VecDeque<Fate>,
+    symbols: VecDeque<SymbolFate>,
     /// Repair symbols in flight.
     repairs: VecDeque<Range<u64>>,
     /// Number of symbols that the application has written and that were not sent.
@@ -69,7 +69,7 @@ pub(super) struct Session {
     order: Rng,
 }
 
-impl Session {
+impl ModelSession {
     /// A session whose first symbol is `first`.
     pub(super) fn new(
         factory: &dyn RedundancyFactory,
@@ -105,37 +105,39 @@ impl Session {
         session
     }
 
-    pub(super) fn play(&mut self, step: Step) -> Answers {
+    pub(super) fn play(&mut self, step: SessionStep) -> PolicyAnswers {
         match step {
-            Step::Wait(time) => self.pass_until(self.now.checked_add(time).unwrap_or(self.now)),
-            Step::Write { symbols, ended } => {
+            SessionStep::Wait(time) => {
+                self.pass_until(self.now.checked_add(time).unwrap_or(self.now))
+            }
+            SessionStep::Write { symbols, ended } => {
                 self.backlog += symbols;
                 self.ended = ended;
             }
-            Step::Slots { count, taken } => (0..count).for_each(|_| self.fill_slot(taken)),
-            Step::Acknowledge { most } => self.acknowledge(most),
-            Step::Recover { most } => self.recover(most),
-            Step::Lose { most } => self.lose(most),
-            Step::Resend { most } => {
-                for id in self.draw(most, |fate| fate == Fate::Missing) {
-                    self.set(id, Fate::InFlight);
+            SessionStep::Slots { count, taken } => (0..count).for_each(|_| self.fill_slot(taken)),
+            SessionStep::Acknowledge { most } => self.acknowledge(most),
+            SessionStep::Recover { most } => self.recover(most),
+            SessionStep::Lose { most } => self.lose(most),
+            SessionStep::Resend { most } => {
+                for id in self.draw(most, |fate| fate == SymbolFate::Missing) {
+                    self.set(id, SymbolFate::InFlight);
                 }
             }
-            Step::Settle { most } => {
+            SessionStep::Settle { most } => {
                 let count = most.min(self.repairs.len() as u64) as usize;
                 self.repairs.drain(..count);
             }
-            Step::GiveUp => {
-                (self.first..self.next()).for_each(|id| self.set(id, Fate::Done));
+            SessionStep::GiveUp => {
+                (self.first..self.next()).for_each(|id| self.set(id, SymbolFate::Done));
                 self.slide();
             }
-            Step::Surround { credit, idle } => (self.credit, self.idle) = (credit, idle),
-            Step::Announce { size, tolerance, next } => {
+            SessionStep::Surround { credit, idle } => (self.credit, self.idle) = (credit, idle),
+            SessionStep::Announce { size, tolerance, next } => {
                 self.message = Some(message(self.now, size, tolerance));
                 self.next_message = next.and_then(|next| self.now.checked_add(next));
             }
-            Step::Move(path) => self.path = path.view(),
-            Step::Rest => self.rest(),
+            SessionStep::Move(path) => self.path = path.view(),
+            SessionStep::Rest => self.rest(),
         }
         self.ask()
     }
@@ -145,12 +147,12 @@ impl Session {
     }
 
     fn newest_missing(&self) -> Option<u64> {
-        let newest = self.symbols.iter().rposition(|fate| *fate == Fate::Missing)?;
+        let newest = self.symbols.iter().rposition(|fate| *fate == SymbolFate::Missing)?;
         Some(self.first + newest as u64)
     }
 
     fn view(&self) -> View {
-        let count = |wanted: &dyn Fn(Fate) -> bool| {
+        let count = |wanted: &dyn Fn(SymbolFate) -> bool| {
             self.symbols.iter().filter(|fate| wanted(**fate)).count() as u32
         };
         let added = self.repairs.iter().filter(|span| span.end > self.first).count() as u32;
@@ -160,8 +162,8 @@ impl Session {
             kept: self.kept,
             next: self.next(),
             capacity: u32::try_from(self.window).unwrap_or(u32::MAX),
-            unacked: count(&|fate| fate != Fate::Done),
-            missing: count(&|fate| fate == Fate::Missing),
+            unacked: count(&|fate| fate != SymbolFate::Done),
+            missing: count(&|fate| fate == SymbolFate::Missing),
             newest_missing: self.newest_missing(),
             added,
             unprotected: self.uncovered.count(),
@@ -180,7 +182,7 @@ impl Session {
     }
 
     /// Asks all queries and checks the answers.
-    fn ask(&self) -> Answers {
+    fn ask(&self) -> PolicyAnswers {
         let (name, view) = (&self.name, self.view());
         let decision = self.policy.decide(self.now, &view);
         let protects = self.policy.protects(&view);
@@ -192,7 +194,7 @@ impl Session {
         if let Decision::Repair(plan) = &decision {
             self.check_plan(plan, &view);
         }
-        Answers { decision, protects, timeout }
+        PolicyAnswers { decision, protects, timeout }
     }
 
     fn check_plan(&self, plan: &RepairPlan, view: &View) {
@@ -254,12 +256,12 @@ impl Session {
         }
         if self.symbols.len() == self.window {
             // The oldest symbol leaves the window, whatever its state.
-            self.set(self.first, Fate::Done);
+            self.set(self.first, SymbolFate::Done);
             self.slide();
             self.kept = self.first;
         }
         let id = self.next();
-        self.symbols.push_back(Fate::InFlight);
+        self.symbols.push_back(SymbolFate::InFlight);
         let deadline = self.message.and_then(|message| message.deadline);
         self.deadlines.push_back(deadline);
         self.uncovered.add(deadline);
@@ -275,7 +277,7 @@ impl Session {
     fn send_repair(&mut self, plan: &RepairPlan) {
         self.repairs.push_back(plan.span.start.max(self.kept)..plan.span.end);
         for id in self.uncovered.start().max(self.first)..plan.span.end {
-            if self.fate(id) != Fate::Done {
+            if self.fate(id) != SymbolFate::Done {
                 self.uncovered.remove(id, self.deadline(id));
             }
         }
@@ -283,7 +285,7 @@ impl Session {
         let view = self.view();
         self.policy.on_repair_sent(self.now, &view);
         self.release_kept();
-        let Answers { decision, timeout, .. } = self.ask();
+        let PolicyAnswers { decision, timeout, .. } = self.ask();
         let passed = timeout.is_some_and(|at| at <= self.now);
         assert!(
             decision != Decision::Source || !passed,
@@ -294,7 +296,7 @@ impl Session {
     }
 
     /// Up to `most` symbols of a kind, in random order.
-    fn draw(&mut self, most: u64, kind: impl Fn(Fate) -> bool) -> Vec<u64> {
+    fn draw(&mut self, most: u64, kind: impl Fn(SymbolFate) -> bool) -> Vec<u64> {
         let all = (self.first..).zip(&self.symbols).filter(|(_, fate)| kind(**fate));
         let mut ids: Vec<u64> = all.map(|(id, _)| id).collect();
         let count = most.min(ids.len() as u64);
@@ -302,9 +304,9 @@ impl Session {
         (0..count).map(|_| pick()).collect()
     }
 
-    fn fate(&self, id: u64) -> Fate {
+    fn fate(&self, id: u64) -> SymbolFate {
         let index = id.checked_sub(self.first).map(|index| index as usize);
-        index.and_then(|index| self.symbols.get(index)).copied().unwrap_or(Fate::Done)
+        index.and_then(|index| self.symbols.get(index)).copied().unwrap_or(SymbolFate::Done)
     }
 
     fn deadline(&self, id: u64) -> Option<Instant> {
@@ -319,8 +321,8 @@ impl Session {
         arrival.into_iter().for_each(|at| self.uncovered.expire(at));
     }
 
-    fn set(&mut self, id: u64, fate: Fate) {
-        if fate == Fate::Done && self.fate(id) != Fate::Done {
+    fn set(&mut self, id: u64, fate: SymbolFate) {
+        if fate == SymbolFate::Done && self.fate(id) != SymbolFate::Done {
             self.uncovered.remove(id, self.deadline(id));
         }
         let index = id.checked_sub(self.first).map(|index| index as usize);
@@ -331,7 +333,7 @@ impl Session {
 
     /// Removes symbols that are done from the old end of the window.
     fn slide(&mut self) {
-        while self.symbols.front() == Some(&Fate::Done) {
+        while self.symbols.front() == Some(&SymbolFate::Done) {
             self.symbols.pop_front();
             self.deadlines.pop_front();
             self.first += 1;
@@ -344,9 +346,10 @@ impl Session {
     }
 
     fn acknowledge(&mut self, most: u64) {
-        for id in self.draw(most, |fate| fate != Fate::Done) {
-            let how = if self.fate(id) == Fate::Missing { Arrival::Late } else { Arrival::Acked };
-            self.set(id, Fate::Done);
+        for id in self.draw(most, |fate| fate != SymbolFate::Done) {
+            let how =
+                if self.fate(id) == SymbolFate::Missing { Arrival::Late } else { Arrival::Acked };
+            self.set(id, SymbolFate::Done);
             self.slide();
             let view = self.view();
             self.policy.on_arrived(self.now, id, how, &view);
@@ -356,9 +359,9 @@ impl Session {
 
     /// The peer reports all of them at once.
     fn recover(&mut self, most: u64) {
-        let mut ids = self.draw(most, |fate| fate != Fate::Done);
+        let mut ids = self.draw(most, |fate| fate != SymbolFate::Done);
         ids.sort_unstable();
-        ids.iter().for_each(|id| self.set(*id, Fate::Done));
+        ids.iter().for_each(|id| self.set(*id, SymbolFate::Done));
         self.slide();
         let view = self.view();
         for id in ids {
@@ -368,11 +371,11 @@ impl Session {
 
     /// Lost symbols wait to be sent again, or are given up, which a policy is not told.
     fn lose(&mut self, most: u64) {
-        for id in self.draw(most, |fate| fate == Fate::InFlight) {
+        for id in self.draw(most, |fate| fate == SymbolFate::InFlight) {
             let view = self.view();
             self.policy.on_lost(self.now, id, &view);
             let given_up = self.order.below(8) == 0;
-            self.set(id, if given_up { Fate::Done } else { Fate::Missing });
+            self.set(id, if given_up { SymbolFate::Done } else { SymbolFate::Missing });
             self.slide();
         }
     }
@@ -385,7 +388,7 @@ impl Session {
         let step = self.path.pto.clamp(Duration::from_millis(1), Duration::from_secs(3_600));
         let (mut sent, mut quiet) = (0, 0);
         while quiet < QUIET_ROUNDS {
-            let Answers { decision, timeout, .. } = self.ask();
+            let PolicyAnswers { decision, timeout, .. } = self.ask();
             if let Decision::Repair(plan) = decision {
                 quiet = 0;
                 sent += 1;

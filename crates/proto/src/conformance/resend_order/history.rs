@@ -5,7 +5,7 @@ use sutura_schedule::{Priority, StreamKey, Urgency};
 
 /// One step of a history. The player selects the stream.
 #[derive(Debug, Clone)]
-pub(super) enum Step {
+pub(super) enum QueueStep {
     /// A stream is opened.
     Insert(Priority),
     /// A stream is removed; `cleared` if its waiting frames were dequeued before.
@@ -22,7 +22,7 @@ pub(super) enum Step {
     Charge(usize),
 }
 
-impl Step {
+impl QueueStep {
     pub(super) fn any(random: &mut Rng) -> Self {
         match random.below(16) {
             0..2 => Self::Insert(priority(random)),

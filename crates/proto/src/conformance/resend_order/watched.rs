@@ -1,7 +1,7 @@
 //! An order whose every answer is compared with a list of what waits.
 
 use super::Answer;
-use super::history::{Step, key};
+use super::history::{QueueStep, key};
 use crate::streams::resend_order::{Precedence, ResendOrder, ResendOrderFactory};
 use std::collections::BTreeMap;
 use sutura_random::Rng;
@@ -11,7 +11,7 @@ use sutura_schedule::{Priority, SchedulerFactory, StreamKey};
 const FRAME: usize = 1_200;
 
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(super) struct WatchedOrder {
     name: String,
     order: Box<dyn ResendOrder>,
     precedence: Precedence,
@@ -23,7 +23,7 @@ pub(super) struct Watched {
     random: Rng,
 }
 
-impl Watched {
+impl WatchedOrder {
     pub(super) fn new(
         factory: &dyn ResendOrderFactory,
         scheduler: &dyn SchedulerFactory,
@@ -42,8 +42,8 @@ impl Watched {
         watched
     }
 
-    pub(super) fn play(&mut self, step: &Step) -> Answer {
-        if let Step::Insert(priority) = step {
+    pub(super) fn play(&mut self, step: &QueueStep) -> Answer {
+        if let QueueStep::Insert(priority) = step {
             let stream = key(self.opened);
             self.opened += 1;
             self.order.insert(stream, priority);
@@ -60,27 +60,27 @@ impl Watched {
         self.waiting.keys().nth(index).copied()
     }
 
-    fn play_for(&mut self, stream: StreamKey, step: &Step) {
+    fn play_for(&mut self, stream: StreamKey, step: &QueueStep) {
         match step {
             // This needs no stream.
-            Step::Insert(_) => {}
-            Step::Remove { cleared } => {
+            QueueStep::Insert(_) => {}
+            QueueStep::Remove { cleared } => {
                 if *cleared {
                     self.dequeue(stream, u64::MAX);
                 }
                 self.order.remove(stream);
                 self.waiting.remove(&stream);
             }
-            Step::Reprioritize(priority) => self.order.reprioritize(stream, priority),
-            Step::Lose(count) => {
+            QueueStep::Reprioritize(priority) => self.order.reprioritize(stream, priority),
+            QueueStep::Lose(count) => {
                 for _ in 0..*count {
                     self.order.queued(stream);
                     *self.waiting.entry(stream).or_default() += 1;
                 }
             }
-            Step::Arrive(most) => self.dequeue(stream, *most),
-            Step::Send(count) => (0..*count).for_each(|_| self.send()),
-            Step::Charge(bytes) => self.order.charge(stream, *bytes),
+            QueueStep::Arrive(most) => self.dequeue(stream, *most),
+            QueueStep::Send(count) => (0..*count).for_each(|_| self.send()),
+            QueueStep::Charge(bytes) => self.order.charge(stream, *bytes),
         }
     }
 

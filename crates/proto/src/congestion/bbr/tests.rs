@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::congestion::MAX_WINDOW;
-use crate::congestion::bottleneck::{Application, MTU, Path, Simulation};
+use crate::congestion::bottleneck::{Application, BottleneckPath, MTU, Simulation};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
@@ -11,7 +11,7 @@ fn bbr() -> Bbr {
     Bbr::new(WindowLimits::new(MTU as u16, MAX_WINDOW), 1)
 }
 
-fn simulate(path: Path) -> Simulation<Bbr> {
+fn simulate(path: BottleneckPath) -> Simulation<Bbr> {
     Simulation::new(bbr(), path)
 }
 
@@ -33,7 +33,7 @@ fn bandwidth_percent(simulation: &Simulation<Bbr>) -> u64 {
 #[test]
 fn reaches_the_rate_of_the_bottleneck() {
     for (mbit, rtt) in [(1, 100), (10, 20), (20, 40), (100, 20)] {
-        let mut simulation = simulate(Path::new(mbit, rtt, 300));
+        let mut simulation = simulate(BottleneckPath::new(mbit, rtt, 300));
         simulation.run(12.0);
         let utilisation = simulation.utilisation(2.0, 12.0);
         assert!(utilisation >= 90, "{mbit} Mbit/s, {rtt} ms: {utilisation} %");
@@ -44,7 +44,7 @@ fn reaches_the_rate_of_the_bottleneck() {
 
 #[test]
 fn leaves_startup_within_a_few_rounds_and_drains() {
-    let mut simulation = simulate(Path::new(50, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(50, 40, 300));
     let mut rounds = 0;
     let mut drained = None;
     simulation.run_with(3.0, |bbr, moment| {
@@ -65,7 +65,7 @@ fn leaves_startup_within_a_few_rounds_and_drains() {
 
 #[test]
 fn holds_the_queue_down() {
-    let mut simulation = simulate(Path::new(20, 40, 1_000));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 1_000));
     simulation.run(20.0);
     let bdp = simulation.path.bdp();
     assert!(simulation.mean_backlog(3.0, 20.0) < bdp / 2);
@@ -76,7 +76,7 @@ fn holds_the_queue_down() {
 
 #[test]
 fn cycles_through_the_phases_in_order() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     let changes = trace(&mut simulation, 20.0);
     let mut cycles = 0;
     for pair in changes.windows(2) {
@@ -106,7 +106,7 @@ fn keeps_the_rate_with_random_loss() {
     for (mbit, rtt) in [(20, 40), (50, 20), (50, 80)] {
         let mut sum = 0;
         for seed in 0..4 {
-            let mut path = Path::new(mbit, rtt, 300);
+            let mut path = BottleneckPath::new(mbit, rtt, 300);
             path.loss_ppm = 10_000;
             let mut simulation = simulate(path);
             simulation.reseed(seed);
@@ -119,7 +119,7 @@ fn keeps_the_rate_with_random_loss() {
 
 #[test]
 fn a_shallow_queue_is_learnt() {
-    let mut simulation = simulate(Path::new(20, 40, 20));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 20));
     simulation.run(20.0);
     let utilisation = simulation.utilisation(3.0, 20.0);
     assert!(utilisation >= 80, "{utilisation} %");
@@ -130,7 +130,7 @@ fn a_shallow_queue_is_learnt() {
 
 #[test]
 fn heavy_loss_ends_startup() {
-    let mut simulation = simulate(Path::new(50, 40, 10));
+    let mut simulation = simulate(BottleneckPath::new(50, 40, 10));
     let changes = trace(&mut simulation, 3.0);
     assert_eq!(changes[0].1, State::Startup);
     assert_eq!(changes[1].1, State::Drain);
@@ -140,7 +140,7 @@ fn heavy_loss_ends_startup() {
 
 #[test]
 fn a_mark_ends_startup() {
-    let mut path = Path::new(50, 40, 1_000);
+    let mut path = BottleneckPath::new(50, 40, 1_000);
     path.mark_above = Some(path.bdp() / 10);
     let mut simulation = simulate(path);
     let changes = trace(&mut simulation, 3.0);
@@ -152,7 +152,7 @@ fn a_mark_ends_startup() {
 
 #[test]
 fn probes_the_round_trip_time_every_five_seconds() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     let changes = trace(&mut simulation, 32.0);
     let probes: Vec<(f64, f64)> = changes
         .windows(2)
@@ -177,7 +177,7 @@ fn probes_the_round_trip_time_every_five_seconds() {
 
 #[test]
 fn a_longer_path_is_noticed() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(4.0);
     simulation.path.rtt = 80 * MS;
     simulation.run(30.0);
@@ -189,7 +189,7 @@ fn a_longer_path_is_noticed() {
 
 #[test]
 fn little_data_does_not_lower_the_estimate() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(4.0);
     assert!(bandwidth_percent(&simulation) >= 97);
     // A tenth of the rate (240 kB/s) for half a minute.
@@ -206,7 +206,7 @@ fn little_data_does_not_lower_the_estimate() {
 
 #[test]
 fn restarts_from_idle_at_the_rate_it_knew() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(4.0);
     // A second's worth of data every six seconds: longer than the ProbeRTT interval.
     simulation.application = Application::Chunks(2_500_000, Duration::from_secs(6));
@@ -222,7 +222,7 @@ fn restarts_from_idle_at_the_rate_it_knew() {
 
 #[test]
 fn a_steady_stream_below_the_rate_is_never_stalled_to_probe() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     // An eighth of the rate, sixty times a second.
     simulation.application = Application::Chunks(5_200, Duration::from_micros(16_667));
     simulation.ready_is_nothing();
@@ -234,7 +234,7 @@ fn a_steady_stream_below_the_rate_is_never_stalled_to_probe() {
 #[test]
 fn follows_the_bandwidth_up_and_down() {
     for (to, within) in [(40, 10.0), (10, 10.0)] {
-        let mut simulation = simulate(Path::new(20, 40, 300));
+        let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
         simulation.run(5.0);
         simulation.path.rate = to * 125_000;
         simulation.run(5.0 + within + 6.0);
@@ -249,7 +249,7 @@ fn follows_the_bandwidth_up_and_down() {
 
 #[test]
 fn bunched_acknowledgements_do_not_stall_it() {
-    let mut path = Path::new(50, 20, 300);
+    let mut path = BottleneckPath::new(50, 20, 300);
     path.aggregation = 15 * MS;
     let mut simulation = simulate(path);
     simulation.run(10.0);
@@ -304,7 +304,7 @@ fn losses_that_come_after_a_decision_support_it() {
 
 #[test]
 fn a_spurious_end_of_a_probe_is_undone() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(2.0);
     let bbr = &mut simulation.controller;
     let t = Instant::now() + Duration::from_secs(100);
@@ -328,11 +328,11 @@ fn a_spurious_end_of_a_probe_is_undone() {
 
 #[test]
 fn a_bound_learnt_from_losses_is_raised_again() {
-    let mut simulation = simulate(Path::new(20, 40, 10));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 10));
     simulation.run(6.0);
     let bound = simulation.controller.model.inflight_longterm;
     assert!(bound < 2 * simulation.path.bdp(), "{bound}");
-    simulation.path = Path::new(80, 40, 300);
+    simulation.path = BottleneckPath::new(80, 40, 300);
     simulation.run(26.0);
     let utilisation = simulation.utilisation(20.0, 26.0);
     assert!(utilisation >= 90, "{utilisation} %");
@@ -340,7 +340,7 @@ fn a_bound_learnt_from_losses_is_raised_again() {
 
 #[test]
 fn persistent_congestion_is_grown_out_of() {
-    let mut simulation = simulate(Path::new(20, 40, 300));
+    let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(3.0);
     let mut collapsed = false;
     let mut smallest = u64::MAX;
@@ -360,7 +360,8 @@ fn persistent_congestion_is_grown_out_of() {
 fn probe_times_depend_on_the_seed_alone() {
     let probes = |seed| {
         let limits = WindowLimits::new(MTU as u16, MAX_WINDOW);
-        let mut simulation = Simulation::new(Bbr::new(limits, seed), Path::new(5, 100, 300));
+        let mut simulation =
+            Simulation::new(Bbr::new(limits, seed), BottleneckPath::new(5, 100, 300));
         trace(&mut simulation, 12.0)
     };
     assert_eq!(probes(1), probes(1));

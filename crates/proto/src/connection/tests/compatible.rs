@@ -9,7 +9,7 @@ use crate::crypto::tests::rustls::tls;
 use crate::crypto::{
     ClientCrypto, Keys, ServerCrypto, ServerCryptoConfig, Session, SessionVersions, StartError,
 };
-use crate::wire::packet::{HeaderRules, LongHeader, LongType, Packet, PacketType, parse};
+use crate::wire::packet::{DecodedPacket, HeaderRules, LongHeader, LongType, PacketType, parse};
 use crate::wire::packet::{ProtectedPacket, TruncatedNumber};
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use crate::wire_format::Frame;
@@ -66,7 +66,7 @@ fn long_packets(datagram: &[u8]) -> Vec<ProtectedPacket> {
     let (mut packets, mut start) = (Vec::new(), 0);
     while let Ok(packet) = parse(datagram, start, RULES) {
         start = packet.end();
-        if let Packet::Protected(packet) = packet
+        if let DecodedPacket::Protected(packet) = packet
             && packet.ty.is_long()
         {
             packets.push(packet);

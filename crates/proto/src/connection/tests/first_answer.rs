@@ -4,7 +4,7 @@ use super::pair::{Pair, pattern};
 use crate::connection::first_answer::MAX_TOKEN;
 use crate::crypto::retry::integrity_tag;
 use crate::wire::packet::{
-    HeaderRules, Packet, VERSION_1, encode_retry, encode_version_negotiation, parse,
+    DecodedPacket, HeaderRules, VERSION_1, encode_retry, encode_version_negotiation, parse,
     parse_invariants,
 };
 use crate::wire::version::Version;
@@ -40,7 +40,7 @@ pub(super) fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8
 fn next_initial(pair: &mut Pair) -> Option<(ConnectionId, Vec<u8>)> {
     let (now, mut out) = (pair.now, Vec::new());
     pair.client.conn().poll_transmit(now, 1, &mut out)?;
-    let Ok(Packet::Protected(packet)) = parse(&out, 0, RULES) else { panic!("no packet") };
+    let Ok(DecodedPacket::Protected(packet)) = parse(&out, 0, RULES) else { panic!("no packet") };
     Some((packet.dcid, out[packet.token].to_vec()))
 }
 

@@ -1,7 +1,7 @@
 //! Resend orders combined with everything else that decides about lost data.
 
 use super::pair::{Pair, pattern};
-use crate::egress::Outcome as Fate;
+use crate::egress::PacketOutcome as Fate;
 use crate::ids::SymbolRef;
 use crate::policy::{
     ByLoss, First, FirstBy, HoldForRepair, InTurn, LossReactionFactory, ResendAtOnce,

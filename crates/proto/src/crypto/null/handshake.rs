@@ -12,8 +12,8 @@ use super::super::{
 };
 use super::keys::{Checksum, derive, directional_secret, keys, packet_keys, versioned_secret};
 use super::message::{
-    Alert, ClientHello, EncryptedExtensions, HEADER_SIZE, Kind, Message, SERVER_HELLO_SIZE,
-    VERIFY_DATA_SIZE, put_message, ticket,
+    Alert, ClientHello, EncryptedExtensions, HEADER_SIZE, HandshakeMessage, HandshakeType,
+    SERVER_HELLO_SIZE, VERIFY_DATA_SIZE, put_message, ticket,
 };
 use super::sessions::{Remembered, Sessions};
 use crate::error::{TransportError, TransportErrorCode};
@@ -133,7 +133,7 @@ impl NullSession {
         let ticket = session.resumed.as_ref().map(|resumed| resumed.ticket);
         let hello = ClientHello::encode(server_name, &session.protocols, parameters, ticket);
         let mut bytes = Vec::new();
-        session.say(&mut bytes, Kind::ClientHello, &hello);
+        session.say(&mut bytes, HandshakeType::ClientHello, &hello);
         session.early_secret = ticket.map(|ticket| session.derive_early(ticket));
         session.outgoing.push_back(Flight { bytes, keys: None });
         session
@@ -155,39 +155,43 @@ impl NullSession {
     }
 
     /// Writes a message and adds it to the transcript.
-    fn say(&mut self, out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+    fn say(&mut self, out: &mut Vec<u8>, kind: HandshakeType, body: &[u8]) {
         let start = out.len();
         put_message(out, kind, body);
         self.transcript = self.transcript.bytes(out.get(start..).unwrap_or_default());
     }
 
-    fn hear(&mut self, message: Message<'_>) {
+    fn hear(&mut self, message: HandshakeMessage<'_>) {
         self.transcript = self.transcript.bytes(message.bytes);
     }
 
-    fn process(&mut self, message: Message<'_>) -> Result<(), Alert> {
+    fn process(&mut self, message: HandshakeMessage<'_>) -> Result<(), Alert> {
         match (self.awaiting, message.kind) {
-            (Awaiting::ClientHello, Some(Kind::ClientHello)) => self.on_client_hello(message),
-            (Awaiting::ServerHello, Some(Kind::ServerHello)) => {
+            (Awaiting::ClientHello, Some(HandshakeType::ClientHello)) => {
+                self.on_client_hello(message)
+            }
+            (Awaiting::ServerHello, Some(HandshakeType::ServerHello)) => {
                 self.on_server_hello(message);
                 Ok(())
             }
-            (Awaiting::EncryptedExtensions, Some(Kind::EncryptedExtensions)) => {
+            (Awaiting::EncryptedExtensions, Some(HandshakeType::EncryptedExtensions)) => {
                 self.on_encrypted_extensions(message)
             }
-            (Awaiting::Certificate, Some(Kind::Certificate)) => {
+            (Awaiting::Certificate, Some(HandshakeType::Certificate)) => {
                 self.hear(message);
                 self.awaiting = Awaiting::ServerFinished;
                 Ok(())
             }
-            (Awaiting::ServerFinished, Some(Kind::Finished)) => self.on_server_finished(message),
-            (Awaiting::ClientFinished, Some(Kind::Finished)) => {
+            (Awaiting::ServerFinished, Some(HandshakeType::Finished)) => {
+                self.on_server_finished(message)
+            }
+            (Awaiting::ClientFinished, Some(HandshakeType::Finished)) => {
                 self.check_finished(message)?;
                 self.awaiting = Awaiting::Nothing;
                 self.give_ticket();
                 Ok(())
             }
-            (Awaiting::Nothing, Some(Kind::NewSessionTicket)) if self.side.is_client() => {
+            (Awaiting::Nothing, Some(HandshakeType::NewSessionTicket)) if self.side.is_client() => {
                 let ticket = ticket(message.body).ok_or(Alert::DecodeError)?;
                 let parameters = self.peer_parameters.clone().unwrap_or_default();
                 self.remember(ticket, parameters);
@@ -197,7 +201,7 @@ impl NullSession {
         }
     }
 
-    fn on_client_hello(&mut self, message: Message<'_>) -> Result<(), Alert> {
+    fn on_client_hello(&mut self, message: HandshakeMessage<'_>) -> Result<(), Alert> {
         let hello = ClientHello::parse(message.body)?;
         for ours in &self.protocols {
             if hello.offers(ours)? {
@@ -218,7 +222,7 @@ impl NullSession {
         let mut bytes = Vec::new();
         let mut random = Checksum::new(0).bytes(&parameters).tag().to_vec();
         random.resize(SERVER_HELLO_SIZE - HEADER_SIZE, 0);
-        self.say(&mut bytes, Kind::ServerHello, &random);
+        self.say(&mut bytes, HandshakeType::ServerHello, &random);
         let keys = Some(self.handshake_keys());
         self.outgoing.push_back(Flight { bytes, keys });
 
@@ -228,25 +232,25 @@ impl NullSession {
             transport_parameters: &parameters,
             early_data: self.early_accepted,
         };
-        self.say(&mut bytes, Kind::EncryptedExtensions, &extensions.encode());
+        self.say(&mut bytes, HandshakeType::EncryptedExtensions, &extensions.encode());
         let certificate = vec![0; usize::from(self.certificate_size)];
-        self.say(&mut bytes, Kind::Certificate, &certificate);
+        self.say(&mut bytes, HandshakeType::Certificate, &certificate);
         let finished = self.verify_data(Side::Server);
-        self.say(&mut bytes, Kind::Finished, &finished);
+        self.say(&mut bytes, HandshakeType::Finished, &finished);
         let keys = Some(self.traffic_keys());
         self.outgoing.push_back(Flight { bytes, keys });
         self.awaiting = Awaiting::ClientFinished;
         Ok(())
     }
 
-    fn on_server_hello(&mut self, message: Message<'_>) {
+    fn on_server_hello(&mut self, message: HandshakeMessage<'_>) {
         self.hear(message);
         let keys = Some(self.handshake_keys());
         self.outgoing.push_back(Flight { bytes: Vec::new(), keys });
         self.awaiting = Awaiting::EncryptedExtensions;
     }
 
-    fn on_encrypted_extensions(&mut self, message: Message<'_>) -> Result<(), Alert> {
+    fn on_encrypted_extensions(&mut self, message: HandshakeMessage<'_>) -> Result<(), Alert> {
         let extensions = EncryptedExtensions::parse(message.body)?;
         if extensions.protocol.is_empty() {
             return Err(Alert::NoApplicationProtocol);
@@ -262,18 +266,18 @@ impl NullSession {
         Ok(())
     }
 
-    fn on_server_finished(&mut self, message: Message<'_>) -> Result<(), Alert> {
+    fn on_server_finished(&mut self, message: HandshakeMessage<'_>) -> Result<(), Alert> {
         self.check_finished(message)?;
         let keys = Some(self.traffic_keys());
         let mut bytes = Vec::new();
         let finished = self.verify_data(Side::Client);
-        self.say(&mut bytes, Kind::Finished, &finished);
+        self.say(&mut bytes, HandshakeType::Finished, &finished);
         self.outgoing.push_back(Flight { bytes, keys });
         self.awaiting = Awaiting::Nothing;
         Ok(())
     }
 
-    fn check_finished(&mut self, message: Message<'_>) -> Result<(), Alert> {
+    fn check_finished(&mut self, message: HandshakeMessage<'_>) -> Result<(), Alert> {
         if message.body != self.verify_data(self.side.peer()) {
             return Err(Alert::DecryptError);
         }
@@ -333,7 +337,7 @@ impl NullSession {
         let ticket = derive(self.transcript.finish(), "ticket");
         self.remember(ticket, self.local_parameters.clone());
         let mut bytes = Vec::new();
-        put_message(&mut bytes, Kind::NewSessionTicket, &ticket.to_be_bytes());
+        put_message(&mut bytes, HandshakeType::NewSessionTicket, &ticket.to_be_bytes());
         self.outgoing.push_back(Flight { bytes, keys: None });
     }
 
@@ -347,7 +351,7 @@ impl NullSession {
 
     fn process_all(&mut self, incoming: &[u8]) -> Result<usize, TransportError> {
         let mut reader = Reader::new(incoming);
-        while let Some(message) = Message::read(&mut reader)? {
+        while let Some(message) = HandshakeMessage::read(&mut reader)? {
             let level = self.awaiting.level();
             self.process(message)?;
             if self.awaiting.level() != level && !reader.is_empty() {

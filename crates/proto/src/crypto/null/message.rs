@@ -57,7 +57,7 @@ impl From<UnexpectedEnd> for Alert {
 
 /// Message types (RFC 8446 section 4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum HandshakeType {
     ClientHello = 1,
     ServerHello = 2,
     NewSessionTicket = 4,
@@ -68,16 +68,16 @@ pub(super) enum Kind {
 
 /// A received message.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Message<'a> {
+pub(super) struct HandshakeMessage<'a> {
     /// Its type; `None` if this handshake does not use it.
-    pub kind: Option<Kind>,
+    pub kind: Option<HandshakeType>,
     /// The body after the header.
     pub body: &'a [u8],
     /// The whole message.
     pub bytes: &'a [u8],
 }
 
-impl<'a> Message<'a> {
+impl<'a> HandshakeMessage<'a> {
     /// Reads the next message; returns `None` and consumes nothing if it is incomplete.
     ///
     /// # Errors
@@ -94,12 +94,12 @@ impl<'a> Message<'a> {
             return Ok(None);
         };
         let kind = [
-            Kind::ClientHello,
-            Kind::ServerHello,
-            Kind::NewSessionTicket,
-            Kind::EncryptedExtensions,
-            Kind::Certificate,
-            Kind::Finished,
+            HandshakeType::ClientHello,
+            HandshakeType::ServerHello,
+            HandshakeType::NewSessionTicket,
+            HandshakeType::EncryptedExtensions,
+            HandshakeType::Certificate,
+            HandshakeType::Finished,
         ]
         .into_iter()
         .find(|&known| known as u8 == kind);
@@ -213,7 +213,7 @@ impl<'a> EncryptedExtensions<'a> {
 }
 
 /// Appends a message. `body` has at most [`MAX_BODY`] bytes.
-pub(super) fn put_message(out: &mut Vec<u8>, kind: Kind, body: &[u8]) {
+pub(super) fn put_message(out: &mut Vec<u8>, kind: HandshakeType, body: &[u8]) {
     debug_assert!(body.len() <= MAX_BODY);
     let [_, high, middle, low] = (body.len() as u32).to_be_bytes();
     out.extend_from_slice(&[kind as u8, high, middle, low]);
@@ -228,9 +228,9 @@ fn put_field(out: &mut Vec<u8>, bytes: &[u8]) {
 
 /// The transport parameters in a whole ClientHello; `None` if it is none.
 pub(super) fn client_parameters(handshake: &[u8]) -> Option<&[u8]> {
-    let message = Message::read(&mut Reader::new(handshake)).ok()??;
+    let message = HandshakeMessage::read(&mut Reader::new(handshake)).ok()??;
     let hello = ClientHello::parse(message.body).ok()?;
-    Some(hello.transport_parameters).filter(|_| message.kind == Some(Kind::ClientHello))
+    Some(hello.transport_parameters).filter(|_| message.kind == Some(HandshakeType::ClientHello))
 }
 
 /// The number in a ticket.

@@ -3,7 +3,7 @@
 use ::rustls::CipherSuite;
 
 use super::super::rustls::{RustlsClientConfig, RustlsServerConfig};
-use super::super::traffic_secret::{Protection, TrafficSecret};
+use super::super::traffic_secret::{SuiteAlgorithms, TrafficSecret};
 use super::vectors::{array, hex};
 use super::*;
 use crate::wire::version::Version::{self, V1, V2};
@@ -203,7 +203,7 @@ fn the_parameters_are_found_in_a_whole_client_hello() {
 }
 
 fn secret(suite: CipherSuite, version: Version, secret: &str) -> TrafficSecret {
-    TrafficSecret::new(Protection::of(suite).expect("known"), version, &hex(secret))
+    TrafficSecret::new(SuiteAlgorithms::of(suite).expect("known"), version, &hex(secret))
 }
 
 #[test]
@@ -257,7 +257,7 @@ fn a5_chacha20_short_header_and_key_update() {
 #[test]
 fn limits_are_those_of_the_suite() {
     for suite in SUITES {
-        let protection = Protection::of(suite).expect("known");
+        let protection = SuiteAlgorithms::of(suite).expect("known");
         let ours = TrafficSecret::new(protection, V1, &[7; 48]).packet_key().expect("a key");
         let dcid = ConnectionId::default();
         let keys =
@@ -274,5 +274,5 @@ fn limits_are_those_of_the_suite() {
         damaged[3] ^= 1;
         assert_eq!(ours.open(1, HEADER, &mut damaged), Err(ProtectionError::Open));
     }
-    assert!(Protection::of(CipherSuite::TLS13_AES_128_CCM_SHA256).is_none());
+    assert!(SuiteAlgorithms::of(CipherSuite::TLS13_AES_128_CCM_SHA256).is_none());
 }

@@ -10,7 +10,7 @@ fn sessions() -> SendSessions {
     let peer = FecConfig { max_window_symbols: WINDOW, ..FecConfig::default() };
     sessions.enable(&peer, 1400, 1200);
     let protection = Protection::tail(1, Duration::ZERO);
-    assert_eq!(sessions.attach(Kind::Streams, &protection, |_| 0), Some(0));
+    assert_eq!(sessions.attach(DataKind::Streams, &protection, |_| 0), Some(0));
     sessions
 }
 

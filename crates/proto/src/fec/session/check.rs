@@ -1,12 +1,12 @@
 //! What must hold of a coding session.
 
-use super::{Carried, Session, Symbol, SymbolState};
+use super::{Carried, CodingSession, Symbol, SymbolState};
 use crate::invariant::ensure;
 use crate::recovery::token::StreamToken;
 use crate::wire::range_set::RangeSet;
 use std::collections::BTreeSet;
 
-impl Session {
+impl CodingSession {
     /// Checks what must hold between any two calls: what is counted is what the window holds.
     ///
     /// # Errors

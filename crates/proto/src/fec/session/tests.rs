@@ -2,12 +2,12 @@ use super::*;
 use crate::policy::{Block, Decision, SrArq};
 use std::sync::Arc;
 
-fn session() -> Session {
+fn session() -> CodingSession {
     let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
-    Session::new(0, limits, 1200, Protection::tail(1, Duration::ZERO), Kind::Streams)
+    CodingSession::new(0, limits, 1200, Protection::tail(1, Duration::ZERO), DataKind::Streams)
 }
 
-fn push(session: &mut Session, now: Instant) {
+fn push(session: &mut CodingSession, now: Instant) {
     let frame = StreamToken { id: StreamId(0), offset: 0, len: 6, fin: false, symbol: None };
     let contents = Contents::of(frame);
     let symbol = NewSymbol { bytes: b"symbol", contents, message: None };
@@ -32,8 +32,8 @@ fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
 fn what_a_block_keeps_is_covered_until_the_window_is_full() {
     let (mut session, now) = (session(), Instant::now());
     let blocks = Block::window(8, 2).map(|block| Protection::new(Arc::new(block)));
-    session.reuse(blocks.unwrap(), Kind::Streams);
-    let send = |session: &mut Session| {
+    session.reuse(blocks.unwrap(), DataKind::Streams);
+    let send = |session: &mut CodingSession| {
         push(session, now);
         let view = session.view(&Surroundings::default());
         session.policy.on_source_sent(now, view.next - 1, &view);
@@ -56,7 +56,7 @@ fn what_a_block_keeps_is_covered_until_the_window_is_full() {
     assert_eq!((session.kept(), session.first()), (7, 7), "nothing is kept for a block then");
     // What is quiet keeps nothing.
     let mut session = self::session();
-    session.reuse(Protection::new(Arc::new(Block::window(8, 2).unwrap())), Kind::Streams);
+    session.reuse(Protection::new(Arc::new(Block::window(8, 2).unwrap())), DataKind::Streams);
     (0..8).for_each(|_| send(&mut session));
     (0..8).for_each(|id| drop(session.done(id)));
     session.slide();
@@ -66,8 +66,8 @@ fn what_a_block_keeps_is_covered_until_the_window_is_full() {
 #[test]
 fn what_arrived_and_mended_nothing_is_replaced_once_nothing_else_can_come() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
-    let wants_repair = |session: &Session| {
+    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
+    let wants_repair = |session: &CodingSession| {
         let view = session.view(&Surroundings::default());
         session.policy.decide(now, &view) != Decision::Source
     };
@@ -86,7 +86,7 @@ fn what_arrived_and_mended_nothing_is_replaced_once_nothing_else_can_come() {
 }
 
 /// Symbols 0 to 2 were lost, and wait for `repairs` repair symbols over `0..4` until 100 ms.
-fn three_held(repairs: usize) -> (Session, Instant) {
+fn three_held(repairs: usize) -> (CodingSession, Instant) {
     let (mut session, now) = (session(), Instant::now());
     (0..4).for_each(|_| push(&mut session, now));
     (0..repairs).for_each(|_| session.repair_sent(now, &(0..4), 100));
@@ -156,7 +156,7 @@ fn what_left_the_window_uses_up_a_repair_symbol() {
     let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
     let protection = Protection::tail(1, Duration::ZERO);
     let (mut session, now) =
-        (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
     (0..4).for_each(|_| push(&mut session, now));
     (0..2).for_each(|_| session.repair_sent(now, &(0..4), 100));
     push(&mut session, now);
@@ -176,7 +176,7 @@ fn what_left_the_window_uses_up_a_repair_symbol() {
 #[test]
 fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
+    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
     push(&mut session, now);
     session.hold(0, now + Duration::from_secs(1));
     assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
@@ -191,7 +191,7 @@ fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
 #[test]
 fn what_the_peer_cannot_recover_together_is_sent_again() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), Kind::Streams);
+    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
     let later = now + Duration::from_secs(1);
     let count = MAX_PENDING_REPAIRS as u64;
     for id in 0..=count {
@@ -212,7 +212,7 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
     let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
     let protection = Protection::tail(1, Duration::ZERO);
     let (mut session, now) =
-        (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
     (0..4).for_each(|_| push(&mut session, now));
     session.repair_sent(now, &(1..3), 100);
     (0..4).for_each(|_| push(&mut session, now));
@@ -245,7 +245,7 @@ fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
     let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
     let protection = Protection::tail(1, Duration::ZERO);
     let (mut session, now) =
-        (Session::new(0, limits, 1200, protection, Kind::Streams), Instant::now());
+        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
     (0..4).for_each(|_| push(&mut session, now));
     (0..2).for_each(|_| session.repair_sent(now, &(0..4), 77));
     (0..4).for_each(|_| push(&mut session, now));

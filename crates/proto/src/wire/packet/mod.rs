@@ -162,7 +162,7 @@ impl LongKind {
 /// A packet found in a datagram. It owns its fields and refers to bytes by their offset in the
 /// datagram, so that the datagram can be decrypted in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Packet {
+pub enum DecodedPacket {
     /// A packet with packet protection.
     Protected(ProtectedPacket),
     /// Retry.
@@ -171,7 +171,7 @@ pub enum Packet {
     VersionNegotiation(VersionNegotiationPacket),
 }
 
-impl Packet {
+impl DecodedPacket {
     /// The version that a long header says; `None` for Version Negotiation, too.
     #[must_use]
     pub const fn version(&self) -> Option<Version> {

@@ -1,8 +1,9 @@
 //! Parsing of packets in a datagram.
 
 use super::{
-    FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, LongKind, MAX_NUMBER_SIZE, Packet, PacketType,
-    ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE, VersionNegotiationPacket,
+    DecodedPacket, FIXED, FORM_LONG, HeaderError, LONG_TYPE_SHIFT, LongKind, MAX_NUMBER_SIZE,
+    PacketType, ProtectedPacket, RETRY_TAG_SIZE, RetryPacket, SAMPLE_SIZE,
+    VersionNegotiationPacket,
 };
 use crate::ids::ConnectionId;
 use crate::wire::coding::{Reader, UnexpectedEnd};
@@ -78,7 +79,11 @@ impl HeaderRules {
 /// # Errors
 /// A [`HeaderError`] if the rest of the datagram cannot be read. Packets before it are not
 /// affected.
-pub fn parse(datagram: &[u8], start: usize, rules: HeaderRules) -> Result<Packet, HeaderError> {
+pub fn parse(
+    datagram: &[u8],
+    start: usize,
+    rules: HeaderRules,
+) -> Result<DecodedPacket, HeaderError> {
     let cursor = Cursor {
         reader: Reader::new(datagram.get(start..).ok_or(HeaderError::Truncated)?),
         len: datagram.len(),
@@ -86,7 +91,7 @@ pub fn parse(datagram: &[u8], start: usize, rules: HeaderRules) -> Result<Packet
     match cursor.reader.peek_rest().first() {
         None => Err(HeaderError::Truncated),
         Some(&first) if first & FORM_LONG == 0 => {
-            parse_short(cursor, first, rules).map(Packet::Protected)
+            parse_short(cursor, first, rules).map(DecodedPacket::Protected)
         }
         Some(&first) => parse_long(cursor, first, rules),
     }
@@ -142,7 +147,7 @@ fn parse_long(
     mut cursor: Cursor<'_>,
     first: u8,
     rules: HeaderRules,
-) -> Result<Packet, HeaderError> {
+) -> Result<DecodedPacket, HeaderError> {
     let start = cursor.offset();
     cursor.reader.u8()?;
     let number = cursor.reader.u32()?;
@@ -152,14 +157,16 @@ fn parse_long(
     }
     let (dcid, scid) = (cursor.cid()?, cursor.cid()?);
     let Some(version) = version else {
-        return version_negotiation(&cursor, dcid, scid).map(Packet::VersionNegotiation);
+        return version_negotiation(&cursor, dcid, scid).map(DecodedPacket::VersionNegotiation);
     };
     rules.check_fixed_bit(first)?;
     let ty = match LongKind::of(version, first >> LONG_TYPE_SHIFT) {
         LongKind::Initial => PacketType::Initial,
         LongKind::ZeroRtt => PacketType::ZeroRtt,
         LongKind::Handshake => PacketType::Handshake,
-        LongKind::Retry => return retry(&cursor, version, start, dcid, scid).map(Packet::Retry),
+        LongKind::Retry => {
+            return retry(&cursor, version, start, dcid, scid).map(DecodedPacket::Retry);
+        }
     };
     let token = if ty == PacketType::Initial {
         cursor.prefixed()?
@@ -169,7 +176,7 @@ fn parse_long(
     let Range { start: number, end } = cursor.prefixed()?;
     let version = Some(version);
     sampled(ProtectedPacket { version, ty, dcid, scid, token, start, number, end })
-        .map(Packet::Protected)
+        .map(DecodedPacket::Protected)
 }
 
 /// Returns the packet if it is long enough to contain the header protection sample.
@@ -228,7 +235,7 @@ impl Coalesced {
 
     /// The next packet. Packets with another connection identifier than the first are skipped.
     /// There are no more after an error, which includes padding after the last packet.
-    pub fn next(&mut self, datagram: &[u8]) -> Option<Result<Packet, HeaderError>> {
+    pub fn next(&mut self, datagram: &[u8]) -> Option<Result<DecodedPacket, HeaderError>> {
         while self.next < datagram.len() {
             let packet = match parse(datagram, self.next, self.rules) {
                 Ok(packet) => packet,

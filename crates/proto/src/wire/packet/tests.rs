@@ -18,13 +18,17 @@ fn cid(bytes: &[u8]) -> ConnectionId {
 }
 
 /// Reads a packet whose fixed bit must be set.
-fn parse(datagram: &[u8], start: usize, local_cid_len: usize) -> Result<Packet, HeaderError> {
+fn parse(
+    datagram: &[u8],
+    start: usize,
+    local_cid_len: usize,
+) -> Result<DecodedPacket, HeaderError> {
     super::parse(datagram, start, HeaderRules { local_cid_len, greased: false })
 }
 
 fn protected(datagram: &[u8], start: usize, local_cid_len: usize) -> ProtectedPacket {
     match parse(datagram, start, local_cid_len) {
-        Ok(Packet::Protected(packet)) => packet,
+        Ok(DecodedPacket::Protected(packet)) => packet,
         other => panic!("not a protected packet: {other:?}"),
     }
 }
@@ -112,7 +116,7 @@ fn rfc9001_appendix_a3_server_initial() {
 #[test]
 fn rfc9001_appendix_a4_retry() {
     let datagram = hex("ff000000010008f067a5502a4262b5746f6b656e04a265ba2eff4d829058fb3f0f2496ba");
-    let Ok(Packet::Retry(retry)) = parse(&datagram, 0, 0) else { panic!("not a Retry") };
+    let Ok(DecodedPacket::Retry(retry)) = parse(&datagram, 0, 0) else { panic!("not a Retry") };
     assert_eq!(&datagram[retry.token.clone()], b"token");
     assert_eq!(datagram[retry.tag.clone()], hex("04a265ba2eff4d829058fb3f0f2496ba"));
     let mut out = Vec::new();
@@ -215,7 +219,7 @@ fn version_negotiation_lists_versions() {
     for first in ["80", "c0", "ff"] {
         let mut datagram = hex(first);
         datagram.extend(hex("00000000 01 aa 02 bbcc 00000001 1a2a3a4a"));
-        let Ok(Packet::VersionNegotiation(packet)) = parse(&datagram, 0, 8) else {
+        let Ok(DecodedPacket::VersionNegotiation(packet)) = parse(&datagram, 0, 8) else {
             panic!("not Version Negotiation")
         };
         assert_eq!((packet.dcid, packet.scid), (cid(&[0xaa]), cid(&[0xbb, 0xcc])));
@@ -242,7 +246,7 @@ fn coalesced_packets_are_walked_and_strangers_skipped() {
     let mut walk = Coalesced::new(HeaderRules { local_cid_len: 8, greased: false });
     let mut types = Vec::new();
     while let Some(packet) = walk.next(&datagram) {
-        let Ok(Packet::Protected(packet)) = packet else { panic!("unexpected {packet:?}") };
+        let Ok(DecodedPacket::Protected(packet)) = packet else { panic!("unexpected {packet:?}") };
         types.push(packet.ty);
         // Decrypting in place must not affect the iteration.
         datagram[packet.start..packet.end].fill(0);
@@ -337,7 +341,7 @@ proptest! {
         encode_retry(version, dcid, scid, &token, &mut out);
         let tag = out.len();
         out.extend([9; RETRY_TAG_SIZE]);
-        let Ok(Packet::Retry(retry)) = parse(&out, 0, 8) else { panic!("not a Retry") };
+        let Ok(DecodedPacket::Retry(retry)) = parse(&out, 0, 8) else { panic!("not a Retry") };
         prop_assert_eq!((retry.version, retry.dcid, retry.scid), (version, dcid, scid));
         prop_assert_eq!((&out[retry.token], retry.tag), (&token[..], tag..out.len()));
     }

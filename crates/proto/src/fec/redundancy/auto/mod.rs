@@ -106,7 +106,7 @@ const PAUSE: u64 = 500;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Auto {
     budget: f64,
-    target: Option<Target>,
+    target: Option<LatencyTarget>,
     /// The share of packets that is taken to be lost until that can be ruled out.
     expect: f64,
 }
@@ -114,7 +114,7 @@ pub struct Auto {
 /// What the application wants: a piece of data is to be at the receiver `within` a time after it was
 /// written, in this share of cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Target {
+struct LatencyTarget {
     within: Duration,
     share: f64,
 }
@@ -139,7 +139,7 @@ impl Auto {
     /// the limit if it cannot be. `None` if `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
-        let target = Some(Target { within: within.min(MAX_DELAY), share });
+        let target = Some(LatencyTarget { within: within.min(MAX_DELAY), share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
@@ -179,7 +179,7 @@ impl RedundancyFactory for Auto {
     fn parameters(&self) -> String {
         let Self { budget, target, expect } = self;
         let mut text = format!("budget={budget}");
-        if let Some(Target { within, share }) = target {
+        if let Some(LatencyTarget { within, share }) = target {
             text += &format!(", within={within:?}, share={share}");
         }
         if *expect > 0.0 {

@@ -52,7 +52,7 @@ pub(super) struct Train {
 }
 
 /// How many symbols the peer misses and whether the newest packet was lost, as probabilities.
-struct State {
+struct LossState {
     /// By the number of symbols missing, if the newest packet arrived.
     good: [f64; MOST_LOST + 1],
     /// The same if it was lost.
@@ -61,7 +61,7 @@ struct State {
     top: usize,
 }
 
-impl State {
+impl LossState {
     fn new(loss: f64) -> Self {
         let (mut good, mut bad) = ([0.0; MOST_LOST + 1], [0.0; MOST_LOST + 1]);
         (good[0], bad[0]) = (1.0 - loss, loss);
@@ -110,7 +110,7 @@ pub(super) fn complete(
     most: usize,
 ) -> impl Iterator<Item = f64> {
     let channel = *channel;
-    let mut state = State::new(channel.loss);
+    let mut state = LossState::new(channel.loss);
     let between = channel.memory(sources.gap);
     for index in 0..sources.symbols.min(MOST_SOURCES) {
         if index > 0 {

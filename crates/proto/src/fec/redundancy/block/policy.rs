@@ -9,7 +9,7 @@ use std::time::Instant;
 
 /// A block whose source symbols were all sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Complete {
+pub(super) struct SentBlock {
     span: Range<u64>,
     /// Number of parity symbols that it gets by the update's rate, if there is one.
     share: u32,
@@ -17,7 +17,7 @@ pub(super) struct Complete {
     sent: u32,
 }
 
-impl Complete {
+impl SentBlock {
     /// Whether the block still needs parity symbols: some of it has not arrived. After the first
     /// parity symbol, the others must cover the same symbols.
     fn is_wanted(&self, view: &View) -> bool {
@@ -27,7 +27,7 @@ impl Complete {
 
 /// What has been sent of an update, if parity is in proportion to it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Update {
+struct SentUpdate {
     symbols: u64,
     /// Parity symbols of its complete blocks.
     parities: u32,
@@ -40,8 +40,8 @@ pub(super) struct BlockPolicy {
     open: Option<Range<u64>>,
     /// Blocks that need parity symbols, oldest first. Blocks that are no longer within the coding
     /// window are forgotten with the next symbol.
-    pub(super) complete: VecDeque<Complete>,
-    update: Update,
+    pub(super) complete: VecDeque<SentBlock>,
+    update: SentUpdate,
     /// Whether the newest symbol is of an ordered group, whose updates end at fences.
     fenced: bool,
     /// When the open block ends because the application pauses. Only updates have pauses.
@@ -54,7 +54,7 @@ impl BlockPolicy {
             block,
             open: None,
             complete: VecDeque::new(),
-            update: Update::default(),
+            update: SentUpdate::default(),
             fenced: false,
             rest_at: None,
         }
@@ -70,10 +70,10 @@ impl BlockPolicy {
     }
 
     /// What the open block would be if it ended now, unless it would get no parity symbol.
-    fn closed(&self, full: bool) -> Option<Complete> {
+    fn closed(&self, full: bool) -> Option<SentBlock> {
         let (span, share) = (self.open.clone()?, self.share(full));
         let count = self.block.parities.count(&span, share);
-        (count > 0).then_some(Complete { span, share, sent: 0 })
+        (count > 0).then_some(SentBlock { span, share, sent: 0 })
     }
 
     /// Ends the block that is being filled, because it is `full` or for another reason.
@@ -98,7 +98,7 @@ impl BlockPolicy {
     /// Ends the update and its block.
     fn end_update(&mut self) {
         self.close(false);
-        self.update = Update::default();
+        self.update = SentUpdate::default();
     }
 
     /// Ends the block if it gets parity symbols; otherwise it goes on with what is sent later.
@@ -122,12 +122,12 @@ impl BlockPolicy {
     }
 
     /// The open block, if the application has paused long enough for its end.
-    fn rested(&self, now: Instant) -> Option<Complete> {
+    fn rested(&self, now: Instant) -> Option<SentBlock> {
         self.rest_at.filter(|at| *at <= now).and_then(|_| self.closed(false))
     }
 
     /// The number of parity symbols of a block.
-    fn count(&self, block: &Complete) -> u32 {
+    fn count(&self, block: &SentBlock) -> u32 {
         self.block.parities.count(&block.span, block.share)
     }
 }

@@ -83,7 +83,7 @@ impl Blocking {
 /// With `order`, data that never arrived blocks TCP to the end, even that of a stream that was
 /// reset.
 pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
-    let mut state = State::default();
+    let mut state = BlockingState::default();
     for frame in order {
         let stream = state.streams.entry(frame.stream).or_default();
         state.end = stream.place(frame.end(), state.end);
@@ -102,7 +102,7 @@ pub fn sent_frames(trace: &Trace) -> Vec<StreamFrame> {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BlockingState {
     streams: BTreeMap<u64, Stream>,
     quic: Account,
     tcp: Account,
@@ -128,7 +128,7 @@ struct Stream {
     placed: u64,
 }
 
-impl State {
+impl BlockingState {
     fn take(&mut self, arrival: &Arrival) {
         let (at, frame) = (arrival.at, arrival.frame);
         let stream = self.streams.entry(frame.stream).or_default();

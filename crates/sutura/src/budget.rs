@@ -31,10 +31,10 @@ const MIN_ALLOWANCE: usize = 96 << 10;
 /// unless they are given the same ([`Endpoint::set_memory_budget`](crate::Endpoint::set_memory_budget));
 /// other servers of the process can keep [accounts](Self::open) on it, too.
 #[derive(Debug, Clone)]
-pub struct MemoryBudget(Arc<Shared>);
+pub struct MemoryBudget(Arc<SharedBudget>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedBudget {
     limit: usize,
     used: AtomicUsize,
     /// The part of it that connections hold which are being closed.
@@ -72,7 +72,7 @@ impl MemoryBudget {
     /// A budget of `limit` bytes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(SharedBudget {
             limit,
             used: AtomicUsize::new(0),
             leaving: AtomicUsize::new(0),
@@ -147,7 +147,7 @@ impl MemoryBudget {
     }
 }
 
-impl Shared {
+impl SharedBudget {
     /// Counts a connection of this host.
     fn enter(&self, address: IpAddr) -> Arc<Host> {
         let mut hosts = lock(&self.hosts);

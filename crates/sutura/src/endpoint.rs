@@ -35,7 +35,7 @@ type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>
 #[derive(Debug)]
 pub(crate) struct Inner {
     sockets: Mutex<Sockets>,
-    pub(crate) state: Mutex<State>,
+    pub(crate) state: Mutex<EndpointState>,
     pub(crate) dirty: Arc<Dirty>,
 }
 
@@ -59,7 +59,7 @@ impl std::fmt::Debug for Observers {
 
 /// The state under the endpoint's lock.
 #[derive(Debug)]
-pub(crate) struct State {
+pub(crate) struct EndpointState {
     pub(crate) proto: proto::Endpoint,
     observers: Observers,
     /// Opened or accepted by the application, not yet taken over by the driver.
@@ -97,7 +97,7 @@ pub(crate) struct Opened {
     pub(crate) local: Option<IpAddr>,
 }
 
-impl State {
+impl EndpointState {
     /// How many connections there are, with those that may come to be.
     fn connections(&self) -> usize {
         self.driven + self.opened.len() + self.undecided

@@ -22,7 +22,7 @@ pub(super) struct Canvas {
 
 /// A box.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Area {
+pub(super) struct CanvasArea {
     pub(super) x: f64,
     pub(super) y: f64,
     pub(super) width: f64,
@@ -36,7 +36,7 @@ fn rounded(length: f64) -> f64 {
 
 impl Canvas {
     /// Draws a box, with `about` as its tooltip.
-    pub(super) fn area(&mut self, area: Area, fill: &str, about: Option<&str>) {
+    pub(super) fn area(&mut self, area: CanvasArea, fill: &str, about: Option<&str>) {
         let [x, y, height] = [area.x, area.y, area.height].map(rounded);
         let width = rounded(area.width.max(0.2));
         // Writing to a string cannot fail.

@@ -1,6 +1,6 @@
 //! What is left of a quantity after a change, as bars.
 
-use super::canvas::{Area, Canvas};
+use super::canvas::{CanvasArea, Canvas};
 
 /// What was changed, and quantities of one kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,7 +60,7 @@ fn draw(canvas: &mut Canvas, y: f64, row: &Compared) {
     canvas.text_before(x - 8.0, y + HEIGHT - 6.0, &row.label);
     let mut bar = |x, width, fill| {
         if width > 0.0 {
-            canvas.area(Area { x, y: y_bar, width, height }, fill, None);
+            canvas.area(CanvasArea { x, y: y_bar, width, height }, fill, None);
         }
     };
     bar(x, full * share, AFTER);

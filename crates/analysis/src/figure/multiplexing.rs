@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::canvas::{Area, Canvas};
+use super::canvas::{CanvasArea, Canvas};
 use super::stream_colour;
 use crate::arrivals::{Arrival, Class};
 use crate::limits::{MAX_DRAWN_FRAMES, MAX_DRAWN_LANES};
@@ -99,7 +99,7 @@ impl Graph<'_> {
             let label = format!("{} {stream}", short(path, 20));
             canvas.text_before(LEFT - 8.0, lanes + (*rank as f64 + 1.0) * LANE - 3.0, &label);
         }
-        let area = |from: usize, count: usize, y: f64, height: f64| Area {
+        let area = |from: usize, count: usize, y: f64, height: f64| CanvasArea {
             x: LEFT + from as f64 * self.slot,
             y,
             width: count as f64 * self.slot,
@@ -140,7 +140,7 @@ fn legend(canvas: &mut Canvas, y: f64) {
         [Class::Future, Class::Retransmitted, Class::Reordered, Class::Recovered, Class::Duplicate];
     let mut x = LEFT;
     for (fill, name) in classes.into_iter().filter_map(mark) {
-        canvas.area(Area { x, y: y - 9.0, width: 10.0, height: 10.0 }, fill, None);
+        canvas.area(CanvasArea { x, y: y - 9.0, width: 10.0, height: 10.0 }, fill, None);
         canvas.text(x + 14.0, y, name);
         x += 110.0;
     }

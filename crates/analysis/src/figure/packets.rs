@@ -1,6 +1,6 @@
 //! Which stream each packet carried, a row for each way of choosing (Marx 2020, Fig. 12).
 
-use super::canvas::{Area, Canvas};
+use super::canvas::{CanvasArea, Canvas};
 use super::stream_colour;
 use crate::limits::{MAX_DRAWN_BARS, MAX_DRAWN_FRAMES};
 use crate::text::short;
@@ -38,7 +38,7 @@ pub fn packets(rows: &[PacketRow], names: &[String], title: &str) -> String {
         for run in packets.chunk_by(|a, b| a == b) {
             let Some(stream) = run.first() else { continue };
             let (x, width) = (LEFT + start as f64 * slot, run.len() as f64 * slot);
-            let area = Area { x, y: y + 2.0, width, height: ROW - 4.0 };
+            let area = CanvasArea { x, y: y + 2.0, width, height: ROW - 4.0 };
             canvas.area(area, &stream_colour(*stream), None);
             start += run.len();
         }
@@ -55,7 +55,7 @@ fn legend(canvas: &mut Canvas, names: &[String], top: f64) -> f64 {
     for (stream, name) in names.iter().enumerate() {
         let (line, column) = (stream / in_a_line, stream % in_a_line);
         let (x, y) = (10.0 + column as f64 * ENTRY, top + line as f64 * ROW);
-        let area = Area { x, y: y + 2.0, width: 12.0, height: 12.0 };
+        let area = CanvasArea { x, y: y + 2.0, width: 12.0, height: 12.0 };
         canvas.area(area, &stream_colour(stream), None);
         canvas.text(x + 18.0, y + 12.0, &short(name, 20));
     }

@@ -1,6 +1,6 @@
 //! The waterfall: streams over time.
 
-use super::canvas::{Area, Canvas};
+use super::canvas::{CanvasArea, Canvas};
 use super::stream_colour;
 use crate::limits::MAX_DRAWN_BARS;
 use crate::statistics::millis;
@@ -32,7 +32,7 @@ pub fn waterfall(streams: &[StreamSummary], title: &str) -> String {
             |at: std::time::Duration| LEFT + WIDTH * millis(at.saturating_sub(start)) / length;
         let mut bar = |from: std::time::Duration, to, fill: &str, about: &str| {
             let (x, to) = (place(from), place(to));
-            let area = Area { x, y: y + 2.0, width: (to - x).max(1.0), height: ROW - 4.0 };
+            let area = CanvasArea { x, y: y + 2.0, width: (to - x).max(1.0), height: ROW - 4.0 };
             canvas.area(area, fill, Some(about));
         };
         if let Some((requested, first)) = row.requested.zip(row.first_byte) {

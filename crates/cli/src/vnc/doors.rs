@@ -21,12 +21,12 @@ pub struct Doors {
 #[derive(Debug, Default)]
 struct House {
     /// By the order in which they came.
-    guests: BTreeMap<u64, Guest>,
+    guests: BTreeMap<u64, DoorGuest>,
     next: u64,
 }
 
 #[derive(Debug)]
-struct Guest {
+struct DoorGuest {
     network: IpAddr,
     silent: bool,
     turned_out: Arc<Notify>,
@@ -56,7 +56,7 @@ impl Doors {
     pub fn enter(&self, address: IpAddr) -> Option<Pass> {
         let network = network(address);
         let mut house = lock(&self.house);
-        let staying = |guest: &&Guest| guest.network == network && !guest.silent;
+        let staying = |guest: &&DoorGuest| guest.network == network && !guest.silent;
         if !network.is_loopback()
             && house.guests.values().filter(staying).count() >= self.max_of_network()
         {
@@ -69,7 +69,7 @@ impl Doors {
         }
         let (number, turned_out) = (house.next, Arc::new(Notify::new()));
         house.next += 1;
-        let guest = Guest { network, silent: true, turned_out: turned_out.clone() };
+        let guest = DoorGuest { network, silent: true, turned_out: turned_out.clone() };
         house.guests.insert(number, guest);
         Some(Pass { number, turned_out, house: self.house.clone() })
     }

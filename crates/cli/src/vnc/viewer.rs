@@ -35,7 +35,7 @@ const LAST_RETRY: Duration = Duration::from_secs(5);
 
 /// The connection to the server's end.
 #[derive(Debug)]
-struct Link {
+struct ServerLink {
     connection: Connection,
     control: Control,
     pieces: GroupReceiver,
@@ -52,7 +52,7 @@ struct Unreported {
 
 /// Why a session does not go on.
 #[derive(Debug)]
-enum Ending {
+enum ViewerEnding {
     /// The connection is lost; another may go on with the session.
     Lost(String),
     /// The viewer is gone.
@@ -61,7 +61,7 @@ enum Ending {
     Over(String),
 }
 
-impl From<Broken> for Ending {
+impl From<Broken> for ViewerEnding {
     fn from(broken: Broken) -> Self {
         match broken {
             Broken::Connection(ConnectionError::ApplicationClosed { code, reason })
@@ -76,7 +76,7 @@ impl From<Broken> for Ending {
     }
 }
 
-impl From<ReceiveGroupError> for Ending {
+impl From<ReceiveGroupError> for ViewerEnding {
     fn from(error: ReceiveGroupError) -> Self {
         match error {
             ReceiveGroupError::ConnectionLost(error) => Broken::Connection(error).into(),
@@ -85,7 +85,7 @@ impl From<ReceiveGroupError> for Ending {
     }
 }
 
-impl From<Gone> for Ending {
+impl From<Gone> for ViewerEnding {
     fn from(gone: Gone) -> Self {
         match gone {
             Gone::Closed => Self::Left,
@@ -104,7 +104,7 @@ pub async fn show(
     name: &str,
     pass: &Pass,
 ) -> Result<(), String> {
-    let mut guest = Guest { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
+    let mut guest = WaitingViewer { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
     guest.handshake.start(&mut guest.socket.output);
     match guest.step(SILENCE_TIMEOUT).await {
         Ok(ViewerStep::Version) => {}
@@ -113,8 +113,8 @@ pub async fn show(
     }
     let (link, init) = match begin(context, &mut guest).await {
         Ok(begun) => begun,
-        Err(Ending::Left) => return Ok(()),
-        Err(Ending::Lost(why) | Ending::Over(why)) => {
+        Err(ViewerEnding::Left) => return Ok(()),
+        Err(ViewerEnding::Lost(why) | ViewerEnding::Over(why)) => {
             // The viewer may be gone.
             let _ = timeout(LAST_WORDS, guest.socket.flush()).await;
             return Err(why);
@@ -128,13 +128,13 @@ pub async fn show(
 
 /// A viewer that is not let in yet.
 #[derive(Debug)]
-struct Guest<'a> {
+struct WaitingViewer<'a> {
     socket: Socket,
     handshake: ViewerHandshake,
     pass: &'a Pass,
 }
 
-impl Guest<'_> {
+impl WaitingViewer<'_> {
     /// Waits for the viewer's next step of the handshake, but not if another wants its place.
     async fn step(&mut self, limit: Duration) -> Result<ViewerStep, Gone> {
         tokio::select! {
@@ -146,8 +146,8 @@ impl Guest<'_> {
     }
 
     /// Tells the viewer, which was not offered anything yet, why it is not let in.
-    fn refuse(&mut self, ending: Ending) -> Ending {
-        if let Ending::Lost(why) | Ending::Over(why) = &ending {
+    fn refuse(&mut self, ending: ViewerEnding) -> ViewerEnding {
+        if let ViewerEnding::Lost(why) | ViewerEnding::Over(why) = &ending {
             self.handshake.refuse(why, &mut self.socket.output);
         }
         ending
@@ -166,11 +166,11 @@ async fn step(socket: &mut Socket, handshake: &mut ViewerHandshake) -> Result<Vi
 }
 
 /// Lets the viewer in, if the server's end and the RFB server do.
-async fn begin(context: &Context, guest: &mut Guest<'_>) -> Result<(Link, ServerInit), Ending> {
+async fn begin(context: &Context, guest: &mut WaitingViewer<'_>) -> Result<(ServerLink, ServerInit), ViewerEnding> {
     let first = async {
         let mut link = open(context, None).await?;
         let first = hear(&mut link.control).await?;
-        Ok::<_, Ending>((link, first))
+        Ok::<_, ViewerEnding>((link, first))
     };
     let (mut link, first) = match first.await {
         Ok(begun) => begun,
@@ -188,16 +188,16 @@ async fn begin(context: &Context, guest: &mut Guest<'_>) -> Result<(Link, Server
 
 /// Passes the password on, if the RFB server wants one, and tells the viewer what it is let in to.
 async fn let_in(
-    link: &mut Link,
+    link: &mut ServerLink,
     first: ToViewer,
-    guest: &mut Guest<'_>,
-) -> Result<ServerInit, Ending> {
+    guest: &mut WaitingViewer<'_>,
+) -> Result<ServerInit, ViewerEnding> {
     let mut message = first;
     let password = matches!(message, ToViewer::Challenge(_));
     if let ToViewer::Challenge(challenge) = message {
         guest.handshake.offer(Security::Password { challenge }, &mut guest.socket.output);
         let ViewerStep::Response(response) = guest.step(PASSWORD_TIMEOUT).await? else {
-            return Err(Ending::Left);
+            return Err(ViewerEnding::Left);
         };
         link.control.tell_server(&ToServer::Response(response));
         message = hear(&mut link.control).await?;
@@ -209,9 +209,9 @@ async fn let_in(
         };
         if password {
             guest.handshake.result(Err(&why), &mut guest.socket.output);
-            return Err(Ending::Over(why));
+            return Err(ViewerEnding::Over(why));
         }
-        return Err(guest.refuse(Ending::Over(why)));
+        return Err(guest.refuse(ViewerEnding::Over(why)));
     };
     if password {
         guest.handshake.result(Ok(()), &mut guest.socket.output);
@@ -221,17 +221,17 @@ async fn let_in(
     let init = ServerInit { width, height, format: PixelFormat::RGB32, name };
     match guest.step(SILENCE_TIMEOUT).await? {
         ViewerStep::Init { .. } => guest.handshake.init(&init, &mut guest.socket.output),
-        _ => return Err(Ending::Over("the viewer does not keep to RFB".into())),
+        _ => return Err(ViewerEnding::Over("the viewer does not keep to RFB".into())),
     }
     Ok(init)
 }
 
 /// Connects to the server's end, to begin a session or to go on with one.
-async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<Link, Ending> {
+async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<ServerLink, ViewerEnding> {
     let connection = context.connector.connect(&context.authority).await;
     let connection = connection.map_err(|failure| match failure.exit {
-        Exit::Certificate => Ending::Over(failure.message),
-        _ => Ending::Lost(failure.message),
+        Exit::Certificate => ViewerEnding::Over(failure.message),
+        _ => ViewerEnding::Lost(failure.message),
     })?;
     // Before anything of a group can come.
     let pieces = connection.receive_groups();
@@ -240,18 +240,18 @@ async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<Link, Endin
     control.tell_server(&ToServer::Hello { token: context.token.to_string(), resume });
     match hear(&mut control).await? {
         ToViewer::Welcome { session, resumed } => {
-            Ok(Link { connection, control, pieces, session, resumed })
+            Ok(ServerLink { connection, control, pieces, session, resumed })
         }
         ToViewer::Ended { reason, .. } => {
             connection.close(DONE, b"");
-            Err(Ending::Over(reason))
+            Err(ViewerEnding::Over(reason))
         }
-        _ => Err(Ending::Over("the other end says what is out of place".into())),
+        _ => Err(ViewerEnding::Over("the other end says what is out of place".into())),
     }
 }
 
 /// Waits for the next message of the server's end, in the beginning of a session.
-async fn hear(control: &mut Control) -> Result<ToViewer, Ending> {
+async fn hear(control: &mut Control) -> Result<ToViewer, ViewerEnding> {
     let message = async {
         loop {
             if let Some(message) = control.take_from_server()? {
@@ -261,13 +261,13 @@ async fn hear(control: &mut Control) -> Result<ToViewer, Ending> {
         }
     };
     let message = timeout(PASSWORD_TIMEOUT, message).await;
-    Ok(message.map_err(|_| Ending::Lost("the other end is silent".into()))??)
+    Ok(message.map_err(|_| ViewerEnding::Lost("the other end is silent".into()))??)
 }
 
 /// Serves a viewer that was let in.
 async fn serve(
     mut local: Local,
-    mut link: Link,
+    mut link: ServerLink,
     context: &Context,
     name: &str,
 ) -> Result<(), String> {
@@ -282,9 +282,9 @@ async fn serve(
         };
         report(&link, &shown, context, name);
         let (code, result) = match ending {
-            Ending::Left => (DONE, Ok(())),
-            Ending::Over(why) => (DONE, Err(why)),
-            Ending::Lost(why) => {
+            ViewerEnding::Left => (DONE, Ok(())),
+            ViewerEnding::Over(why) => (DONE, Err(why)),
+            ViewerEnding::Lost(why) => {
                 output::complain(&format!("{name}: {why}; connecting again"));
                 match reconnect(&mut local, link.session, context).await {
                     Ok(new) => {
@@ -294,8 +294,8 @@ async fn serve(
                         local.resume();
                         continue;
                     }
-                    Err(Ending::Left) => return Ok(()),
-                    Err(Ending::Lost(why) | Ending::Over(why)) => return Err(why),
+                    Err(ViewerEnding::Left) => return Ok(()),
+                    Err(ViewerEnding::Lost(why) | ViewerEnding::Over(why)) => return Err(why),
                 }
             }
         };
@@ -309,16 +309,16 @@ async fn reconnect(
     local: &mut Local,
     session: [u8; 16],
     context: &Context,
-) -> Result<Link, Ending> {
+) -> Result<ServerLink, ViewerEnding> {
     let again = async {
         let (mut wait, until) = (FIRST_RETRY, Instant::now() + RESUME_TIME);
         loop {
             match open(context, Some(session)).await {
                 Ok(link) => return begin_again(link).await,
-                Err(Ending::Lost(why)) if Instant::now() + wait > until => {
-                    return Err(Ending::Over(format!("connecting again failed: {why}")));
+                Err(ViewerEnding::Lost(why)) if Instant::now() + wait > until => {
+                    return Err(ViewerEnding::Over(format!("connecting again failed: {why}")));
                 }
-                Err(Ending::Lost(_)) => sleep(wait).await,
+                Err(ViewerEnding::Lost(_)) => sleep(wait).await,
                 Err(ending) => return Err(ending),
             }
             wait = (2 * wait).min(LAST_RETRY);
@@ -338,7 +338,7 @@ async fn reconnect(
 }
 
 /// Deals with the beginning of a connection that replaces another: the server's end may have started anew.
-async fn begin_again(mut link: Link) -> Result<Link, Ending> {
+async fn begin_again(mut link: ServerLink) -> Result<ServerLink, ViewerEnding> {
     if link.resumed {
         return Ok(link);
     }
@@ -346,28 +346,28 @@ async fn begin_again(mut link: Link) -> Result<Link, Ending> {
         ToViewer::Screen { .. } => Ok(link),
         ToViewer::Challenge(_) => {
             link.connection.close(DONE, b"");
-            Err(Ending::Over("the server wants the password again".into()))
+            Err(ViewerEnding::Over("the server wants the password again".into()))
         }
-        ToViewer::Ended { reason, .. } => Err(Ending::Over(reason)),
-        _ => Err(Ending::Over("the other end says what is out of place".into())),
+        ToViewer::Ended { reason, .. } => Err(ViewerEnding::Over(reason)),
+        _ => Err(ViewerEnding::Over("the other end says what is out of place".into())),
     }
 }
 
 /// Runs a connection, and shows statistics meanwhile.
 async fn watch(
     local: &mut Local,
-    link: &mut Link,
+    link: &mut ServerLink,
     shown: &mut Shown,
     context: &Context,
     name: &str,
-) -> Ending {
+) -> ViewerEnding {
     let mut earlier = Statistics::of(&link.connection);
     let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
     let mut next_stats = Instant::now() + STATS_INTERVAL;
     let mut stop = context.stop.clone();
     loop {
         let step = tokio::select! {
-            () = stopped(&mut stop) => Err(Ending::Left),
+            () = stopped(&mut stop) => Err(ViewerEnding::Left),
             step = step_on(local, link, shown, &mut unreported) => step,
             () = sleep_until(next_stats), if context.stats && !context.json => {
                 let now = Statistics::of(&link.connection);
@@ -386,10 +386,10 @@ async fn watch(
 /// Waits for something to happen, and deals with it.
 async fn step_on(
     local: &mut Local,
-    link: &mut Link,
+    link: &mut ServerLink,
     shown: &mut Shown,
     unreported: &mut Unreported,
-) -> Result<(), Ending> {
+) -> Result<(), ViewerEnding> {
     while link.control.waiting() < MAX_WAITING
         && let Some(input) = local.next_input()
     {
@@ -402,7 +402,7 @@ async fn step_on(
             server?;
             while let Some(message) = link.control.take_from_server()? {
                 if let Some(reason) = local.hear(message) {
-                    return Err(Ending::Over(reason));
+                    return Err(ViewerEnding::Over(reason));
                 }
             }
             local.refresh();
@@ -445,8 +445,8 @@ fn paint(
     piece: Option<Delivered>,
     shown: &mut Shown,
     unreported: &mut Unreported,
-) -> Result<(), Ending> {
-    let piece = piece.ok_or_else(|| Ending::Lost("the other end has ended the session".into()))?;
+) -> Result<(), ViewerEnding> {
+    let piece = piece.ok_or_else(|| ViewerEnding::Lost("the other end has ended the session".into()))?;
     let now = Instant::now();
     let painted = local.paint(piece.number, &piece.data, now)?;
     shown.pieces += 1;
@@ -472,7 +472,7 @@ impl Unreported {
     }
 }
 
-fn report(link: &Link, shown: &Shown, context: &Context, name: &str) {
+fn report(link: &ServerLink, shown: &Shown, context: &Context, name: &str) {
     let statistics = Statistics::of(&link.connection);
     if context.json {
         let mut value = statistics.to_json();

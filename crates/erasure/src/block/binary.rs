@@ -29,7 +29,7 @@ fn flip(row: &mut [u64], bit: usize) {
 }
 
 /// Equations over GF(2), as bits.
-pub(super) struct Elimination {
+pub(super) struct BinaryElimination {
     unknowns: usize,
     /// Words per row.
     words: usize,
@@ -57,7 +57,7 @@ pub(super) enum Need {
     Both,
 }
 
-impl Elimination {
+impl BinaryElimination {
     pub(super) fn new(unknowns: usize) -> Self {
         let words = unknowns.div_ceil(WORD);
         let (rows, steps, pivots, equations) = (vec![], vec![], vec![], vec![]);
@@ -192,7 +192,7 @@ mod tests {
     /// Applies the steps to numbers instead of symbols: the equations are bits of unknowns, whose
     /// values are the bits of `values`.
     fn solve(unknowns: usize, values: u64, equations: &[u64]) -> Vec<usize> {
-        let mut system = Elimination::new(unknowns);
+        let mut system = BinaryElimination::new(unknowns);
         for (number, &equation) in equations.iter().enumerate() {
             system.insert(number, ones(&[equation]));
         }
@@ -254,7 +254,7 @@ mod tests {
     fn rows_may_be_longer_than_a_word() {
         // Sums of neighbours, and the last unknown alone: each determines the one before it.
         for unknowns in [63, 64, 65, 200] {
-            let mut system = Elimination::new(unknowns);
+            let mut system = BinaryElimination::new(unknowns);
             for row in 0..unknowns - 1 {
                 system.insert(row, [row, row + 1].into_iter());
             }

@@ -8,9 +8,9 @@ use alloc::{boxed::Box, vec, vec::Vec};
 use super::{BlockCode, BlockError, Decoded, LdpcStaircase, RandomLinear, ReedSolomon, Xor2d};
 
 /// Reads decisions from fuzzer input; bytes past its end are zero.
-struct Input<'a>(&'a [u8]);
+struct BlockInput<'a>(&'a [u8]);
 
-impl Input<'_> {
+impl BlockInput<'_> {
     fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.0.split_first() else {
             return 0;
@@ -51,7 +51,7 @@ fn decode(
 /// Makes a block, loses the symbols that the input names, lets some of them arrive later, and
 /// checks that recovered symbols equal the lost ones.
 pub fn block_round_trip(data: &[u8]) {
-    let mut input = Input(data);
+    let mut input = BlockInput(data);
     let Some(code) = input.code() else {
         return;
     };
@@ -112,7 +112,7 @@ fn content(symbol: usize, len: usize) -> Vec<u8> {
 
 /// Gives a decoder a block that no encoder made: arbitrary bytes, and sometimes the wrong shape.
 pub fn block_decode(data: &[u8]) {
-    let mut input = Input(data);
+    let mut input = BlockInput(data);
     let Some(code) = input.code() else {
         return;
     };

@@ -5,7 +5,7 @@ use core::ops::RangeInclusive;
 
 use super::{
     BlockCode, BlockError, Decoded, ParameterError, ParkMiller,
-    binary::{Elimination, Need},
+    binary::{BinaryElimination, Need},
     check_decode, check_encode, make_sum,
 };
 use crate::kernel::Kernel;
@@ -315,7 +315,7 @@ impl Block<'_, '_> {
         if unknowns.len() > LdpcStaircase::MAX_ML_UNKNOWNS {
             return;
         }
-        let mut system = Elimination::new(unknowns.len());
+        let mut system = BinaryElimination::new(unknowns.len());
         for row in 0..code.repairs {
             let lost = code.equation(row).filter(|&symbol| !self.present[symbol]);
             system.insert(row, lost.filter_map(|symbol| unknowns.binary_search(&symbol).ok()));

@@ -7,7 +7,7 @@ use sutura_schedule::Extension;
 use super::exchange::Exchange;
 use super::outgoing::final_goaway;
 use super::receive::{BodyPiece, Order};
-use super::send::{Failure, Phase, Send};
+use super::send::{Failure, SendPhase, Send};
 use super::{Connection, receive};
 use crate::codec::{VARINT_MAX, put_varint};
 use crate::error::{Code, Error, ReceiveError, SendError};
@@ -134,7 +134,7 @@ impl Connection {
         self.keep_alive(quic);
         let block = self.encode(quic, stream, fields.iter().chain(&field));
         self.send(quic, stream, |quic, send| {
-            send.phase = Phase::Body;
+            send.phase = SendPhase::Body;
             send.section(quic, stream, &block)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
         })?;
@@ -171,7 +171,7 @@ impl Connection {
         if !exchange.has_head() {
             return Err(SendError::InvalidState("the request has not arrived"));
         }
-        self.send(quic, stream, |quic, send| send.ready(quic, stream, Phase::Head))?;
+        self.send(quic, stream, |quic, send| send.ready(quic, stream, SendPhase::Head))?;
         if let Some(exchange) = self.exchanges.get_mut(&stream) {
             let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
             exchange.begin_response(quic, stream, own, &self.config.protections);
@@ -179,7 +179,7 @@ impl Connection {
         let block = self.encode(quic, stream, fields);
         self.send(quic, stream, |quic, send| {
             if !head.is_interim() {
-                send.phase = Phase::Body;
+                send.phase = SendPhase::Body;
             }
             send.section(quic, stream, &block)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
@@ -281,7 +281,7 @@ impl Connection {
             return Err(SendError::InvalidState("a tunnel has no trailers"));
         }
         self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
+            send.ready(quic, stream, SendPhase::Body)?;
             send.check_complete()
         })?;
         let block = self.encode(quic, stream, fields);
@@ -303,7 +303,7 @@ impl Connection {
     ) -> Result<(), SendError> {
         self.check()?;
         self.send(quic, stream, |quic, send| {
-            match send.ready(quic, stream, Phase::Body) {
+            match send.ready(quic, stream, SendPhase::Body) {
                 Ok(()) | Err(Failure::Rule(SendError::Blocked)) => {}
                 Err(failure) => return Err(failure),
             }
@@ -346,7 +346,7 @@ impl Connection {
     ) -> Result<R, SendError> {
         self.check()?;
         self.send(quic, stream, |quic, send| {
-            send.ready(quic, stream, Phase::Body)?;
+            send.ready(quic, stream, SendPhase::Body)?;
             act(quic, send)
         })
     }

@@ -13,7 +13,7 @@ pub const MAX_DATA_COPY: usize = 16 << 10;
 
 /// The position in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum SendPhase {
     /// Before the (final) header section.
     Head,
     /// After it, before the end.
@@ -27,7 +27,7 @@ pub(super) enum Phase {
 /// The sending half of an exchange.
 #[derive(Debug)]
 pub(super) struct Send {
-    pub(super) phase: Phase,
+    pub(super) phase: SendPhase,
     /// Bytes to send first, from `at` on.
     pending: Vec<u8>,
     at: usize,
@@ -45,7 +45,7 @@ impl Send {
     /// A message before its first byte.
     pub(super) const fn new() -> Self {
         Self {
-            phase: Phase::Head,
+            phase: SendPhase::Head,
             pending: Vec::new(),
             at: 0,
             chunk: Bytes::new(),
@@ -57,11 +57,11 @@ impl Send {
 
     /// Whether this end has ended or abandoned the message.
     pub(super) fn is_ended(&self) -> bool {
-        matches!(self.phase, Phase::Ending | Phase::Done)
+        matches!(self.phase, SendPhase::Ending | SendPhase::Done)
     }
 
     pub(super) fn is_done(&self) -> bool {
-        self.phase == Phase::Done
+        self.phase == SendPhase::Done
     }
 
     fn is_flushed(&self) -> bool {
@@ -90,16 +90,16 @@ impl Send {
                 Err(error) => return Err(error),
             }
         }
-        if self.phase == Phase::Ending {
+        if self.phase == SendPhase::Ending {
             quic.finish(id)?;
-            self.phase = Phase::Done;
+            self.phase = SendPhase::Done;
         }
         Ok(true)
     }
 
     /// Whether a caller that got `Blocked` can send again. Reported once.
     pub(super) fn take_wakeup(&mut self) -> bool {
-        self.phase == Phase::Body && self.is_flushed() && std::mem::take(&mut self.waits)
+        self.phase == SendPhase::Body && self.is_flushed() && std::mem::take(&mut self.waits)
     }
 
     /// Checks that the message is at `phase` and that nothing is pending.
@@ -107,16 +107,16 @@ impl Send {
         &mut self,
         quic: &mut T,
         id: StreamId,
-        phase: Phase,
+        phase: SendPhase,
     ) -> Result<(), Failure> {
         if let Some(code) = self.stopped {
             return Err(SendError::Stopped(code).into());
         }
         if self.phase != phase {
             return Err(SendError::InvalidState(match self.phase {
-                Phase::Head => "the header section was not sent",
-                Phase::Body => "the header section was sent",
-                Phase::Ending | Phase::Done => "the message was ended",
+                SendPhase::Head => "the header section was not sent",
+                SendPhase::Body => "the header section was sent",
+                SendPhase::Ending | SendPhase::Done => "the message was ended",
             })
             .into());
         }
@@ -271,13 +271,13 @@ impl Send {
         quic: &mut T,
         id: StreamId,
     ) -> Result<(), WriteError> {
-        self.phase = Phase::Ending;
+        self.phase = SendPhase::Ending;
         self.flush(quic, id).map(drop)
     }
 
     /// Abandons the message.
     pub(super) fn give_up(&mut self, stopped: Option<Code>) {
-        *self = Self { phase: Phase::Done, stopped, ..Self::new() };
+        *self = Self { phase: SendPhase::Done, stopped, ..Self::new() };
     }
 }
 

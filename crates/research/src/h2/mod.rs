@@ -57,18 +57,18 @@ pub struct H2 {
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     slot: Slot,
-    place: Place,
+    place: TreePlace,
 }
 
 /// What this scheme reads of a priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum TreePlace {
     Control,
     /// As wished, or by default.
     Dependent(Option<Dependency>),
 }
 
-impl From<&Priority> for Place {
+impl From<&Priority> for TreePlace {
     fn from(priority: &Priority) -> Self {
         if priority.urgency == Urgency::CONTROL {
             Self::Control
@@ -121,13 +121,13 @@ impl H2 {
             return (self.root, wanted);
         };
         match self.streams.get(&parent) {
-            Some(&Entry { slot, place: Place::Dependent(_) }) if parent != stream => (slot, wanted),
+            Some(&Entry { slot, place: TreePlace::Dependent(_) }) if parent != stream => (slot, wanted),
             _ => (self.default, Dependency::DEFAULT),
         }
     }
 
-    fn add(&mut self, stream: StreamKey, place: Place) -> Slot {
-        let Place::Dependent(dependency) = place else {
+    fn add(&mut self, stream: StreamKey, place: TreePlace) -> Slot {
+        let TreePlace::Dependent(dependency) = place else {
             let seat = Seat { weight: 1, rank: stream };
             return self.tree.add_stream(stream, self.control, seat);
         };
@@ -159,7 +159,7 @@ impl Scheduler for H2 {
         if self.streams.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let place = Place::from(&priority);
+        let place = TreePlace::from(&priority);
         let slot = self.add(stream, place);
         self.streams.insert(stream, Entry { slot, place });
     }
@@ -174,11 +174,11 @@ impl Scheduler for H2 {
         let Some(&Entry { slot, place: old }) = self.streams.get(&stream) else {
             return;
         };
-        let place = Place::from(&priority);
+        let place = TreePlace::from(&priority);
         if place == old {
             return;
         }
-        let slot = if let (Place::Dependent(_), Place::Dependent(dependency)) = (old, place) {
+        let slot = if let (TreePlace::Dependent(_), TreePlace::Dependent(dependency)) = (old, place) {
             self.change(stream, slot, dependency);
             slot
         } else {

@@ -13,7 +13,7 @@ use crate::tree::Id;
 #[derive(Debug)]
 struct Model {
     tree: Naive,
-    places: HashMap<StreamKey, Place>,
+    places: HashMap<StreamKey, TreePlace>,
 }
 
 const CONTROL: Id = Id::Placeholder(1);
@@ -33,7 +33,7 @@ impl Model {
             None => (STREAM_0, dependency),
             Some(parent)
                 if parent != stream
-                    && matches!(self.places.get(&parent), Some(Place::Dependent(_))) =>
+                    && matches!(self.places.get(&parent), Some(TreePlace::Dependent(_))) =>
             {
                 (Id::Stream(parent), dependency)
             }
@@ -41,11 +41,11 @@ impl Model {
         }
     }
 
-    fn place(&mut self, stream: StreamKey, place: Place) {
+    fn place(&mut self, stream: StreamKey, place: TreePlace) {
         let id = Id::Stream(stream);
         match place {
-            Place::Control => self.tree.add(id, CONTROL, Order::Shares, 1, stream),
-            Place::Dependent(dependency) => {
+            TreePlace::Control => self.tree.add(id, CONTROL, Order::Shares, 1, stream),
+            TreePlace::Dependent(dependency) => {
                 let (parent, dependency) = self.resolve(stream, dependency);
                 self.tree.add(id, parent, Order::Shares, dependency.weight, 0);
                 if dependency.exclusive {
@@ -63,7 +63,7 @@ impl Scheduler for Model {
         if self.places.contains_key(&stream) {
             self.reprioritize(stream, priority);
         } else {
-            self.place(stream, Place::from(&priority));
+            self.place(stream, TreePlace::from(&priority));
         }
     }
 
@@ -75,12 +75,12 @@ impl Scheduler for Model {
     }
 
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
-        let place = Place::from(&priority);
+        let place = TreePlace::from(&priority);
         let id = Id::Stream(stream);
         match (self.places.get(&stream).copied(), place) {
             (None, _) => {}
             (Some(old), _) if old == place => {}
-            (Some(Place::Dependent(_)), Place::Dependent(dependency)) => {
+            (Some(TreePlace::Dependent(_)), TreePlace::Dependent(dependency)) => {
                 let (parent, dependency) = self.resolve(stream, dependency);
                 if self.tree.is_within(parent, id) {
                     let above = self.tree.node(id).parent;
@@ -119,7 +119,7 @@ proptest! {
             known.note(call);
             prop_assert_eq!(h2.streams(), known.streams().count());
             for (&stream, place) in &model.places {
-                if let Place::Dependent(_) = place {
+                if let TreePlace::Dependent(_) = place {
                     let parent = match model.tree.node(Id::Stream(stream)).parent {
                         Id::Stream(parent) => Some(parent),
                         Id::Placeholder(_) => None,

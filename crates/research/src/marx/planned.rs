@@ -22,7 +22,7 @@ pub(super) struct Planned {
     control: Slot,
     /// The nodes of the plan's groups, of which each is added when a stream needs it.
     groups: Vec<Option<Slot>>,
-    streams: KeyMap<Entry>,
+    streams: KeyMap<PlannedEntry>,
     /// How often a stream was put into a group.
     arrivals: u64,
     /// How many streams are in the group that another one yields to.
@@ -33,7 +33,7 @@ pub(super) struct Planned {
 const GROUPS: usize = 2;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct PlannedEntry {
     slot: Slot,
     /// `None` before the page.
     place: Option<Place>,
@@ -110,19 +110,19 @@ impl Scheduler for Planned {
         let seat = self.seat(stream, place);
         let node = self.node(place);
         let slot = self.tree.add_stream(stream, node, seat);
-        self.streams.insert(stream, Entry { slot, place });
+        self.streams.insert(stream, PlannedEntry { slot, place });
         self.count(None, place);
     }
 
     fn remove(&mut self, stream: StreamKey) {
-        if let Some(Entry { slot, place }) = self.streams.remove(&stream) {
+        if let Some(PlannedEntry { slot, place }) = self.streams.remove(&stream) {
             self.tree.remove(slot);
             self.count(place, None);
         }
     }
 
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
-        let Some(&Entry { slot, place: old }) = self.streams.get(&stream) else {
+        let Some(&PlannedEntry { slot, place: old }) = self.streams.get(&stream) else {
             return;
         };
         let place = self.place(&priority);
@@ -139,7 +139,7 @@ impl Scheduler for Planned {
             self.tree.set_parent(slot, node);
             self.count(old, place);
         }
-        self.streams.insert(stream, Entry { slot, place });
+        self.streams.insert(stream, PlannedEntry { slot, place });
     }
 
     calls_of_streams!();

@@ -54,13 +54,13 @@ pub struct Multiplexer {
     tree: Tree,
     control: Slot,
     equals: Slot,
-    streams: KeyMap<Entry>,
+    streams: KeyMap<MultiplexerEntry>,
     arrivals: u64,
     window: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct MultiplexerEntry {
     slot: Slot,
     control: bool,
     /// How much of the block is used up, in bytes or packets.
@@ -104,7 +104,7 @@ impl Scheduler for Multiplexer {
         let control = priority.urgency == Urgency::CONTROL;
         let (node, seat) = self.seat(stream, control);
         let slot = self.tree.add_stream(stream, node, seat);
-        self.streams.insert(stream, Entry { slot, control, used: 0 });
+        self.streams.insert(stream, MultiplexerEntry { slot, control, used: 0 });
     }
 
     fn remove(&mut self, stream: StreamKey) {
@@ -115,14 +115,14 @@ impl Scheduler for Multiplexer {
 
     fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
         let control = priority.urgency == Urgency::CONTROL;
-        let Some(&Entry { slot, control: old, .. }) = self.streams.get(&stream) else {
+        let Some(&MultiplexerEntry { slot, control: old, .. }) = self.streams.get(&stream) else {
             return;
         };
         if control != old {
             let (node, seat) = self.seat(stream, control);
             self.tree.set_rank(slot, seat.rank);
             self.tree.set_parent(slot, node);
-            self.streams.insert(stream, Entry { slot, control, used: 0 });
+            self.streams.insert(stream, MultiplexerEntry { slot, control, used: 0 });
         }
     }
 

@@ -20,7 +20,7 @@ const MAX_BATCH: usize = 10;
 /// Creates the application of an accepted connection.
 pub type QuinnAccept = Box<dyn FnMut() -> Box<dyn App<QuinnConnection>>>;
 
-struct Guest {
+struct QuinnGuest {
     connection: QuinnConnection,
     app: Box<dyn App<QuinnConnection>>,
     wake_at: Option<Instant>,
@@ -33,7 +33,7 @@ struct Guest {
 pub struct QuinnHost {
     endpoint: quinn::Endpoint,
     accept: Option<QuinnAccept>,
-    guests: BTreeMap<quinn::ConnectionHandle, Guest>,
+    guests: BTreeMap<quinn::ConnectionHandle, QuinnGuest>,
     /// Datagrams that the endpoint itself wants to send.
     replies: Vec<(Transmit, Vec<u8>)>,
 }
@@ -141,7 +141,7 @@ impl QuinnHost {
     ) {
         let connection = QuinnConnection(connection);
         let guest =
-            Guest { connection, app, wake_at: None, timeout: None, lost: None, failed: None };
+            QuinnGuest { connection, app, wake_at: None, timeout: None, lost: None, failed: None };
         self.guests.insert(handle, guest);
     }
 
@@ -194,7 +194,7 @@ impl quinn::crypto::HmacKey for ResetKey {
     }
 }
 
-impl Guest {
+impl QuinnGuest {
     fn run(&mut self, now: Instant) -> Result<(), AppError> {
         loop {
             let mut told = false;

@@ -1,7 +1,7 @@
 //! The endpoint handle.
 
 use super::driver::Driver;
-use super::{Connecting, Incoming, Inner, Observers, Opened, Sockets, State};
+use super::{Connecting, Incoming, Inner, Observers, Opened, Sockets, EndpointState};
 use crate::budget::MemoryBudget;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared};
@@ -112,7 +112,7 @@ impl Endpoint {
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
             sockets: Mutex::new(Sockets { present: socket, previous: None }),
-            state: Mutex::new(State {
+            state: Mutex::new(EndpointState {
                 proto,
                 observers: Observers::default(),
                 opened: Vec::new(),

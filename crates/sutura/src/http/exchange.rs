@@ -43,14 +43,14 @@ pub struct Piece {
 /// complete, it is cancelled.
 #[derive(Debug)]
 pub struct RequestStream {
-    shared: Arc<Shared>,
+    shared: Arc<SharedExchange>,
     /// The capsules in the peer's data, if the application reads them.
     pub(super) capsules: Option<CapsuleReader>,
 }
 
 /// What the halves of an exchange share. When it is dropped, what is not complete is cancelled.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedExchange {
     connection: Connection,
     id: StreamId,
     sent_all: AtomicBool,
@@ -107,7 +107,7 @@ fn with_what_arrived<T>(
 
 impl RequestStream {
     pub(super) fn new(connection: Connection, id: StreamId, early: bool) -> Self {
-        let shared = Shared {
+        let shared = SharedExchange {
             connection,
             id,
             sent_all: AtomicBool::new(false),
@@ -314,12 +314,12 @@ impl RequestStream {
         self.shared.cancel(code);
     }
 
-    pub(super) fn shared(&self) -> &Shared {
+    pub(super) fn shared(&self) -> &SharedExchange {
         &self.shared
     }
 }
 
-impl Shared {
+impl SharedExchange {
     /// The connection's state, unless this exchange never was.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.connection.0.lock();
@@ -607,7 +607,7 @@ pub(super) fn wait_or_fail<T>(
     Poll::Pending
 }
 
-impl Drop for Shared {
+impl Drop for SharedExchange {
     fn drop(&mut self) {
         let id = self.id;
         let Ok(mut state) = self.lock() else { return };

@@ -1,6 +1,6 @@
 //! The halves of an exchange.
 
-use super::exchange::{Piece, Shared};
+use super::exchange::{Piece, SharedExchange};
 use super::types::{fields_of, response_fields, trailers_of};
 use super::{Body, Error, Extension, Priority};
 use bytes::{Buf, Bytes};
@@ -17,11 +17,11 @@ use sutura_proto::StreamId;
 /// message is abandoned.
 #[derive(Debug)]
 pub struct SendHalf {
-    shared: Arc<Shared>,
+    shared: Arc<SharedExchange>,
 }
 
 impl SendHalf {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<SharedExchange>) -> Self {
         Self { shared }
     }
 
@@ -129,11 +129,11 @@ impl Drop for SendHalf {
 /// peer is told that the rest is not needed.
 #[derive(Debug)]
 pub struct RecvHalf {
-    shared: Arc<Shared>,
+    shared: Arc<SharedExchange>,
 }
 
 impl RecvHalf {
-    pub(super) fn new(shared: Arc<Shared>) -> Self {
+    pub(super) fn new(shared: Arc<SharedExchange>) -> Self {
         Self { shared }
     }
 

@@ -12,7 +12,7 @@ use super::writer::milliseconds;
 /// An entry of a packet event's `frames`.
 #[derive(Debug, Serialize)]
 #[serde(tag = "frame_type", rename_all = "snake_case")]
-pub(super) enum Entry<'a> {
+pub(super) enum FrameEntry<'a> {
     Padding,
     Ping,
     Ack {
@@ -161,7 +161,7 @@ pub(super) fn list<'a>(
     payload: &'a [u8],
     carrier: Carrier,
     ack_delay_exponent: u8,
-    entries: &mut Vec<Entry<'a>>,
+    entries: &mut Vec<FrameEntry<'a>>,
 ) {
     for frame in FrameIter::new(payload, carrier) {
         match frame {
@@ -171,36 +171,36 @@ pub(super) fn list<'a>(
                     list(source.frames, Carrier::SourceSymbol, ack_delay_exponent, entries);
                 }
             }
-            Err(error) => entries.push(Entry::Unknown { reason: error.reason }),
+            Err(error) => entries.push(FrameEntry::Unknown { reason: error.reason }),
         }
     }
 }
 
-fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
+fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
     match *frame {
-        Frame::Padding => Entry::Padding,
-        Frame::Ping => Entry::Ping,
+        Frame::Padding => FrameEntry::Padding,
+        Frame::Ping => FrameEntry::Ping,
         Frame::Ack(ref frame) => ack(frame, ack_delay_exponent),
-        Frame::Crypto { offset, data } => Entry::Crypto { offset, length: data.len() },
-        Frame::NewToken(token) => Entry::NewToken { length: token.len() },
-        Frame::NewConnectionId(new) => Entry::NewConnectionId {
+        Frame::Crypto { offset, data } => FrameEntry::Crypto { offset, length: data.len() },
+        Frame::NewToken(token) => FrameEntry::NewToken { length: token.len() },
+        Frame::NewConnectionId(new) => FrameEntry::NewConnectionId {
             sequence_number: new.sequence,
             retire_prior_to: new.retire_prior_to,
             connection_id_length: new.id.len(),
             connection_id: new.id,
         },
-        Frame::RetireConnectionId(sequence_number) => Entry::RetireConnectionId { sequence_number },
-        Frame::PathChallenge(_) => Entry::PathChallenge,
-        Frame::PathResponse(_) => Entry::PathResponse,
+        Frame::RetireConnectionId(sequence_number) => FrameEntry::RetireConnectionId { sequence_number },
+        Frame::PathChallenge(_) => FrameEntry::PathChallenge,
+        Frame::PathResponse(_) => FrameEntry::PathResponse,
         Frame::Close(ref frame) => close(frame),
-        Frame::HandshakeDone => Entry::HandshakeDone,
-        Frame::Datagram(data) => Entry::Datagram { length: data.len() },
-        Frame::SourceSymbol(source) => Entry::SourceSymbol {
+        Frame::HandshakeDone => FrameEntry::HandshakeDone,
+        Frame::Datagram(data) => FrameEntry::Datagram { length: data.len() },
+        Frame::SourceSymbol(source) => FrameEntry::SourceSymbol {
             session: source.symbol.session,
             symbol_id: source.symbol.id,
             length: source.frames.len(),
         },
-        Frame::Repair(repair) => Entry::Repair {
+        Frame::Repair(repair) => FrameEntry::Repair {
             session: repair.header.session,
             code: Some(repair.header.code.get()).filter(|&code| code != 0),
             first_symbol_id: repair.header.first,
@@ -208,53 +208,53 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
             key: repair.header.key,
             length: repair.payload.len(),
         },
-        Frame::SymbolAck(ack) => Entry::SymbolAck {
+        Frame::SymbolAck(ack) => FrameEntry::SymbolAck {
             session: ack.session,
             lower_bound: ack.lower_bound,
             held_ranges: inclusive(ack.ranges()),
         },
         Frame::SymbolWindow(window) => {
-            Entry::SymbolWindow { session: window.session, lower_bound: window.lower_bound }
+            FrameEntry::SymbolWindow { session: window.session, lower_bound: window.lower_bound }
         }
-        Frame::Stream(stream) => Entry::Stream {
+        Frame::Stream(stream) => FrameEntry::Stream {
             stream_id: stream.id.0,
             offset: stream.offset,
             length: stream.data.len(),
             fin: stream.fin,
         },
         Frame::ResetStream { id, code, final_size } => {
-            Entry::ResetStream { stream_id: id.0, error_code: code, final_size }
+            FrameEntry::ResetStream { stream_id: id.0, error_code: code, final_size }
         }
-        Frame::AckFrequency(frame) => Entry::AckFrequency {
+        Frame::AckFrequency(frame) => FrameEntry::AckFrequency {
             sequence_number: frame.sequence,
             ack_eliciting_threshold: frame.threshold,
             requested_max_ack_delay: frame.max_ack_delay,
             reordering_threshold: frame.reordering_threshold,
         },
-        Frame::ImmediateAck => Entry::ImmediateAck,
+        Frame::ImmediateAck => FrameEntry::ImmediateAck,
         Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
-            Entry::ResetStreamAt { stream_id: id.0, error_code: code, final_size, reliable_size }
+            FrameEntry::ResetStreamAt { stream_id: id.0, error_code: code, final_size, reliable_size }
         }
-        Frame::StopSending { id, code } => Entry::StopSending { stream_id: id.0, error_code: code },
-        Frame::MaxData(maximum) => Entry::MaxData { maximum },
-        Frame::MaxStreamData { id, max } => Entry::MaxStreamData { stream_id: id.0, maximum: max },
+        Frame::StopSending { id, code } => FrameEntry::StopSending { stream_id: id.0, error_code: code },
+        Frame::MaxData(maximum) => FrameEntry::MaxData { maximum },
+        Frame::MaxStreamData { id, max } => FrameEntry::MaxStreamData { stream_id: id.0, maximum: max },
         Frame::MaxStreams { dir, max } => {
-            Entry::MaxStreams { stream_type: stream_type(dir), maximum: max }
+            FrameEntry::MaxStreams { stream_type: stream_type(dir), maximum: max }
         }
-        Frame::DataBlocked(limit) => Entry::DataBlocked { limit },
+        Frame::DataBlocked(limit) => FrameEntry::DataBlocked { limit },
         Frame::StreamDataBlocked { id, limit } => {
-            Entry::StreamDataBlocked { stream_id: id.0, limit }
+            FrameEntry::StreamDataBlocked { stream_id: id.0, limit }
         }
         Frame::StreamsBlocked { dir, limit } => {
-            Entry::StreamsBlocked { stream_type: stream_type(dir), limit }
+            FrameEntry::StreamsBlocked { stream_type: stream_type(dir), limit }
         }
     }
 }
 
-fn ack<'a>(frame: &AckFrame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
+fn ack<'a>(frame: &AckFrame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
     // The field has 62 bits, and the exponent is at most 20.
     let microseconds = frame.delay.saturating_mul(1 << ack_delay_exponent.min(20));
-    Entry::Ack {
+    FrameEntry::Ack {
         ack_delay: milliseconds(Duration::from_micros(microseconds)),
         acked_ranges: inclusive(frame.ranges()),
         ect0: frame.ecn.map(|ecn| ecn.ect0),
@@ -263,11 +263,11 @@ fn ack<'a>(frame: &AckFrame<'a>, ack_delay_exponent: u8) -> Entry<'a> {
     }
 }
 
-fn close<'a>(frame: &Close<'a>) -> Entry<'a> {
+fn close<'a>(frame: &Close<'a>) -> FrameEntry<'a> {
     let (error_space, error_code, trigger_frame_type) = match *frame {
         Close::Transport { code, frame, .. } => ("transport", code.0, frame.filter(|f| *f != 0)),
         Close::Application { code, .. } => ("application", code, None),
     };
     let reason = String::from_utf8_lossy(frame.reason());
-    Entry::ConnectionClose { error_space, error_code, reason, trigger_frame_type }
+    FrameEntry::ConnectionClose { error_space, error_code, reason, trigger_frame_type }
 }

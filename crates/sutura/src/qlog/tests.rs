@@ -1,5 +1,5 @@
 use super::ApplicationEvent;
-use super::frames::{self, Entry};
+use super::frames::{self, FrameEntry};
 use super::writer::Recorder;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use sutura_proto::{
 };
 
 fn entries(payload: &[u8]) -> Vec<Value> {
-    let mut entries: Vec<Entry<'_>> = Vec::new();
+    let mut entries: Vec<FrameEntry<'_>> = Vec::new();
     frames::list(payload, Carrier::OneRtt, 3, &mut entries);
     entries.iter().map(|e| serde_json::to_value(e).unwrap()).collect()
 }

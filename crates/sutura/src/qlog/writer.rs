@@ -14,7 +14,7 @@ use sutura_proto::{
 };
 
 use super::application::ApplicationEvent;
-use super::frames::{self, Entry, hexadecimal};
+use super::frames::{self, FrameEntry, hexadecimal};
 use super::http;
 use super::parameters::ParametersSet;
 use super::path::{EcnStateUpdated, MtuUpdated, PathAssigned};
@@ -77,7 +77,7 @@ struct Packet<'a> {
     header: PacketHeader,
     raw: Raw,
     #[serde(skip_serializing_if = "Option::is_none")]
-    frames: Option<Vec<Entry<'a>>>,
+    frames: Option<Vec<FrameEntry<'a>>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -127,7 +127,7 @@ struct SymbolRecovered<'a> {
     session: u16,
     symbol_id: u64,
     length: usize,
-    frames: Vec<Entry<'a>>,
+    frames: Vec<FrameEntry<'a>>,
 }
 
 #[derive(Debug, Serialize)]

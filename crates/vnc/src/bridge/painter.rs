@@ -1,7 +1,7 @@
 //! Paints pieces in whatever order they come in.
 
 use super::WINDOW;
-use super::piece::{Body, MAX_PIECE, Piece, PieceError};
+use super::piece::{PieceBody, MAX_PIECE, Piece, PieceError};
 use super::tile;
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
@@ -102,14 +102,14 @@ impl Painter {
         Ok(())
     }
 
-    fn change(&mut self, body: &Body<'_>) -> Result<Vec<Change>, PieceError> {
+    fn change(&mut self, body: &PieceBody<'_>) -> Result<Vec<Change>, PieceError> {
         match *body {
-            Body::Tiles(tiles) => self.tiles(tiles),
-            Body::Compressed(tiles) => {
+            PieceBody::Tiles(tiles) => self.tiles(tiles),
+            PieceBody::Compressed(tiles) => {
                 let tiles = zstd::bulk::decompress(tiles, MAX_PIECE);
                 self.tiles(&tiles.map_err(|_| PieceError::Compression)?)
             }
-            Body::Copy { from, to } => {
+            PieceBody::Copy { from, to } => {
                 for rect in [from, to] {
                     if !self.screen.bounds().contains(rect) {
                         return Err(PieceError::Outside(rect));
@@ -118,7 +118,7 @@ impl Painter {
                 self.screen.copy(from, to);
                 Ok(vec![Change::Copied { from, to }])
             }
-            Body::Size { width, height } => {
+            PieceBody::Size { width, height } => {
                 self.screen = Framebuffer::new(width, height)?;
                 Ok(vec![Change::Resized(self.screen.bounds())])
             }
@@ -144,7 +144,7 @@ mod tests {
         Painter::new(Framebuffer::new(64, 64).unwrap())
     }
 
-    fn piece(superseded: &[u16], body: Body<'_>) -> Vec<u8> {
+    fn piece(superseded: &[u16], body: PieceBody<'_>) -> Vec<u8> {
         Piece { update: 5, superseded: superseded.to_vec(), body }.encode()
     }
 
@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn what_is_superseded_is_left_out_however_late_it_comes() {
         let mut painter = painter();
-        painter.paint(8, &piece(&[1, 8], Body::Tiles(&dot(8)))).unwrap();
+        painter.paint(8, &piece(&[1, 8], PieceBody::Tiles(&dot(8)))).unwrap();
         for number in [7, 0] {
-            let late = painter.paint(number, &piece(&[], Body::Tiles(&dot(1)))).unwrap();
+            let late = painter.paint(number, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
             assert_eq!(late, Painted { update: 5, changes: vec![] });
         }
         assert_eq!(painter.screen().pixel(0, 0), Some(8));
-        painter.paint(6, &piece(&[], Body::Tiles(&dot(6)))).unwrap();
+        painter.paint(6, &piece(&[], PieceBody::Tiles(&dot(6)))).unwrap();
         assert_eq!(painter.screen().pixel(0, 0), Some(6));
     }
 
@@ -171,11 +171,11 @@ mod tests {
         let mut painter = painter();
         let back: Vec<u16> = (1..=64).map(|back| back * 500).collect();
         for number in (33_000..400_000).step_by(3) {
-            painter.paint(number, &piece(&back, Body::Tiles(&[]))).unwrap();
+            painter.paint(number, &piece(&back, PieceBody::Tiles(&[]))).unwrap();
             assert!(painter.superseded.len() as u64 <= WINDOW);
         }
         // Older than the window.
-        let late = painter.paint(400_000 - 3 - WINDOW, &piece(&[], Body::Tiles(&dot(1)))).unwrap();
+        let late = painter.paint(400_000 - 3 - WINDOW, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
         assert_eq!(late.changes, []);
     }
 
@@ -183,7 +183,7 @@ mod tests {
     fn a_piece_that_expands_without_end_is_refused() {
         let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
         assert!(bomb.len() < 8192);
-        let result = painter().paint(0, &piece(&[], Body::Compressed(&bomb)));
+        let result = painter().paint(0, &piece(&[], PieceBody::Compressed(&bomb)));
         assert_eq!(result, Err(PieceError::Compression));
     }
 
@@ -192,23 +192,23 @@ mod tests {
     fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
         let mut painter = painter();
         let whole = painter.screen().bounds();
-        let copied = painter.paint(0, &piece(&[], Body::Copy { from: whole, to: whole })).unwrap();
+        let copied = painter.paint(0, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
         assert_eq!(copied.pixels(), 64 * 64);
         // Tiles of the whole screen in one colour: 10 bytes each, and almost none once compressed.
         let tile = [0, 0, 0, 0, 63, 63, 0, 1, 2, 3];
-        let painted = painter.paint(1, &piece(&[], Body::Tiles(&tile))).unwrap();
+        let painted = painter.paint(1, &piece(&[], PieceBody::Tiles(&tile))).unwrap();
         assert_eq!(painted.pixels(), 64 * 64);
         let many = zstd::bulk::compress(&tile.repeat(26_000), 1).unwrap();
         assert!(many.len() < 200);
-        for body in [Body::Compressed(&many), Body::Tiles(&tile.repeat(2))] {
+        for body in [PieceBody::Compressed(&many), PieceBody::Tiles(&tile.repeat(2))] {
             let result = painter.paint(2, &piece(&[], body));
             assert_eq!(result, Err(PieceError::Overdraw));
         }
-        let size = painter.paint(3, &piece(&[], Body::Size { width: 200, height: 100 })).unwrap();
+        let size = painter.paint(3, &piece(&[], PieceBody::Size { width: 200, height: 100 })).unwrap();
         assert_eq!(size.pixels(), 20_000);
         // What is left out costs nothing.
-        painter.paint(5, &piece(&[1], Body::Tiles(&[]))).unwrap();
-        let late = painter.paint(4, &piece(&[], Body::Copy { from: whole, to: whole })).unwrap();
+        painter.paint(5, &piece(&[1], PieceBody::Tiles(&[]))).unwrap();
+        let late = painter.paint(4, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
         assert_eq!(late.pixels(), 0);
     }
 
@@ -216,13 +216,13 @@ mod tests {
     fn what_is_outside_the_screen_is_refused() {
         let (inside, outside) = (Rect::new(0, 0, 9, 9), Rect::new(60, 0, 9, 9));
         for (from, to) in [(inside, outside), (outside, inside)] {
-            let result = painter().paint(0, &piece(&[], Body::Copy { from, to }));
+            let result = painter().paint(0, &piece(&[], PieceBody::Copy { from, to }));
             assert_eq!(result, Err(PieceError::Outside(outside)));
         }
-        let huge = piece(&[], Body::Size { width: 65535, height: 65535 });
+        let huge = piece(&[], PieceBody::Size { width: 65535, height: 65535 });
         assert!(matches!(painter().paint(0, &huge), Err(PieceError::TooLarge(_))));
         for (number, back) in [(3, 4), (3, 0)] {
-            let result = painter().paint(number, &piece(&[back], Body::Tiles(&[])));
+            let result = painter().paint(number, &piece(&[back], PieceBody::Tiles(&[])));
             assert_eq!(result, Err(PieceError::Superseded));
         }
     }

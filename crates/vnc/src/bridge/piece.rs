@@ -40,7 +40,7 @@ pub enum PieceError {
 
 /// What a piece does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Body<'a> {
+pub enum PieceBody<'a> {
     /// Paints tiles, which are encoded one behind the other.
     Tiles(&'a [u8]),
     /// Paints tiles, compressed by zstd.
@@ -69,7 +69,7 @@ pub struct Piece<'a> {
     /// Distances back from its number to those that must not be painted any more.
     pub superseded: Vec<u16>,
     /// What it does.
-    pub body: Body<'a>,
+    pub body: PieceBody<'a>,
 }
 
 impl<'a> Piece<'a> {
@@ -89,13 +89,13 @@ impl<'a> Piece<'a> {
             (0..count).map(|_| data.try_get_u16().map_err(short)).collect::<Result<_, _>>()?;
         let mut number = || data.try_get_u16().map_err(short);
         let body = match kind {
-            0 => Body::Tiles(data),
-            1 => Body::Compressed(data),
+            0 => PieceBody::Tiles(data),
+            1 => PieceBody::Compressed(data),
             2 => {
                 let from = Rect::new(number()?, number()?, number()?, number()?);
-                Body::Copy { from, to: Rect { x: number()?, y: number()?, ..from } }
+                PieceBody::Copy { from, to: Rect { x: number()?, y: number()?, ..from } }
             }
-            3 => Body::Size { width: number()?, height: number()? },
+            3 => PieceBody::Size { width: number()?, height: number()? },
             kind => return Err(PieceError::Kind(kind)),
         };
         Ok(Self { update, superseded, body })
@@ -106,20 +106,20 @@ impl<'a> Piece<'a> {
         let mut out = Vec::new();
         out.put_u32(self.update);
         out.put_u8(match self.body {
-            Body::Tiles(_) => 0,
-            Body::Compressed(_) => 1,
-            Body::Copy { .. } => 2,
-            Body::Size { .. } => 3,
+            PieceBody::Tiles(_) => 0,
+            PieceBody::Compressed(_) => 1,
+            PieceBody::Copy { .. } => 2,
+            PieceBody::Size { .. } => 3,
         });
         out.put_u8(u8::try_from(self.superseded.len()).unwrap_or(u8::MAX));
         self.superseded.iter().for_each(|&back| out.put_u16(back));
         match self.body {
-            Body::Tiles(data) | Body::Compressed(data) => out.put_slice(data),
-            Body::Copy { from, to } => {
+            PieceBody::Tiles(data) | PieceBody::Compressed(data) => out.put_slice(data),
+            PieceBody::Copy { from, to } => {
                 let numbers = [from.x, from.y, from.width, from.height, to.x, to.y];
                 numbers.into_iter().for_each(|number| out.put_u16(number));
             }
-            Body::Size { width, height } => {
+            PieceBody::Size { width, height } => {
                 out.put_u16(width);
                 out.put_u16(height);
             }
@@ -135,10 +135,10 @@ mod tests {
     fn pieces() -> Vec<Piece<'static>> {
         let from = Rect::new(1, 2, 3, 4);
         [
-            Body::Tiles(b"tiles"),
-            Body::Compressed(b"less"),
-            Body::Copy { from, to: Rect::new(500, 6, 3, 4) },
-            Body::Size { width: 1920, height: 1080 },
+            PieceBody::Tiles(b"tiles"),
+            PieceBody::Compressed(b"less"),
+            PieceBody::Copy { from, to: Rect::new(500, 6, 3, 4) },
+            PieceBody::Size { width: 1920, height: 1080 },
         ]
         .map(|body| Piece { update: 70_000, superseded: vec![1, 300], body })
         .into()
@@ -160,7 +160,7 @@ mod tests {
     fn a_piece_that_is_cut_off_is_an_error() {
         for piece in pieces() {
             let whole = piece.encode();
-            let fixed = if matches!(piece.body, Body::Tiles(_) | Body::Compressed(_)) {
+            let fixed = if matches!(piece.body, PieceBody::Tiles(_) | PieceBody::Compressed(_)) {
                 10
             } else {
                 whole.len()

@@ -3,7 +3,7 @@
 use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
 use super::order::{Footprint, Order, Plan, UpdateOrder};
-use super::piece::{Body, Piece};
+use super::piece::{PieceBody, Piece};
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;
@@ -174,7 +174,7 @@ impl Source {
     /// or [`unsent`](Self::unsent) if it cannot be sent.
     pub fn next(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
         if std::mem::take(&mut self.resized) {
-            let size = Body::Size { width: screen.width(), height: screen.height() };
+            let size = PieceBody::Size { width: screen.width(), height: screen.height() };
             let mut piece = self.piece(&size, Footprint::default());
             (piece.fence, piece.plan.fence, piece.then_fence) = (true, true, true);
             return Some(piece);
@@ -197,7 +197,7 @@ impl Source {
                 self.cells.each(to, |cell| cell.blurred = true);
             }
             let footprint = Footprint { writes: vec![to], reads: Some(from) };
-            return Some(self.piece(&Body::Copy { from, to }, footprint));
+            return Some(self.piece(&PieceBody::Copy { from, to }, footprint));
         }
         None
     }
@@ -241,11 +241,11 @@ impl Source {
         }
         let compressed = zstd::bulk::compress(&tiles, LEVEL).ok();
         let compressed = compressed.filter(|compressed| compressed.len() < tiles.len());
-        let body = compressed.as_deref().map_or(Body::Tiles(&tiles), Body::Compressed);
+        let body = compressed.as_deref().map_or(PieceBody::Tiles(&tiles), PieceBody::Compressed);
         Some(self.piece(&body, footprint))
     }
 
-    fn piece(&mut self, body: &Body<'_>, footprint: Footprint) -> Outgoing {
+    fn piece(&mut self, body: &PieceBody<'_>, footprint: Footprint) -> Outgoing {
         let plan = self.order.plan(&footprint, self.update);
         let back = |&number: &u64| u16::try_from(self.number - number).ok();
         let superseded = plan.superseded.iter().filter_map(back).collect();

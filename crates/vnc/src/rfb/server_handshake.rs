@@ -21,7 +21,7 @@ pub enum ServerStep {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ServerState {
     Version,
     Security,
     Refusal,
@@ -44,14 +44,14 @@ enum State {
 pub struct ServerHandshake {
     shared: bool,
     version: Version,
-    state: State,
+    state: ServerState,
 }
 
 impl ServerHandshake {
     /// The start. Unless the desktop is `shared`, the server may disconnect other clients.
     #[must_use]
     pub fn new(shared: bool) -> Self {
-        Self { shared, version: Version::V3_8, state: State::Version }
+        Self { shared, version: Version::V3_8, state: ServerState::Version }
     }
 
     /// Consumes what it understands of `input` and adds what is to be sent to `out`.
@@ -74,9 +74,9 @@ impl ServerHandshake {
 
     /// Answers a [`ServerStep::Challenge`]. Does nothing if there was none.
     pub fn answer(&mut self, response: [u8; CHALLENGE], out: &mut Vec<u8>) {
-        if self.state == State::Answer {
+        if self.state == ServerState::Answer {
             out.extend(response);
-            self.state = State::Result { password: true };
+            self.state = ServerState::Result { password: true };
         }
     }
 
@@ -87,26 +87,26 @@ impl ServerHandshake {
         out: &mut Vec<u8>,
     ) -> Result<Option<ServerStep>, RfbError> {
         match self.state {
-            State::Version => self.agree(input, out),
-            State::Security => self.choose(input, out),
-            State::Refusal => fail(input, RfbError::Refused),
-            State::Challenge => {
+            ServerState::Version => self.agree(input, out),
+            ServerState::Security => self.choose(input, out),
+            ServerState::Refusal => fail(input, RfbError::Refused),
+            ServerState::Challenge => {
                 let challenge = wire::take(input, |reader| reader.array())?;
                 Ok(challenge.map(|challenge| {
-                    self.state = State::Answer;
+                    self.state = ServerState::Answer;
                     ServerStep::Challenge(challenge)
                 }))
             }
-            State::Result { password } => self.conclude(password, input, out),
-            State::Failure { password } => fail(input, failure(password)),
-            State::Init => {
+            ServerState::Result { password } => self.conclude(password, input, out),
+            ServerState::Failure { password } => fail(input, failure(password)),
+            ServerState::Init => {
                 let init = wire::take(input, ServerInit::read)?;
                 Ok(init.map(|init| {
-                    self.state = State::Done;
+                    self.state = ServerState::Done;
                     ServerStep::Done(init)
                 }))
             }
-            State::Answer | State::Done => Ok(None),
+            ServerState::Answer | ServerState::Done => Ok(None),
         }
     }
 
@@ -118,7 +118,7 @@ impl ServerHandshake {
         let Some(version) = Version::take(input, RfbError::NotServer)? else { return Ok(None) };
         out.extend(version.message());
         self.version = version;
-        Ok(self.go(State::Security))
+        Ok(self.go(ServerState::Security))
     }
 
     fn choose(
@@ -137,7 +137,7 @@ impl ServerHandshake {
         })?;
         let Some(offered) = offered else { return Ok(None) };
         if offered.is_empty() {
-            return Ok(self.go(State::Refusal));
+            return Ok(self.go(ServerState::Refusal));
         }
         let chosen = [NONE, VNC_AUTHENTICATION]
             .into_iter()
@@ -147,10 +147,10 @@ impl ServerHandshake {
             out.push(chosen);
         }
         if chosen == VNC_AUTHENTICATION {
-            return Ok(self.go(State::Challenge));
+            return Ok(self.go(ServerState::Challenge));
         }
         if self.version == Version::V3_8 {
-            return Ok(self.go(State::Result { password: false }));
+            return Ok(self.go(ServerState::Result { password: false }));
         }
         Ok(self.enter(out))
     }
@@ -164,7 +164,7 @@ impl ServerHandshake {
         match wire::take(input, |reader| reader.u32())? {
             None => Ok(None),
             Some(0) => Ok(self.enter(out)),
-            Some(_) if self.version == Version::V3_8 => Ok(self.go(State::Failure { password })),
+            Some(_) if self.version == Version::V3_8 => Ok(self.go(ServerState::Failure { password })),
             Some(_) => Err(failure(password)("it gives no reason".into())),
         }
     }
@@ -172,10 +172,10 @@ impl ServerHandshake {
     /// Sends the ClientInit.
     fn enter(&mut self, out: &mut Vec<u8>) -> Option<ServerStep> {
         out.push(self.shared.into());
-        self.go(State::Init)
+        self.go(ServerState::Init)
     }
 
-    fn go(&mut self, state: State) -> Option<ServerStep> {
+    fn go(&mut self, state: ServerState) -> Option<ServerStep> {
         self.state = state;
         Some(ServerStep::More)
     }

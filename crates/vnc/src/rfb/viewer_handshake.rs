@@ -24,7 +24,7 @@ pub enum ViewerStep {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ViewerState {
     Version,
     /// It is the caller's turn to offer.
     Offer,
@@ -43,7 +43,7 @@ enum State {
 #[derive(Debug)]
 pub struct ViewerHandshake {
     version: Version,
-    state: State,
+    state: ViewerState,
 }
 
 impl Default for ViewerHandshake {
@@ -56,7 +56,7 @@ impl ViewerHandshake {
     /// The start: [`Self::start`] is next.
     #[must_use]
     pub fn new() -> Self {
-        Self { version: Version::V3_8, state: State::Version }
+        Self { version: Version::V3_8, state: ViewerState::Version }
     }
 
     /// Adds the version to `out`, which is what a server sends first.
@@ -73,7 +73,7 @@ impl ViewerHandshake {
         input: &mut BytesMut,
         out: &mut Vec<u8>,
     ) -> Result<ViewerStep, RfbError> {
-        if let State::Choice(security) = self.state {
+        if let ViewerState::Choice(security) = self.state {
             let Some(chosen) = wire::take(input, |reader| reader.u8())? else {
                 return Ok(ViewerStep::More);
             };
@@ -87,19 +87,19 @@ impl ViewerHandshake {
 
     fn step(&mut self, input: &mut BytesMut) -> Result<Option<ViewerStep>, RfbError> {
         let step = match self.state {
-            State::Version => Version::take(input, RfbError::NotViewer)?.map(|version| {
+            ViewerState::Version => Version::take(input, RfbError::NotViewer)?.map(|version| {
                 self.version = version;
-                (State::Offer, ViewerStep::Version)
+                (ViewerState::Offer, ViewerStep::Version)
             }),
-            State::Response => wire::take(input, |reader| reader.array())?
-                .map(|response| (State::Judgement, ViewerStep::Response(response))),
-            State::ClientInit => wire::take(input, |reader| reader.u8())?
-                .map(|shared| (State::ServerInit, ViewerStep::Init { shared: shared != 0 })),
-            State::Offer
-            | State::Choice(_)
-            | State::Judgement
-            | State::ServerInit
-            | State::Done => None,
+            ViewerState::Response => wire::take(input, |reader| reader.array())?
+                .map(|response| (ViewerState::Judgement, ViewerStep::Response(response))),
+            ViewerState::ClientInit => wire::take(input, |reader| reader.u8())?
+                .map(|shared| (ViewerState::ServerInit, ViewerStep::Init { shared: shared != 0 })),
+            ViewerState::Offer
+            | ViewerState::Choice(_)
+            | ViewerState::Judgement
+            | ViewerState::ServerInit
+            | ViewerState::Done => None,
         };
         Ok(step.map(|(state, step)| {
             self.state = state;
@@ -109,7 +109,7 @@ impl ViewerHandshake {
 
     /// Says how the viewer is to show that it may come in.
     pub fn offer(&mut self, security: Security, out: &mut Vec<u8>) {
-        if self.state != State::Offer {
+        if self.state != ViewerState::Offer {
             return;
         }
         if self.version == Version::V3_3 {
@@ -117,7 +117,7 @@ impl ViewerHandshake {
             self.challenge(security, out);
         } else {
             out.extend([1, security.number()]);
-            self.state = State::Choice(security);
+            self.state = ViewerState::Choice(security);
         }
     }
 
@@ -128,11 +128,11 @@ impl ViewerHandshake {
                 if self.version == Version::V3_8 {
                     out.put_u32(0);
                 }
-                State::ClientInit
+                ViewerState::ClientInit
             }
             Security::Password { challenge } => {
                 out.extend(challenge);
-                State::Response
+                ViewerState::Response
             }
         };
     }
@@ -140,27 +140,27 @@ impl ViewerHandshake {
     /// Says whether the answer to the challenge was right, or why not. The viewer of a wrong answer is to be
     /// disconnected.
     pub fn result(&mut self, result: Result<(), &str>, out: &mut Vec<u8>) {
-        if self.state != State::Judgement {
+        if self.state != ViewerState::Judgement {
             return;
         }
         self.state = match result {
             Ok(()) => {
                 out.put_u32(0);
-                State::ClientInit
+                ViewerState::ClientInit
             }
             Err(reason) => {
                 out.put_u32(1);
                 if self.version == Version::V3_8 {
                     put_text(out, reason, MAX_REASON);
                 }
-                State::Done
+                ViewerState::Done
             }
         };
     }
 
     /// Refuses the viewer instead of [`Self::offer`]. It is to be disconnected.
     pub fn refuse(&mut self, reason: &str, out: &mut Vec<u8>) {
-        if self.state != State::Offer {
+        if self.state != ViewerState::Offer {
             return;
         }
         if self.version == Version::V3_3 {
@@ -169,15 +169,15 @@ impl ViewerHandshake {
             out.push(0);
         }
         put_text(out, reason, MAX_REASON);
-        self.state = State::Done;
+        self.state = ViewerState::Done;
     }
 
     /// Describes the desktop, which is the end of the handshake. The [`Viewer`](super::Viewer) starts with
     /// [`PixelFormat::RGB32`](super::PixelFormat::RGB32), so this is the format to give.
     pub fn init(&mut self, init: &ServerInit, out: &mut Vec<u8>) {
-        if self.state == State::ServerInit {
+        if self.state == ViewerState::ServerInit {
             init.write(out);
-            self.state = State::Done;
+            self.state = ViewerState::Done;
         }
     }
 }

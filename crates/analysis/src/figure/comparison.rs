@@ -1,6 +1,6 @@
 //! What is left of a quantity after a change, as bars.
 
-use super::canvas::{CanvasArea, Canvas};
+use super::canvas::{Canvas, CanvasArea};
 
 /// What was changed, and quantities of one kind.
 #[derive(Clone, Debug, PartialEq)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::canvas::{CanvasArea, Canvas};
+use super::canvas::{Canvas, CanvasArea};
 use super::stream_colour;
 use crate::arrivals::{Arrival, Class};
 use crate::limits::{MAX_DRAWN_FRAMES, MAX_DRAWN_LANES};

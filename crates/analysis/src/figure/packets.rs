@@ -1,6 +1,6 @@
 //! Which stream each packet carried, a row for each way of choosing (Marx 2020, Fig. 12).
 
-use super::canvas::{CanvasArea, Canvas};
+use super::canvas::{Canvas, CanvasArea};
 use super::stream_colour;
 use crate::limits::{MAX_DRAWN_BARS, MAX_DRAWN_FRAMES};
 use crate::text::short;

@@ -1,6 +1,6 @@
 //! The waterfall: streams over time.
 
-use super::canvas::{CanvasArea, Canvas};
+use super::canvas::{Canvas, CanvasArea};
 use super::stream_colour;
 use crate::limits::MAX_DRAWN_BARS;
 use crate::statistics::millis;

@@ -104,7 +104,8 @@ pub async fn show(
     name: &str,
     pass: &Pass,
 ) -> Result<(), String> {
-    let mut guest = WaitingViewer { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
+    let mut guest =
+        WaitingViewer { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
     guest.handshake.start(&mut guest.socket.output);
     match guest.step(SILENCE_TIMEOUT).await {
         Ok(ViewerStep::Version) => {}
@@ -166,7 +167,10 @@ async fn step(socket: &mut Socket, handshake: &mut ViewerHandshake) -> Result<Vi
 }
 
 /// Lets the viewer in, if the server's end and the RFB server do.
-async fn begin(context: &Context, guest: &mut WaitingViewer<'_>) -> Result<(ServerLink, ServerInit), ViewerEnding> {
+async fn begin(
+    context: &Context,
+    guest: &mut WaitingViewer<'_>,
+) -> Result<(ServerLink, ServerInit), ViewerEnding> {
     let first = async {
         let mut link = open(context, None).await?;
         let first = hear(&mut link.control).await?;
@@ -274,11 +278,11 @@ async fn serve(
     let mut shown = Shown::default();
     loop {
         let ending = match watch(&mut local, &mut link, &mut shown, context, name).await {
-            Ending::Lost(why) => match paint_rest(&mut local, &mut link, &mut shown) {
-                Ok(()) => Ending::Lost(why),
+            ViewerEnding::Lost(why) => match paint_rest(&mut local, &mut link, &mut shown) {
+                Ok(()) => ViewerEnding::Lost(why),
                 Err(ending) => ending,
             },
-            ending @ (Ending::Left | Ending::Over(_)) => ending,
+            ending @ (ViewerEnding::Left | ViewerEnding::Over(_)) => ending,
         };
         report(&link, &shown, context, name);
         let (code, result) = match ending {
@@ -430,7 +434,11 @@ async fn step_on(
 
 /// Paints what came before the connection was lost. The other end may know that it arrived, and does not send
 /// it again then.
-fn paint_rest(local: &mut Local, link: &mut Link, shown: &mut Shown) -> Result<(), Ending> {
+fn paint_rest(
+    local: &mut Local,
+    link: &mut ServerLink,
+    shown: &mut Shown,
+) -> Result<(), ViewerEnding> {
     let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
     while let Some(Ok(Some(piece))) = link.pieces.next().now_or_never() {
         paint(local, &link.connection, Some(piece), shown, &mut unreported)?;
@@ -446,7 +454,8 @@ fn paint(
     shown: &mut Shown,
     unreported: &mut Unreported,
 ) -> Result<(), ViewerEnding> {
-    let piece = piece.ok_or_else(|| ViewerEnding::Lost("the other end has ended the session".into()))?;
+    let piece =
+        piece.ok_or_else(|| ViewerEnding::Lost("the other end has ended the session".into()))?;
     let now = Instant::now();
     let painted = local.paint(piece.number, &piece.data, now)?;
     shown.pieces += 1;

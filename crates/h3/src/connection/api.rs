@@ -7,7 +7,7 @@ use sutura_schedule::Extension;
 use super::exchange::Exchange;
 use super::outgoing::final_goaway;
 use super::receive::{BodyPiece, Order};
-use super::send::{Failure, SendPhase, Send};
+use super::send::{Failure, Send, SendPhase};
 use super::{Connection, receive};
 use crate::codec::{VARINT_MAX, put_varint};
 use crate::error::{Code, Error, ReceiveError, SendError};

@@ -171,7 +171,7 @@ impl Connection {
             }
             match packet {
                 DecodedPacket::Protected(packet) => {
-                    self.handle_packet(now, arrival, &packet, datagram)
+                    self.handle_packet(now, arrival, &packet, datagram);
                 }
                 DecodedPacket::Retry(packet) => self.on_retry(now, &packet, datagram),
                 DecodedPacket::VersionNegotiation(packet) => {

@@ -121,7 +121,9 @@ impl H2 {
             return (self.root, wanted);
         };
         match self.streams.get(&parent) {
-            Some(&Entry { slot, place: TreePlace::Dependent(_) }) if parent != stream => (slot, wanted),
+            Some(&Entry { slot, place: TreePlace::Dependent(_) }) if parent != stream => {
+                (slot, wanted)
+            }
             _ => (self.default, Dependency::DEFAULT),
         }
     }
@@ -178,7 +180,8 @@ impl Scheduler for H2 {
         if place == old {
             return;
         }
-        let slot = if let (TreePlace::Dependent(_), TreePlace::Dependent(dependency)) = (old, place) {
+        let slot = if let (TreePlace::Dependent(_), TreePlace::Dependent(dependency)) = (old, place)
+        {
             self.change(stream, slot, dependency);
             slot
         } else {

@@ -1,7 +1,7 @@
 //! The endpoint handle.
 
 use super::driver::Driver;
-use super::{Connecting, Incoming, Inner, Observers, Opened, Sockets, EndpointState};
+use super::{Connecting, EndpointState, Incoming, Inner, Observers, Opened, Sockets};
 use crate::budget::MemoryBudget;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared};

@@ -189,7 +189,9 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
             connection_id_length: new.id.len(),
             connection_id: new.id,
         },
-        Frame::RetireConnectionId(sequence_number) => FrameEntry::RetireConnectionId { sequence_number },
+        Frame::RetireConnectionId(sequence_number) => {
+            FrameEntry::RetireConnectionId { sequence_number }
+        }
         Frame::PathChallenge(_) => FrameEntry::PathChallenge,
         Frame::PathResponse(_) => FrameEntry::PathResponse,
         Frame::Close(ref frame) => close(frame),
@@ -232,12 +234,19 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
             reordering_threshold: frame.reordering_threshold,
         },
         Frame::ImmediateAck => FrameEntry::ImmediateAck,
-        Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
-            FrameEntry::ResetStreamAt { stream_id: id.0, error_code: code, final_size, reliable_size }
+        Frame::ResetStreamAt { id, code, final_size, reliable_size } => FrameEntry::ResetStreamAt {
+            stream_id: id.0,
+            error_code: code,
+            final_size,
+            reliable_size,
+        },
+        Frame::StopSending { id, code } => {
+            FrameEntry::StopSending { stream_id: id.0, error_code: code }
         }
-        Frame::StopSending { id, code } => FrameEntry::StopSending { stream_id: id.0, error_code: code },
         Frame::MaxData(maximum) => FrameEntry::MaxData { maximum },
-        Frame::MaxStreamData { id, max } => FrameEntry::MaxStreamData { stream_id: id.0, maximum: max },
+        Frame::MaxStreamData { id, max } => {
+            FrameEntry::MaxStreamData { stream_id: id.0, maximum: max }
+        }
         Frame::MaxStreams { dir, max } => {
             FrameEntry::MaxStreams { stream_type: stream_type(dir), maximum: max }
         }

@@ -1,7 +1,7 @@
 //! Paints pieces in whatever order they come in.
 
 use super::WINDOW;
-use super::piece::{PieceBody, MAX_PIECE, Piece, PieceError};
+use super::piece::{MAX_PIECE, Piece, PieceBody, PieceError};
 use super::tile;
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
@@ -175,7 +175,8 @@ mod tests {
             assert!(painter.superseded.len() as u64 <= WINDOW);
         }
         // Older than the window.
-        let late = painter.paint(400_000 - 3 - WINDOW, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
+        let late =
+            painter.paint(400_000 - 3 - WINDOW, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
         assert_eq!(late.changes, []);
     }
 
@@ -192,7 +193,8 @@ mod tests {
     fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
         let mut painter = painter();
         let whole = painter.screen().bounds();
-        let copied = painter.paint(0, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
+        let copied =
+            painter.paint(0, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
         assert_eq!(copied.pixels(), 64 * 64);
         // Tiles of the whole screen in one colour: 10 bytes each, and almost none once compressed.
         let tile = [0, 0, 0, 0, 63, 63, 0, 1, 2, 3];
@@ -204,11 +206,13 @@ mod tests {
             let result = painter.paint(2, &piece(&[], body));
             assert_eq!(result, Err(PieceError::Overdraw));
         }
-        let size = painter.paint(3, &piece(&[], PieceBody::Size { width: 200, height: 100 })).unwrap();
+        let size =
+            painter.paint(3, &piece(&[], PieceBody::Size { width: 200, height: 100 })).unwrap();
         assert_eq!(size.pixels(), 20_000);
         // What is left out costs nothing.
         painter.paint(5, &piece(&[1], PieceBody::Tiles(&[]))).unwrap();
-        let late = painter.paint(4, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
+        let late =
+            painter.paint(4, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
         assert_eq!(late.pixels(), 0);
     }
 

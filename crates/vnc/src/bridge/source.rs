@@ -3,7 +3,7 @@
 use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
 use super::order::{Footprint, Order, Plan, UpdateOrder};
-use super::piece::{PieceBody, Piece};
+use super::piece::{Piece, PieceBody};
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;

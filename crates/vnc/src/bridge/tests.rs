@@ -1,7 +1,7 @@
 //! Both ends together: random changes, delivered in any order that an ordered group allows.
 
 use super::model::{Bridge, Habits};
-use super::piece::{PieceBody, Piece};
+use super::piece::{Piece, PieceBody};
 use super::{Outgoing, UpdateOrder};
 use crate::framebuffer::{MAX_FRAMEBUFFER, MAX_PIXELS};
 use crate::rect::Rect;
@@ -268,7 +268,8 @@ fn a_flood_of_new_sizes_keeps_framebuffers_within_their_bound() {
         let height = bridge.below((2 * MAX_PIXELS as u64 / width).min(65_536));
         let is_too_large = width * height > MAX_PIXELS as u64;
         let (width, height) = (width as u16, height as u16);
-        let size = Piece { update: 0, superseded: Vec::new(), body: PieceBody::Size { width, height } };
+        let size =
+            Piece { update: 0, superseded: Vec::new(), body: PieceBody::Size { width, height } };
         assert_eq!(bridge.painter.paint(0, &size.encode()).is_err(), is_too_large);
         assert_eq!(bridge.screen.resize(width, height).is_err(), is_too_large);
         bridge.source.resize(&bridge.screen).unwrap();

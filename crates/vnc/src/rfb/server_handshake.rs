@@ -164,7 +164,9 @@ impl ServerHandshake {
         match wire::take(input, |reader| reader.u32())? {
             None => Ok(None),
             Some(0) => Ok(self.enter(out)),
-            Some(_) if self.version == Version::V3_8 => Ok(self.go(ServerState::Failure { password })),
+            Some(_) if self.version == Version::V3_8 => {
+                Ok(self.go(ServerState::Failure { password }))
+            }
             Some(_) => Err(failure(password)("it gives no reason".into())),
         }
     }

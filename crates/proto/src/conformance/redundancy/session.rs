@@ -108,7 +108,7 @@ impl ModelSession {
     pub(super) fn play(&mut self, step: SessionStep) -> PolicyAnswers {
         match step {
             SessionStep::Wait(time) => {
-                self.pass_until(self.now.checked_add(time).unwrap_or(self.now))
+                self.pass_until(self.now.checked_add(time).unwrap_or(self.now));
             }
             SessionStep::Write { symbols, ended } => {
                 self.backlog += symbols;

@@ -13,7 +13,6 @@ use sutura::{Algorithm, TransportConfig};
 use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
 use sutura_benches::tls;
 use sutura_proto::policy::RedundancyFactory;
-use sutura_proto::registry;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 /// Handshakes that a client has under way at a time.
@@ -30,7 +29,7 @@ fn policy(subject: &Subject) -> Result<Policy, Error> {
     match subject.policy.as_deref() {
         None => Ok(TransportConfig::default().redundancy),
         Some("none") => Ok(None),
-        Some(text) => Ok(Some(registry::redundancy().find(text)?)),
+        Some(text) => Ok(Some(sutura_research::redundancy().find(text)?)),
     }
 }
 

@@ -47,7 +47,7 @@ fn seam<F: ?Sized>(registry: &Registry<F>) -> Seam {
 fn seams() -> Vec<Seam> {
     vec![
         seam(&sutura_research::schedulers()),
-        seam(&registry::redundancy()),
+        seam(&sutura_research::redundancy()),
         seam(&registry::loss_reactions()),
         seam(&registry::deliveries()),
         seam(&registry::congestion()),

@@ -47,7 +47,7 @@ impl FromStr for Redundancy {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         match text {
             "none" => Ok(Self(None)),
-            _ => registry::redundancy().find(text).map(|factory| Self(Some(factory))),
+            _ => sutura_research::redundancy().find(text).map(|factory| Self(Some(factory))),
         }
     }
 }

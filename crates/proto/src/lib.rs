@@ -196,9 +196,8 @@ pub mod policy {
     };
     pub use crate::fec::code::{CODES, Code, LdpcStaircase, Parity2d, ReedSolomon, SlidingWindow};
     pub use crate::fec::redundancy::{
-        AcRlnc, Arrival, Auto, Background, Block, BlockRate, Buffer, Bulk, Burst, Decision, Flec,
-        FlecRules, Incremental, LastFlight, LossFactor, MAX_BLOCK, MAX_BURST, MAX_DELAY, Messages,
-        PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, SrArq, Stage, Tail, Terms,
+        Arrival, Auto, Block, BlockRate, Decision, FLUSH_LINGER, Incremental, MAX_BLOCK, MAX_BURST,
+        MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Tail, Terms,
         Turn, View,
     };
     pub use crate::loss_floor::{LossFloor, LossMemory};

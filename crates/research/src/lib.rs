@@ -1,6 +1,7 @@
-//! Published ways of scheduling streams, to compare with: the dependency trees of HTTP/2 ([`h2`]) and of
-//! HTTP/3's drafts ([`h3_draft`]), the schemes of Marx 2020 ([`marx`]), and what ten stacks did by default
-//! in 2020 ([`stacks`]).
+//! Published policies, to compare with. Ways of scheduling streams: the dependency trees of HTTP/2
+//! ([`h2`]) and of HTTP/3's drafts ([`h3_draft`]), the schemes of Marx 2020 ([`marx`]), and what ten stacks
+//! did by default in 2020 ([`stacks`]). And ways of sending redundancy: those of FlEC ([`flec`]) and QUIRL
+//! ([`quirl`]).
 //!
 //! This crate only uses the public interfaces of `sutura-schedule` and `sutura-proto`, as any crate
 //! with policies of its own does. What a stream carries and what it depends on is an
@@ -20,8 +21,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod flec;
 pub mod marx;
 mod needs;
+pub mod quirl;
 pub mod stacks;
 #[cfg(test)]
 mod testing;
@@ -30,7 +33,7 @@ mod tree;
 use std::sync::Arc;
 
 use sutura_proto::TransportConfig;
-use sutura_proto::policy::{FirstBy, ResendOrderFactory};
+use sutura_proto::policy::{FirstBy, RedundancyFactory, ResendOrderFactory};
 use sutura_proto::registry::{self, Entry, Registry, UnknownPolicy};
 use sutura_schedule::{SchedulerFactory, policies};
 
@@ -47,6 +50,12 @@ policies! {
 pub fn schedulers() -> Registry<dyn SchedulerFactory> {
     let own = SCHEDULERS.iter().chain(marx::SCHEDULERS).cloned();
     registry::schedulers().with(own.chain(Preset::ALL.iter().map(Preset::entry)))
+}
+
+/// All redundancy policies: the built-in ones, and those of [`flec`] and [`quirl`].
+#[must_use]
+pub fn redundancy() -> Registry<dyn RedundancyFactory> {
+    registry::redundancy().with(flec::POLICIES.iter().chain(quirl::POLICIES).cloned())
 }
 
 /// All orders of resending: the built-in ones, of which `first-by` takes any of [`schedulers`].
@@ -92,6 +101,18 @@ mod tests {
         for entry in schedulers().entries() {
             let factory = entry.make("").unwrap();
             conformance::extended_scheduler(&*factory, &testing::any_extension);
+        }
+    }
+
+    #[test]
+    fn every_redundancy_policy_is_found_and_keeps_its_contract() {
+        sutura_proto::conformance::registry(&redundancy(), |made| made.name().to_owned());
+        for entry in flec::POLICIES.iter().chain(quirl::POLICIES) {
+            let made = entry.make(entry.parameters).unwrap();
+            sutura_proto::conformance::redundancy(&*made);
+        }
+        for name in ["ac-rlnc:literal", "buffer:literal", "bulk:literal", "messages:literal"] {
+            sutura_proto::conformance::redundancy(&*redundancy().find(name).unwrap());
         }
     }
 

@@ -12,6 +12,12 @@ use crate::h2::Dependency;
 use crate::marx::{Bucket, Kind, Resource};
 use crate::tree::{Id, Order};
 
+/// A value with some fields changed: what policies see is not made field by field outside of the core.
+pub(crate) fn with<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
+    change(&mut value);
+    value
+}
+
 /// Few keys, so that unknown and repeated keys are common.
 pub(crate) const KEYS: u64 = 16;
 

@@ -3,7 +3,8 @@
 
 use crate::tally::Tally;
 use std::time::Instant;
-use sutura::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
+use sutura::policy::{Redundancy, RedundancyFactory, View};
+use sutura_research::flec::{Flec, FlecRules};
 
 /// The first source symbols of a session: the head of a picture, without which nothing can be shown.
 const HEAD: u64 = 32;
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn keeps_the_contract() {
-        sutura::conformance::flec(|| HeadFirst::default().rules());
+        sutura_research::flec::conformance(|| HeadFirst::default().rules());
         sutura::conformance::redundancy(&HeadFirst::default());
     }
 

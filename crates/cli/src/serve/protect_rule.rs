@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
+use sutura::Protection;
 use sutura::http::{DefaultProtection, DefaultProtections};
-use sutura::{Protection, registry};
 
 use crate::fec::Fec;
 
@@ -108,7 +108,7 @@ fn named_protection(text: &str) -> Result<DefaultProtection, String> {
     if text == "none" {
         return Ok(DefaultProtection::NONE);
     }
-    let policy = registry::redundancy().find(text).map_err(|error| error.to_string())?;
+    let policy = sutura_research::redundancy().find(text).map_err(|error| error.to_string())?;
     Ok(DefaultProtection::Policy(Protection::new(policy)))
 }
 

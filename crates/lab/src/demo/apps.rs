@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use sutura_link::{LinkConfig, Loss};
 use sutura_proto::policy::RedundancyFactory;
-use sutura_proto::{Protection, Reason, Scheme, TransportConfig, registry};
+use sutura_proto::{Protection, Reason, Scheme, TransportConfig};
 use sutura_sim::{DatagramPlan, Ends, MessagePlan, Scenario, StreamPlan, Transfer};
 
 use super::links::{GAME_LINKS, LINKS, Link};
@@ -197,7 +197,7 @@ impl Setup {
     }
 
     fn redundancy(&self) -> Result<Option<Arc<dyn RedundancyFactory>>, Error> {
-        let find = |name: &String| registry::redundancy().find(name);
+        let find = |name: &String| sutura_research::redundancy().find(name);
         Ok(self.policy.as_ref().map(find).transpose()?)
     }
 

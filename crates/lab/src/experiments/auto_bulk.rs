@@ -8,7 +8,7 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
-use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
+use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Failure, FailureKind, Scenario, Transfer};
 
 use super::Experiment;
@@ -236,7 +236,7 @@ fn run(options: &Options) -> Result<Report, Error> {
     let lossy = kinds.into_iter().flat_map(|kind| LOSSES.map(kind));
     let lossy: Vec<Setup> = lossy.flat_map(on).collect();
     let clear: Vec<Setup> = on(Losses::None).collect();
-    let registry = registry::redundancy();
+    let registry = sutura_research::redundancy();
     let policies: Vec<&'static str> = registry.entries().iter().map(|entry| entry.name).collect();
     let lossy = compare(options, &lossy, &[AUTO], options.seeds(SEEDS))?;
     let clear =

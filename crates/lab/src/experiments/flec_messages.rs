@@ -8,7 +8,7 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, millis, quantile, sorted};
 use sutura_analysis::table::{Cell, Table};
-use sutura_proto::{Algorithm, TransportConfig, registry};
+use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{MessagePlan, Scenario, TimedMessage};
 
 use super::Experiment;
@@ -95,7 +95,8 @@ impl Variant {
 
     fn transport(self) -> Result<TransportConfig, Error> {
         let (redundancy, scheduler) = self.policies();
-        let redundancy = redundancy.map(|name| registry::redundancy().find(name)).transpose()?;
+        let redundancy =
+            redundancy.map(|name| sutura_research::redundancy().find(name)).transpose()?;
         Ok(TransportConfig {
             congestion: Arc::new(Algorithm::BBR),
             scheduler: sutura_research::schedulers().find(scheduler)?,

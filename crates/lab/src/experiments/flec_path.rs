@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use sutura_analysis::statistics::{mean, quantile, sorted};
 use sutura_link::{LinkConfig, Loss, Trace};
-use sutura_proto::registry;
 use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{Ends, Failure, FailureKind, Scenario, Transfer};
@@ -159,7 +158,7 @@ impl Outcome {
 /// # Errors
 /// There is no such policy.
 pub fn protection(name: Option<&str>) -> Result<Option<Protection>, Error> {
-    let find = |name| registry::redundancy().find(name);
+    let find = |name| sutura_research::redundancy().find(name);
     Ok(name.map(find).transpose()?.map(Protection::new))
 }
 

@@ -9,7 +9,6 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Distribution;
 use sutura_analysis::table::{Cell, Table};
 use sutura_proto::Protection;
-use sutura_proto::registry;
 use sutura_sim::{Ends, Scenario, StreamOutcome, StreamPlan};
 
 use super::Experiment;
@@ -89,7 +88,7 @@ impl Setup {
 
     fn protection(&self) -> Result<Option<Protection>, Error> {
         let policy = self.policy.as_deref();
-        let factory = policy.map(|text| registry::redundancy().find(text)).transpose()?;
+        let factory = policy.map(|text| sutura_research::redundancy().find(text)).transpose()?;
         Ok(factory.map(Protection::new))
     }
 

@@ -9,7 +9,7 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Distribution, mean, millis};
 use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
-use sutura_proto::{CodeSet, FecConfig, TransportConfig, registry};
+use sutura_proto::{CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, Update, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
 use super::Experiment;
@@ -72,7 +72,7 @@ impl Setup {
         let loss = if self.scheme.ideal { "none" } else { self.loss };
         let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
         let policy =
-            self.scheme.policy.map(|name| registry::redundancy().find(name)).transpose()?;
+            self.scheme.policy.map(|name| sutura_research::redundancy().find(name)).transpose()?;
         let transport = TransportConfig {
             redundancy: policy,
             max_concurrent_uni_streams: 4096,

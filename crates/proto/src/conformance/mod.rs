@@ -7,7 +7,6 @@
 
 mod congestion;
 mod delivery;
-mod flec;
 mod loss_reaction;
 mod redundancy;
 mod resend_order;
@@ -16,7 +15,6 @@ mod testing;
 
 pub use congestion::congestion;
 pub use delivery::delivery;
-pub use flec::flec;
 pub use loss_reaction::loss_reaction;
 pub use redundancy::redundancy;
 pub use resend_order::resend_order;

@@ -9,8 +9,8 @@ use crate::cid_generator::USUAL_CID_SIZE;
 use crate::connection::{Connection, EndpointEvent, TAG_SIZE};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::endpoint::{DatagramEvent, Endpoint};
+use crate::fec::redundancy::stand_in::Mender;
 use crate::ids::{ConnectionHandle, Dir, Side, StreamId};
-use crate::policy::Messages;
 use crate::wire::packet::{Coalesced, DecodedPacket, HeaderRules, ProtectedPacket};
 use crate::{
     AckFrequencyConfig, ClientConfig, CodeSet, EndpointConfig, FecConfig, MAX_UDP_PAYLOAD,
@@ -144,7 +144,7 @@ fn protection(input: &mut Input<'_>) -> Protection {
     let burst = u32::from(input.byte() % 5);
     let delay = Duration::from_millis(u64::from(input.byte() % 30));
     match burst {
-        0 => Protection::new(Arc::new(Messages::default())),
+        0 => Protection::new(Arc::new(Mender)),
         1 | 3 => Protection::incremental(burst, delay),
         _ => Protection::tail(burst, delay),
     }

@@ -71,7 +71,7 @@ fn transport(download: &Download) -> TransportConfig {
 
 fn run(download: &Download) -> Outcome {
     let Download { mbit, rtt, bytes, policy, .. } = *download;
-    let protection = Protection::new(registry::redundancy().find(policy).unwrap());
+    let protection = Protection::new(sutura_research::redundancy().find(policy).unwrap());
     let path = format!("rate={mbit}mbit delay={}ms queue=32mb", rtt / 2);
     let held = [(); 2].map(|()| Arc::new(AtomicUsize::new(0)));
     let client = BulkClient::new([Transfer::download(bytes)], 1, Duration::ZERO);

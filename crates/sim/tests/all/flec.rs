@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{link, tail};
-use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
+use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Ends, Scenario, Transfer};
 
 const BYTES: u64 = 1_000_000;
@@ -18,7 +18,7 @@ const PATHS: [&str; 3] = [
 ];
 
 fn protection(name: &str) -> Option<Protection> {
-    Some(Protection::new(registry::redundancy().find(name).unwrap()))
+    Some(Protection::new(sutura_research::redundancy().find(name).unwrap()))
 }
 
 fn download(seed: u64, algorithm: Algorithm, path: &str, protection: Option<Protection>) -> Ends {

@@ -11,7 +11,7 @@ use sutura_proto::groups::{
 };
 use sutura_proto::{
     Algorithm, Connection, Dir, Event, MessageOptions, MessageOutcome, Priority, SendMessageError,
-    Side, TransportConfig, registry,
+    Side, TransportConfig,
 };
 use sutura_sim::{
     App, AppError, Clock, Ends, Progress, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome,
@@ -20,7 +20,7 @@ use sutura_sim::{
 fn config(policy: Option<&str>) -> TransportConfig {
     TransportConfig {
         max_concurrent_uni_streams: 4096,
-        redundancy: policy.map(|policy| registry::redundancy().find(policy).unwrap()),
+        redundancy: policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()),
         ..TransportConfig::default()
     }
 }

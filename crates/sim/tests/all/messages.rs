@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::link;
-use sutura_proto::{Algorithm, MessageOutcome, Protection, Scheme, TransportConfig, registry};
+use sutura_proto::{Algorithm, MessageOutcome, Protection, Scheme, TransportConfig};
 use sutura_sim::{MessagePlan, MessagesOutcome, Scenario, TimedMessage};
 
 const MS: Duration = Duration::from_millis(1);
@@ -21,7 +21,7 @@ fn config(algorithm: Algorithm, scheme: Scheme, policy: Option<&str>) -> Transpo
     TransportConfig {
         congestion: Arc::new(algorithm),
         scheduler: Arc::new(scheme),
-        redundancy: policy.map(|policy| registry::redundancy().find(policy).unwrap()),
+        redundancy: policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()),
         ..TransportConfig::default()
     }
 }
@@ -109,7 +109,7 @@ fn protected_datagrams_lose_less_whatever_the_policy() {
         let bare = lost(&run(&config, path, plan(None), 9));
         assert!(bare > 40, "{bare}");
         for policy in ["tail:burst=1", "incremental:burst=1", "messages", "sr-arq", "ac-rlnc"] {
-            let policy = registry::redundancy().find(policy).unwrap();
+            let policy = sutura_research::redundancy().find(policy).unwrap();
             let outcome = run(&config, path, plan(Some(Protection::new(policy.clone()))), 9);
             let lost = lost(&outcome);
             println!("{algorithm}, {}: {lost} lost, {bare} bare", policy.name());
@@ -117,6 +117,23 @@ fn protected_datagrams_lose_less_whatever_the_policy() {
             let recovered = outcome.fates.iter().filter(|f| **f == MessageOutcome::Recovered);
             assert!(recovered.count() > 20);
         }
+    }
+}
+
+#[test]
+fn the_fate_of_every_protected_datagram_is_told_whatever_the_policy() {
+    let (config, count) = (config(Algorithm::BBR, Scheme::EPS, None), 600);
+    for entry in sutura_research::redundancy().entries() {
+        let protection = Some(Protection::new(entry.make("").unwrap()));
+        let steady = MessagePlan::steady(count, 1_000, 8 * MS);
+        let plan = MessagePlan { unreliable: true, protection, ..steady };
+        let outcome = run(&config, "rate=20mbit delay=25ms loss=bern:0.09", plan, 11);
+        let (name, got) = (entry.name, outcome.delays.iter().flatten().count());
+        assert_eq!(outcome.fates.len(), count as usize, "{name}");
+        // One in eleven is lost, and some policies see nothing here that is worth protecting.
+        let repairs = outcome.ends.server.fec.repair_symbols_sent;
+        let least = if repairs > 0 { 9 } else { 8 };
+        assert!(got > count as usize * least / 10, "{name}: {got} of {count}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::common::{MS, link};
-use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
+use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Scenario, StreamOutcome, StreamPlan};
 
 const PATH: &str = "rate=20mbit delay=50ms loss=bern:0.02";
@@ -26,7 +26,7 @@ fn stream(
         redundancy: None,
         ..TransportConfig::default()
     };
-    let find = |name| Protection::new(registry::redundancy().find(name).unwrap());
+    let find = |name| Protection::new(sutura_research::redundancy().find(name).unwrap());
     let plan = StreamPlan { protection: policy.map(find), ..plan.clone() };
     let scenario = Scenario::new(seed).link(&link(PATH), &link(PATH)).transport(&transport);
     scenario.stream(plan).unwrap_or_else(|failure| panic!("{algorithm}, {policy:?}: {failure}"))

@@ -59,8 +59,8 @@ impl Connection {
     /// options say so and it fits. The receiver accepts the stream and reads it to its end.
     ///
     /// The redundancy policy of the configuration and the scheduler learn the message's deadline;
-    /// [`policy::Messages`](crate::policy::Messages) and [`Scheme::DEADLINE`](crate::Scheme::DEADLINE)
-    /// are made for messages. What becomes of it tells [`message_outcome`](Self::message_outcome).
+    /// [`policy::Auto`](crate::policy::Auto) heeds it, and [`Scheme::DEADLINE`](crate::Scheme::DEADLINE)
+    /// is made for messages. What becomes of it tells [`message_outcome`](Self::message_outcome).
     ///
     /// Waits while too much is waiting to be sent. What a message is worth then, only the application
     /// knows: [`try_send_message`](Self::try_send_message) does not wait.

@@ -165,7 +165,7 @@ async fn nobody_there_times_out() {
 #[tokio::test]
 async fn messages_arrive_and_their_sender_is_told() {
     let transport = TransportConfig {
-        redundancy: Some(Arc::new(sutura::policy::Messages::default())),
+        redundancy: Some(Arc::new(sutura::policy::Auto::default())),
         scheduler: Arc::new(sutura::Scheme::DEADLINE),
         ..TransportConfig::default()
     };

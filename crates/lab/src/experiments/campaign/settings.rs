@@ -38,7 +38,7 @@ pub fn redundancy(rng: &mut Rng) -> Result<Option<Arc<dyn RedundancyFactory>>, E
     Ok(match rng.below(8) {
         0 => None,
         1..4 => TransportConfig::default().redundancy,
-        _ => Some(pick(rng, &registry::redundancy())?),
+        _ => Some(pick(rng, &sutura_research::redundancy())?),
     })
 }
 

@@ -15,7 +15,7 @@ use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Distribution, mean};
 use sutura_link::LinkConfig;
 use sutura_proto::policy::{LossReactionFactory, ResendAtOnce};
-use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig, registry};
+use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
 use super::Experiment;
@@ -200,7 +200,7 @@ impl Setup {
     }
 
     fn transport(&self) -> Result<TransportConfig, Error> {
-        let registry = registry::redundancy();
+        let registry = sutura_research::redundancy();
         let policy = self.scheme.policy.map(|policy| registry.find(policy)).transpose()?;
         let window = u64::from(u32::MAX) / 4;
         let defaults = TransportConfig::default();

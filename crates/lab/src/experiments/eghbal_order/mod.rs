@@ -17,7 +17,6 @@ use sutura_link::LinkConfig;
 use sutura_proto::policy::FixedRate;
 use sutura_proto::{
     Algorithm, CodeId, CodeSet, FecConfig, FecStats, Priority, Protection, TransportConfig,
-    registry,
 };
 use sutura_sim::{Clock, Ends, Progress, Scenario};
 
@@ -127,7 +126,7 @@ impl Setup {
     }
 
     fn plan(&self) -> Result<Plan, Error> {
-        let find = |name| registry::redundancy().find(name).map(Protection::new);
+        let find = |name| sutura_research::redundancy().find(name).map(Protection::new);
         let protection = self.policy.map(find).transpose()?;
         let resource = |[count, messages]: [usize; 2], urgency, protection: Option<Protection>| {
             let priority = Priority::new(urgency, false).unwrap_or_default();

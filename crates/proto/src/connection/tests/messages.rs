@@ -2,8 +2,7 @@
 
 use super::pair::{Pair, pattern};
 use crate::egress::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
-use crate::fec::redundancy::PathView;
-use crate::policy::Messages;
+use crate::fec::redundancy::{PathView, stand_in::Mender};
 use crate::{
     Dir, Event, MessageId, MessageOptions, MessageOutcome, ReadError, Scheme, SendMessageError,
     Side, StreamId, TransportConfig,
@@ -23,7 +22,7 @@ fn pair() -> Pair {
 
 fn pair_with(client: TransportConfig) -> Pair {
     let server = TransportConfig {
-        redundancy: Some(Arc::new(Messages::default())),
+        redundancy: Some(Arc::new(Mender)),
         scheduler: Arc::new(Scheme::DEADLINE),
         ..TransportConfig::default()
     };

@@ -2,7 +2,8 @@
 
 use super::pair::{Pair, pattern};
 use crate::fec::redundancy::ENTRIES;
-use crate::policy::{MAX_DELAY, Messages};
+use crate::fec::redundancy::stand_in::Mender;
+use crate::policy::MAX_DELAY;
 use crate::wire_format::Frame;
 use crate::wire_format::NewConnectionId;
 use crate::{
@@ -233,7 +234,7 @@ fn protection_can_be_changed_and_ended_at_any_time() {
     for protection in [
         Some(Protection::incremental(1, MAX_DELAY)),
         None,
-        Some(Protection::new(Arc::new(Messages::default()))),
+        Some(Protection::new(Arc::new(Mender))),
         Some(Protection::tail(2, Duration::ZERO)),
     ] {
         send(&mut pair, &pattern(300));

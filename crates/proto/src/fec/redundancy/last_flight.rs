@@ -1,71 +1,26 @@
-//! When all data is sent, and a loss would be found out only after a silence.
+//! When the sender will have to pause, so that a loss would be found out only after a silence.
 
 use super::View;
-use std::time::{Duration, Instant};
 
-/// How long to wait for the application to write more, in shares of a round trip, unless it said that
-/// there is no more.
-const SILENCE_DIVISOR: u32 = 8;
-/// The data of so many congestion windows is protected. What precedes it is known to have arrived or
-/// to be lost before the end is sent, even if the window doubles meanwhile.
+/// What precedes the data of so many congestion windows is known to have arrived or to be lost before
+/// the end is sent, even if the window doubles meanwhile.
 const WINDOWS: u64 = 2;
 
-/// Whether what is sent now may still be in flight when the sender has to pause: because the
-/// application has no more, or because flow control stops it.
-pub(super) fn pause_comes_near(view: &View) -> bool {
-    LastFlight::comes_near(view) || view.buffer <= near(view)
-}
-
-fn near(view: &View) -> u64 {
-    WINDOWS.saturating_mul(view.path.window)
-}
-
-/// The end of the data that an application has written: for good, or for now. It is what `allStreamSent()`
-/// says of Michel 2022, section VI-A, an eighth of a round trip later unless the data has ended for good.
-#[derive(Debug, Default)]
-pub struct LastFlight {
-    /// From when on all data counts as sent; `None` if there is more.
-    over: Option<Instant>,
-    /// Whether a repair symbol was sent since then, so that there is nothing to wait for.
-    begun: bool,
-}
-
-impl LastFlight {
+impl View {
     /// Whether data that is sent now may belong to the last flight: no more than two congestion windows
     /// are left.
     #[must_use]
-    pub fn comes_near(view: &View) -> bool {
-        view.left <= near(view)
+    pub fn end_comes_near(&self) -> bool {
+        self.left <= self.near()
     }
 
-    /// Whether a repair symbol is due: all data is sent, and [too few](View::lacks_repairs) are in flight.
-    #[must_use]
-    pub fn is_unprotected(&self, now: Instant, view: &View) -> bool {
-        let over = self.over.is_some_and(|at| at <= now) && view.left == 0;
-        over && view.lacks_repairs()
+    /// Whether what is sent now may still be in flight when the sender has to pause: because the
+    /// application has no more, or because flow control stops it.
+    pub(super) fn pause_comes_near(&self) -> bool {
+        self.end_comes_near() || self.buffer <= self.near()
     }
 
-    /// A source symbol was sent. What is sent again at the end leaves it the end.
-    pub fn on_source_sent(&mut self, view: &View) {
-        if view.left > 0 {
-            *self = Self::default();
-        }
-    }
-
-    /// All data that the application has written was sent; `ended` if there will be no more.
-    pub fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
-        let wait = if ended { Duration::ZERO } else { view.path.rtt / SILENCE_DIVISOR };
-        *self = Self { over: Some(now + wait), begun: false };
-    }
-
-    /// A repair symbol was sent.
-    pub fn on_repair_sent(&mut self, now: Instant) {
-        self.begun = self.over.is_some_and(|at| at <= now);
-    }
-
-    /// When all data counts as sent; `None` if that was acted upon, or if there is more.
-    #[must_use]
-    pub fn timeout(&self) -> Option<Instant> {
-        self.over.filter(|_| !self.begun)
+    fn near(&self) -> u64 {
+        WINDOWS.saturating_mul(self.path.window)
     }
 }

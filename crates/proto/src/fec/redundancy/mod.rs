@@ -2,41 +2,24 @@
 //! whether to send new data or a repair symbol.
 //!
 //! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
-//! [`Block`] makes Reed-Solomon blocks. [`SrArq`], [`AcRlnc`], [`Bulk`], [`Buffer`] and [`Messages`] are the rules
-//! of Michel 2022 (FlEC) for its one loop, in [`flec`]. [`Background`] and [`Burst`] are the two schedules
-//! of QUIRL, in [`quirl`].
+//! [`Block`] makes blocks of block codes, and [`Auto`] decides by what it knows of the path.
 
 mod each_symbol;
-mod flec;
-mod foresight;
 mod in_time;
 mod last_flight;
-mod last_moment;
-mod literal;
-mod loss_factor;
 mod protection;
-mod quirl;
 mod reason;
+pub(crate) mod stand_in;
 #[cfg(test)]
 mod tests;
 
-pub use ac_rlnc::AcRlnc;
 pub use auto::Auto;
-pub use background::Background;
 pub use block::{Block, BlockRate, MAX_BLOCK};
-pub use buffer::Buffer;
-pub use bulk::Bulk;
-pub use burst::Burst;
-pub use flec::{Flec, FlecRules};
 pub use incremental::Incremental;
-pub use last_flight::LastFlight;
-pub use loss_factor::LossFactor;
-pub use messages::Messages;
 use protection::parameters;
 pub use protection::{MAX_BURST, MAX_DELAY, Protection};
 pub use reason::Reason;
-pub use sr_arq::SrArq;
-pub use tail::Tail;
+pub use tail::{FLUSH_LINGER, Tail};
 
 use crate::loss_floor::LossFloor;
 use crate::wire::code_id::{CodeId, CodeSet};
@@ -47,8 +30,7 @@ use sutura_schedule::policies;
 
 policies! {
     /// The built-in policies, in the order in which they are listed.
-    pub(crate) const ENTRIES: dyn RedundancyFactory =
-        [auto, tail, incremental, block, sr_arq, ac_rlnc, bulk, buffer, messages, background, burst];
+    pub(crate) const ENTRIES: dyn RedundancyFactory = [auto, tail, incremental, block];
 }
 
 /// The time from first sending data to the detection of its loss, in eighths of a round trip (RFC

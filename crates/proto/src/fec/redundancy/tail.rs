@@ -21,7 +21,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 
 /// How long to wait for the application to write more before the stream counts as flushed: a writer
 /// in another task needs a moment to refill its buffer.
-pub(super) const FLUSH_LINGER: Duration = Duration::from_millis(1);
+pub const FLUSH_LINGER: Duration = Duration::from_millis(1);
 
 /// Sends repair symbols when the application has no more data for now. They recover losses in the
 /// last flight, which a retransmission would repair a round trip later (Holzinger 2025, II-D4).

@@ -1,5 +1,6 @@
 use super::*;
-use crate::policy::{Block, Decision, SrArq};
+use crate::fec::redundancy::stand_in::Mender;
+use crate::policy::{Block, Decision};
 use std::sync::Arc;
 
 fn session() -> CodingSession {
@@ -66,7 +67,7 @@ fn what_a_block_keeps_is_covered_until_the_window_is_full() {
 #[test]
 fn what_arrived_and_mended_nothing_is_replaced_once_nothing_else_can_come() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
+    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
     let wants_repair = |session: &CodingSession| {
         let view = session.view(&Surroundings::default());
         session.policy.decide(now, &view) != Decision::Source
@@ -176,7 +177,7 @@ fn what_left_the_window_uses_up_a_repair_symbol() {
 #[test]
 fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
+    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
     push(&mut session, now);
     session.hold(0, now + Duration::from_secs(1));
     assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
@@ -191,7 +192,7 @@ fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
 #[test]
 fn what_the_peer_cannot_recover_together_is_sent_again() {
     let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(SrArq)), DataKind::Streams);
+    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
     let later = now + Duration::from_secs(1);
     let count = MAX_PENDING_REPAIRS as u64;
     for id in 0..=count {

@@ -20,7 +20,6 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use super::last_flight::pause_comes_near;
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan,
     Stage, Terms, View,
@@ -561,7 +560,7 @@ impl Redundancy for AutoPolicy {
         // before there is a moment for repair symbols.
         let fenced =
             self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
-        fenced || pause_comes_near(view)
+        fenced || view.pause_comes_near()
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

@@ -1,11 +1,11 @@
 //! Transfers to a receiver with a small buffer: repair symbols among the data, so that a loss does not
 //! fill the buffer and stop the sender.
 
-use super::literal;
-use crate::policy::{Flec, FlecRules, LastFlight, LossFactor, Redundancy, RedundancyFactory, View};
-use crate::registry::Entry;
+use super::{Flec, FlecRules, LastFlight, LossFactor, foresight, literal};
 use std::sync::Arc;
 use std::time::Instant;
+use sutura_proto::policy::{Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "buffer",
@@ -38,11 +38,11 @@ const MAX_SYMBOL_BYTES: u64 = 1200;
 /// - While flow control holds back data the window is free, and as many repair symbols go as make up
 ///   for all losses but one time in fifty. The paper goes on up to twice the expected losses. The
 ///   implementation takes a sender that has nothing to send for one that is blocked.
-/// - The last flight is protected as by [`Bulk`](crate::policy::Bulk).
+/// - The last flight is protected as by [`Bulk`](super::Bulk).
 /// - As long as nothing was ever lost, only the last flight becomes source symbols.
 /// - FlEC's receiver takes 5 % off its window, at least 10 kB, for repair symbols, which costs more
 ///   than it gains at 70 kB. Here the decoder has memory of its own, which it announces
-///   ([`FecConfig`](crate::FecConfig)), and nothing is taken off.
+///   ([`FecConfig`](sutura_proto::FecConfig)), and nothing is taken off.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Buffer {
     c: LossFactor,
@@ -88,7 +88,7 @@ impl BufferRules {
 
     /// Whether a repair symbol is due among the data.
     fn is_gap_full(&self, view: &View) -> bool {
-        let expected = (f64::from(view.unacked) * view.path.expected_loss()).ceil();
+        let expected = (f64::from(view.unacked) * foresight::expected_loss(&view.path)).ceil();
         if f64::from(view.added) >= MOST_IN_FLIGHT * expected {
             return false;
         }
@@ -107,7 +107,7 @@ fn would_stall(view: &View) -> bool {
 
 /// How many packets are sent for each that is lost, bursts counting as one loss.
 fn gap(view: &View) -> f64 {
-    let loss = view.path.expected_loss();
+    let loss = foresight::expected_loss(&view.path);
     if loss > 0.0 { view.path.floor.burst * (1.0 - loss) / loss } else { f64::INFINITY }
 }
 
@@ -118,8 +118,9 @@ impl FlecRules for BufferRules {
 
     fn protects(&self, view: &View) -> bool {
         let packets = (view.buffer / MAX_SYMBOL_BYTES) as f64;
-        let would_repair = || view.path.loss > 0.0 && view.path.most_lost(packets) > 0.0;
-        LastFlight::comes_near(view) || would_stall(view) && would_repair()
+        let would_repair =
+            || view.path.loss > 0.0 && foresight::most_lost(&view.path, packets) > 0.0;
+        view.end_comes_near() || would_stall(view) && would_repair()
     }
 
     fn fec_pattern(&self, now: Instant, view: &View) -> bool {
@@ -130,7 +131,7 @@ impl FlecRules for BufferRules {
             return false;
         }
         if view.is_blocked() {
-            view.lacks_repairs()
+            foresight::lacks_repairs(view)
         } else {
             would_stall(view) && self.is_gap_full(view)
         }
@@ -153,7 +154,7 @@ impl FlecRules for BufferRules {
         }
         self.triggered = 1;
         self.protected = view.next;
-        self.most = (view.path.expected_loss() * unprotected as f64)
+        self.most = (foresight::expected_loss(&view.path) * unprotected as f64)
             .max(view.path.floor.burst)
             .ceil() as u32;
     }

@@ -1,11 +1,11 @@
 //! Adaptive causal coding (Cohen 2020): repair symbols once per round trip, and somewhat more of them
 //! after losses than were lost.
 
-use super::literal;
-use crate::policy::{Flec, FlecRules, LossFactor, Redundancy, RedundancyFactory, View};
-use crate::registry::Entry;
+use super::{Flec, FlecRules, LossFactor, literal};
 use std::sync::Arc;
 use std::time::Instant;
+use sutura_proto::policy::{Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "ac-rlnc",

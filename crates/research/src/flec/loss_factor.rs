@@ -1,6 +1,6 @@
 //! How much more than what is missing goes: the constant of FlEC's thresholds.
 
-use sutura_schedule::registry::{Parameters, UnknownPolicy};
+use sutura_proto::registry::{Parameters, UnknownPolicy};
 
 /// The largest factor.
 const MAX: f64 = 100.0;

@@ -10,13 +10,22 @@
 //! * It counts all packets that are lost. A policy is told only of those with source symbols.
 //! * A repair symbol that has recovered something no longer counts as in flight.
 
-use super::{Arrival, View};
 use std::collections::BTreeSet;
 use std::time::Instant;
+use sutura_proto::policy::{Arrival, RedundancyFactory, View};
+use sutura_schedule::policies;
+
+pub use background::Background;
+pub use burst::Burst;
+
+policies! {
+    /// The policies, in the order in which they are listed.
+    pub(crate) const POLICIES: dyn RedundancyFactory = [background, burst];
+}
 
 /// Up to so many symbols, 15 kB in packets of 1250 bytes, are few: a share of them is protected,
 /// whatever is known of the losses.
-pub(super) const FEW: u32 = 12;
+const FEW: u32 = 12;
 /// That share, as numerator and denominator.
 const SHARE_OF_FEW: (u32, u32) = (3, 5);
 /// How many deviations, each rounded up, are added to the mean number of losses.
@@ -26,7 +35,7 @@ const INITIAL_DEVIATION: f64 = 1.0;
 
 /// How many repair symbols protect `symbols` source symbols in flight: a fixed share of few; of many, as
 /// many as are planned, but at most one for every `sources` of them.
-pub(super) fn repairs(symbols: u32, sources: u32, plan: Option<u32>) -> u32 {
+fn repairs(symbols: u32, sources: u32, plan: Option<u32>) -> u32 {
     if symbols <= FEW {
         let (numerator, denominator) = SHARE_OF_FEW;
         return (symbols * numerator).div_ceil(denominator);
@@ -36,13 +45,13 @@ pub(super) fn repairs(symbols: u32, sources: u32, plan: Option<u32>) -> u32 {
 }
 
 /// Source symbols that are in flight, as far as known.
-pub(super) fn in_flight(view: &View) -> u32 {
+fn in_flight(view: &View) -> u32 {
     view.unacked.saturating_sub(view.missing)
 }
 
 /// How many packets are lost in a round trip that begins with a loss. Recovered ones count as lost.
 #[derive(Debug, Default)]
-pub(super) struct LossesPerTrip {
+struct LossesPerTrip {
     /// The round trip that began with the last loss outside of one.
     trip: Option<Trip>,
     /// What earlier ones lost.
@@ -66,14 +75,14 @@ struct Smoothed {
 
 impl LossesPerTrip {
     /// The packet with the source symbol `id` was declared lost.
-    pub(super) fn on_lost(&mut self, now: Instant, id: u64, view: &View) {
+    fn on_lost(&mut self, now: Instant, id: u64, view: &View) {
         self.counted = self.counted.split_off(&view.first);
         self.counted.insert(id);
         self.count(now, view);
     }
 
     /// The peer has the source symbol `id`.
-    pub(super) fn on_arrived(&mut self, now: Instant, id: u64, how: Arrival, view: &View) {
+    fn on_arrived(&mut self, now: Instant, id: u64, how: Arrival, view: &View) {
         let counted = self.counted.remove(&id);
         match how {
             Arrival::Recovered if !counted => self.count(now, view),
@@ -104,7 +113,7 @@ impl LossesPerTrip {
 
     /// How many losses the next such round trip should be prepared for; `None` before the first is
     /// over.
-    pub(super) fn most(&self, now: Instant) -> Option<u32> {
+    fn most(&self, now: Instant) -> Option<u32> {
         let Smoothed { mean, deviation } = self.smoothed_at(now)?;
         Some((mean + DEVIATIONS * deviation.ceil()).ceil() as u32)
     }
@@ -113,14 +122,16 @@ impl LossesPerTrip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::PathView;
+    use crate::testing::with;
     use std::time::Duration;
 
     const RTT: Duration = Duration::from_millis(100);
 
     fn view(first: u64) -> View {
-        let path = PathView { rtt: RTT, ..PathView::default() };
-        View { first, next: first + 50, unacked: 50, path, ..View::default() }
+        with(View::default(), |view| {
+            (view.first, view.next, view.unacked) = (first, first + 50, 50);
+            view.path.rtt = RTT;
+        })
     }
 
     #[test]

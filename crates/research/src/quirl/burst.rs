@@ -1,11 +1,12 @@
 //! Redundancy after bursts of data: once when much was sent at a time.
 
-use super::quirl::{FEW, LossesPerTrip, in_flight, repairs};
-use super::tail::FLUSH_LINGER;
-use super::{Arrival, Decision, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View};
+use super::{FEW, LossesPerTrip, in_flight, repairs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutura_schedule::registry::Entry;
+use sutura_proto::policy::{
+    Arrival, Decision, FLUSH_LINGER, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
+};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "burst",
@@ -147,20 +148,22 @@ impl Redundancy for BurstPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::PathView;
+    use crate::testing::with;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn view(next: u64, unacked: u32) -> View {
-        let path = PathView { rtt: 100 * MS, ..PathView::default() };
-        View { next, unacked, path, ..View::default() }
+        with(View::default(), |view| {
+            (view.next, view.unacked) = (next, unacked);
+            view.path.rtt = 100 * MS;
+        })
     }
 
     /// Sends a burst of the symbols `ids`, of which the window keeps the last `unacked`.
     fn send(policy: &mut dyn Redundancy, now: Instant, ids: std::ops::Range<u64>, ended: bool) {
         for id in ids.clone() {
             let more = id + 1 < ids.end;
-            let view = View { has_source: more, ..view(id + 1, (id + 1) as u32) };
+            let view = with(view(id + 1, (id + 1) as u32), |view| view.has_source = more);
             policy.on_source_sent(now, id, &view);
             if !more {
                 policy.on_flushed(now, ended, &view);
@@ -209,7 +212,7 @@ mod tests {
         for (unacked, missing, expected) in [(30, 0, 15), (30, 10, 10), (8, 0, 5), (8, 8, 0)] {
             let (now, mut policy) = (Instant::now(), Burst::default().build());
             send(&mut *policy, now, 0..30, true);
-            let view = View { missing, ..view(30, unacked) };
+            let view = with(view(30, unacked), |view| view.missing = missing);
             assert_eq!(sent(&mut *policy, now, &view), expected, "{unacked} {missing}");
         }
     }
@@ -230,7 +233,7 @@ mod tests {
         assert_eq!(policy.timeout(), Some(now + 10 * MS));
         send(&mut *policy, now + 5 * MS, 20..24, true);
         assert_eq!(sent(&mut *policy, now + 10 * MS, &view(24, 24)), 0);
-        let busy = View { has_source: true, ..view(24, 24) };
+        let busy = with(view(24, 24), |view| view.has_source = true);
         assert_eq!(sent(&mut *policy, now + 15 * MS, &busy), 0);
         assert_eq!(sent(&mut *policy, now + 15 * MS, &view(24, 24)), 12);
     }
@@ -240,7 +243,7 @@ mod tests {
         let (now, mut policy) = (Instant::now(), Burst::default().build());
         send(&mut *policy, now, 0..30, true);
         policy.on_repair_sent(now, &view(30, 30));
-        let landed = View { first: 30, ..view(31, 1) };
+        let landed = with(view(31, 1), |view| view.first = 30);
         policy.on_arrived(now, 29, Arrival::Acked, &landed);
         assert_eq!(sent(&mut *policy, now, &landed), 0);
     }

@@ -1,11 +1,13 @@
 //! Redundancy in the background: while there is nothing else to send, some repair symbols are in
 //! flight.
 
-use super::quirl::{LossesPerTrip, in_flight, repairs};
-use super::{Arrival, Decision, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View};
+use super::{LossesPerTrip, in_flight, repairs};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use sutura_schedule::registry::Entry;
+use sutura_proto::policy::{
+    Arrival, Decision, MAX_DELAY, Redundancy, RedundancyFactory, RepairPlan, View,
+};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "background",
@@ -121,13 +123,15 @@ impl Redundancy for BackgroundPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::PathView;
+    use crate::testing::with;
 
     const MS: Duration = Duration::from_millis(1);
 
     fn view(unacked: u32) -> View {
-        let path = PathView { rtt: 100 * MS, ..PathView::default() };
-        View { next: unacked.into(), unacked, path, ..View::default() }
+        with(View::default(), |view| {
+            (view.next, view.unacked) = (unacked.into(), unacked);
+            view.path.rtt = 100 * MS;
+        })
     }
 
     /// How many repair symbols are sent at `now`.
@@ -164,9 +168,10 @@ mod tests {
     fn nothing_waits_for_it() {
         let now = Instant::now();
         let mut policy = after(now, 20);
-        let busy = View { idle: false, ..view(20) };
+        let busy = with(view(20), |view| view.idle = false);
         assert_eq!(sent(&mut *policy, now + 2 * MS, busy), 0, "other streams have data");
-        assert_eq!(sent(&mut *policy, now + 2 * MS, View { has_source: true, ..busy }), 0);
+        let busy = with(busy, |view| view.has_source = true);
+        assert_eq!(sent(&mut *policy, now + 2 * MS, busy), 0);
     }
 
     #[test]
@@ -179,11 +184,12 @@ mod tests {
         (0..8).for_each(|id| policy.on_lost(now, id, &view(100)));
         let now = now + 100 * MS;
         // Eight and twice the deviation, or a third.
-        assert_eq!(sent(&mut *policy, now, View { added: 3, ..view(100) }), 10 - 3);
+        assert_eq!(sent(&mut *policy, now, with(view(100), |view| view.added = 3)), 10 - 3);
         assert_eq!(sent(&mut *policy, now, view(21)), 7);
         // What is known to be lost is sent again, and no longer in flight.
-        assert_eq!(sent(&mut *policy, now, View { missing: 6, ..view(21) }), 5);
-        assert_eq!(sent(&mut *policy, now, View { missing: 21, ..view(21) }), 0);
+        let lost = |missing| with(view(21), |view| view.missing = missing);
+        assert_eq!(sent(&mut *policy, now, lost(6)), 5);
+        assert_eq!(sent(&mut *policy, now, lost(21)), 0);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! When messages can wait no longer for their repair symbols.
 
-use crate::policy::{PathView, View};
 use std::time::{Duration, Instant};
+use sutura_proto::policy::{PathView, View};
 
 /// Whether repair symbols of messages go now: lines 1, 2 and 15 of Michel 2022, Algorithm 4.
 #[derive(Debug, Clone, Copy, PartialEq)]

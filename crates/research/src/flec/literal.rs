@@ -7,12 +7,13 @@
 //! `c`, and the margin `epsilon` of Algorithm 4.
 
 use super::last_moment::LastMoment;
-use crate::policy::{Flec, FlecRules, LossFactor, PathView, Redundancy, RedundancyFactory, View};
-use crate::registry::{Parameters, UnknownPolicy};
+use super::{Flec, FlecRules, LossFactor};
 use std::fmt::Debug;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
+use sutura_proto::policy::{PathView, Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::{Parameters, UnknownPolicy};
 
 /// The parameter that chooses between the paper's rules and ours.
 const PARAMETER: &str = "rules";
@@ -257,8 +258,9 @@ impl FlecRules for MessageRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{Decision, RepairPlan};
+    use crate::testing::with;
     use std::time::Duration;
+    use sutura_proto::policy::{Decision, RepairPlan};
 
     const MS: Duration = Duration::from_millis(1);
 
@@ -269,11 +271,6 @@ mod tests {
         (view.path.rtt, view.path.rtt_variation) = (100 * MS, MS);
         (view.path.loss, view.path.burst, view.path.outcomes) = (0.05, 2.0, 1_000);
         (view.path.window, view.path.in_flight) = (100_000, 50_000);
-        view
-    }
-
-    fn with(mut view: View, change: impl FnOnce(&mut View)) -> View {
-        change(&mut view);
         view
     }
 
@@ -298,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_rules_are_chosen_by_name() {
-        let made = |text| crate::registry::redundancy().find(text).map(|made| made.parameters());
+        let made = |text| crate::redundancy().find(text).map(|made| made.parameters());
         for (text, parameters) in [
             ("bulk", ""),
             ("bulk:literal", "rules=literal"),
@@ -414,7 +411,7 @@ mod tests {
 
     #[test]
     fn causal_coding_sends_one_in_each_round_trip() {
-        let policy = crate::registry::redundancy().find("ac-rlnc:literal").unwrap();
+        let policy = crate::redundancy().find("ac-rlnc:literal").unwrap();
         let (now, mut policy) = (Instant::now(), policy.build());
         policy.on_source_sent(now, 49, &view(50));
         assert_eq!(sent(&mut *policy, now, view(50)), 0);
@@ -425,13 +422,13 @@ mod tests {
 
     #[test]
     fn they_keep_the_contract() {
-        crate::conformance::flec(BulkRules::default);
+        crate::flec::conformance(BulkRules::default);
         for theta in [1.0, 1.1, 100.0] {
-            crate::conformance::redundancy(&*messages("messages", theta));
+            sutura_proto::conformance::redundancy(&*messages("messages", theta));
         }
         for c in [0.0, 1.0, 100.0] {
             let c = LossFactor::new(c).unwrap();
-            crate::conformance::redundancy(&*buffer("buffer", c));
+            sutura_proto::conformance::redundancy(&*buffer("buffer", c));
         }
     }
 }

@@ -1,11 +1,11 @@
 //! Bulk transfers: only the end is protected, where nothing else is left to send while a loss is
 //! repaired.
 
-use super::literal;
-use crate::policy::{Flec, FlecRules, LastFlight, Redundancy, RedundancyFactory, View};
-use crate::registry::Entry;
+use super::{Flec, FlecRules, LastFlight, literal};
 use std::sync::Arc;
 use std::time::Instant;
+use sutura_proto::policy::{Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "bulk",
@@ -59,7 +59,7 @@ impl FlecRules for BulkRules {
     }
 
     fn protects(&self, view: &View) -> bool {
-        LastFlight::comes_near(view)
+        view.end_comes_near()
     }
 
     fn fec_pattern(&self, now: Instant, view: &View) -> bool {

@@ -1,9 +1,10 @@
 //! Selective repeat: repair symbols only in place of what was lost.
 
-use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
-use crate::registry::Entry;
+use super::{Flec, FlecRules};
 use std::sync::Arc;
 use std::time::Instant;
+use sutura_proto::policy::{Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::Entry;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     "sr-arq",

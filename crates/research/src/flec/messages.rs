@@ -2,11 +2,11 @@
 //! covers as many messages as possible.
 
 use super::last_moment::LastMoment;
-use super::literal;
-use crate::policy::{Flec, FlecRules, Redundancy, RedundancyFactory, View};
-use crate::registry::{Entry, UnknownPolicy};
+use super::{Flec, FlecRules, literal};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use sutura_proto::policy::{Redundancy, RedundancyFactory, View};
+use sutura_proto::registry::{Entry, UnknownPolicy};
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "messages",
@@ -163,17 +163,12 @@ impl FlecRules for MessageRules {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Message;
-    use crate::policy::{Decision, PathView};
+    use crate::testing::with;
     use std::time::Duration;
+    use sutura_proto::Message;
+    use sutura_proto::policy::{Decision, PathView};
 
     const MS: Duration = Duration::from_millis(1);
-
-    /// A value with some fields changed. Outside of the core, views are not made field by field.
-    fn with<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
-        change(&mut value);
-        value
-    }
 
     /// A path of 100 ms one way, with a margin of 20 ms.
     fn path() -> PathView {

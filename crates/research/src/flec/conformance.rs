@@ -1,7 +1,8 @@
 //! Checks whether a pair of functions keeps the contract of [`FlecRules`].
 
-use crate::fec::redundancy::{Flec, FlecRules, Redundancy, RedundancyFactory};
+use super::{Flec, FlecRules};
 use std::fmt;
+use sutura_proto::policy::{Redundancy, RedundancyFactory};
 
 /// How many shares of lost packets are tried, from 0 to 1.
 const SHARES: u32 = 200;
@@ -10,8 +11,8 @@ const SHARES: u32 = 200;
 ///
 /// ```
 /// use std::time::Instant;
-/// use sutura_proto::policy::{FlecRules, View};
-/// use sutura_proto::conformance;
+/// use sutura_proto::policy::View;
+/// use sutura_research::flec::{self, FlecRules};
 ///
 /// #[derive(Debug)]
 /// struct SelectiveRepeat;
@@ -26,15 +27,16 @@ const SHARES: u32 = 200;
 ///     }
 /// }
 ///
-/// conformance::flec(|| SelectiveRepeat);
+/// flec::conformance(|| SelectiveRepeat);
 /// ```
 ///
 /// # Panics
 /// The pair breaks a rule, which the message names:
 ///
 /// * `ds` is a number for every share of lost packets, and the same when asked again.
-/// * All of [`redundancy`](fn@super::redundancy): queries change nothing, redundancy ends, and so on.
-pub fn flec<R: FlecRules + 'static>(build: impl Fn() -> R + Send + Sync) {
+/// * All of [`conformance::redundancy`](fn@sutura_proto::conformance::redundancy): queries change nothing,
+///   redundancy ends, and so on.
+pub fn conformance<R: FlecRules + 'static>(build: impl Fn() -> R + Send + Sync) {
     let rules = build();
     let name = format!("{rules:?}");
     for step in 0..=SHARES {
@@ -48,7 +50,7 @@ pub fn flec<R: FlecRules + 'static>(build: impl Fn() -> R + Send + Sync) {
             "{name}: ds({loss}) is {ds}, and then {again}: questions changed something"
         );
     }
-    super::redundancy(&Pair { name, build });
+    sutura_proto::conformance::redundancy(&Pair { name, build });
 }
 
 /// Builds policies of a pair.
@@ -80,11 +82,11 @@ impl<R: FlecRules + 'static, F: Fn() -> R + Send + Sync> RedundancyFactory for P
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conformance::testing::verdict;
-    use crate::fec::redundancy::View;
     use std::cell::Cell;
     use std::ops::Range;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Instant;
+    use sutura_proto::policy::View;
 
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     enum Fault {
@@ -142,6 +144,14 @@ mod tests {
         }
     }
 
+    /// The message with which the kit panics.
+    fn verdict(kit: impl Fn()) -> String {
+        match catch_unwind(AssertUnwindSafe(kit)) {
+            Ok(()) => "accepted".to_owned(),
+            Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_default(),
+        }
+    }
+
     #[test]
     fn each_fault_is_named() {
         for (fault, expected) in [
@@ -153,7 +163,7 @@ mod tests {
             (Fault::Counting, "a question changed"),
         ] {
             let build = move || Faulty { fault, unprotected: 0, asked: Cell::new(0) };
-            let said = verdict(|| flec(build));
+            let said = verdict(|| conformance(build));
             assert!(said.contains(expected), "{fault:?}: {said}");
         }
     }

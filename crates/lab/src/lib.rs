@@ -4,15 +4,21 @@
 //! answers with a [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod named;
+
+pub mod comparison;
 pub mod demo;
 pub mod design;
 pub mod experiments;
+mod hosts;
 pub mod ideal;
 pub mod message_trace;
 pub mod pages;
 mod parallel;
 mod progress;
 mod recorder;
+mod report;
 pub mod screens;
 pub mod web;
 

@@ -42,24 +42,6 @@ pub fn map<J: Sync, R: Send, E: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs `work` on each of `setups` with each number below `count`, and returns a list of results for
-/// each setup, in order. Otherwise like [`map`].
-///
-/// # Errors
-/// As for [`map`].
-pub fn repeat<S: Sync, R: Send, E: Send>(
-    options: &Options,
-    setups: &[S],
-    count: u64,
-    work: impl Fn(&S, u64) -> Result<R, E> + Sync,
-) -> Result<Vec<Vec<R>>, E> {
-    let jobs = setups.iter().flat_map(|setup| (0..count).map(move |n| (setup, n)));
-    let jobs: Vec<(&S, u64)> = jobs.collect();
-    let mut results = map(options, &jobs, |(setup, n)| work(setup, *n))?.into_iter();
-    let count = usize::try_from(count).unwrap_or(usize::MAX);
-    Ok(setups.iter().map(|_| results.by_ref().take(count).collect()).collect())
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -76,12 +58,6 @@ mod tests {
             assert_eq!(results, Ok(jobs.iter().map(|n| n * n).collect()));
         }
         assert_eq!(map(&Options::default(), &[], |_: &u8| Ok::<u8, ()>(1)), Ok(vec![]));
-    }
-
-    #[test]
-    fn repetitions_stay_with_their_setup() {
-        let results = repeat(&Options::default(), &[10, 20], 3, |setup, n| Ok::<_, ()>(setup + n));
-        assert_eq!(results, Ok(vec![vec![10, 11, 12], vec![20, 21, 22]]));
     }
 
     #[test]

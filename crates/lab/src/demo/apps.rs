@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sutura_link::{LinkConfig, Loss};
-use sutura_proto::policy::RedundancyFactory;
 use sutura_proto::{Protection, Reason, Scheme, TransportConfig};
 use sutura_sim::{DatagramPlan, Ends, MessagePlan, Scenario, StreamPlan, Transfer};
 
 use super::links::{GAME_LINKS, LINKS, Link};
+use crate::comparison::{Policy, redundancy};
 use crate::{Error, message_trace};
 
 /// Bytes of a file.
@@ -196,11 +196,6 @@ impl Setup {
         Self { path, policy: None, ..self.clone() }
     }
 
-    fn redundancy(&self) -> Result<Option<Arc<dyn RedundancyFactory>>, Error> {
-        let find = |name: &String| sutura_research::redundancy().find(name);
-        Ok(self.policy.as_ref().map(find).transpose()?)
-    }
-
     /// A connection over the link. With the same `seed` it always meets the same losses, as far as
     /// these depend on time.
     #[must_use]
@@ -214,7 +209,7 @@ impl Setup {
     /// # Errors
     /// The simulation fails, or there is no such policy.
     pub fn run(&self, seconds: u32, seed: u64) -> Result<Run, Error> {
-        let redundancy = self.redundancy()?;
+        let redundancy = redundancy(self.policy.as_deref())?;
         match self.app {
             App::Game => self.game(redundancy, seconds, seed),
             App::Stream => self.stream(redundancy, seconds, seed),
@@ -224,12 +219,7 @@ impl Setup {
     }
 
     /// Both ends protect their datagrams alike.
-    fn game(
-        &self,
-        redundancy: Option<Arc<dyn RedundancyFactory>>,
-        seconds: u32,
-        seed: u64,
-    ) -> Result<Run, Error> {
+    fn game(&self, redundancy: Policy, seconds: u32, seed: u64) -> Result<Run, Error> {
         let (skip, count) = (frames(WARM_UP), frames(WARM_UP + seconds));
         let plan = DatagramPlan { size: PACKET, interval: TICK, count };
         let protection = redundancy.map(Protection::new);
@@ -247,12 +237,7 @@ impl Setup {
         })
     }
 
-    fn stream(
-        &self,
-        redundancy: Option<Arc<dyn RedundancyFactory>>,
-        seconds: u32,
-        seed: u64,
-    ) -> Result<Run, Error> {
+    fn stream(&self, redundancy: Policy, seconds: u32, seed: u64) -> Result<Run, Error> {
         let protection = redundancy.clone().map(Protection::new);
         let plan = StreamPlan { protection, ..StreamPlan::frames(frames(WARM_UP + seconds)) };
         let outcome = self.scenario(seed).transport(&transport(redundancy)).stream(plan)?;
@@ -267,12 +252,7 @@ impl Setup {
     }
 
     /// The transport is told the deadlines and when the next message comes, whatever the redundancy.
-    fn messages(
-        &self,
-        redundancy: Option<Arc<dyn RedundancyFactory>>,
-        seconds: u32,
-        seed: u64,
-    ) -> Result<Run, Error> {
+    fn messages(&self, redundancy: Policy, seconds: u32, seed: u64) -> Result<Run, Error> {
         let end = Duration::from_secs((WARM_UP + seconds).into());
         let trace = message_trace::tixeo()?;
         let messages = || trace.iter().copied().take_while(|message| message.at < end);
@@ -291,11 +271,7 @@ impl Setup {
         Ok(Run::new(times, &outcome.ends))
     }
 
-    fn download(
-        &self,
-        redundancy: Option<Arc<dyn RedundancyFactory>>,
-        seed: u64,
-    ) -> Result<Run, Error> {
+    fn download(&self, redundancy: Policy, seed: u64) -> Result<Run, Error> {
         let client = TransportConfig {
             stream_receive_window: BUFFER,
             max_stream_receive_window: BUFFER,
@@ -313,6 +289,6 @@ impl Setup {
 }
 
 /// The defaults, with this redundancy.
-fn transport(redundancy: Option<Arc<dyn RedundancyFactory>>) -> TransportConfig {
+fn transport(redundancy: Policy) -> TransportConfig {
     TransportConfig { redundancy, ..TransportConfig::default() }
 }

@@ -3,16 +3,12 @@
 
 use std::time::Duration;
 
-use sutura_sim::StreamPlan;
-
 use super::apps::{self, BUFFER, FILE};
-use super::{App, Link, Outcome, seed};
-use crate::ideal::{Cut, Plan, Trace, Workload, late_bytes, least_late};
+use super::{App, Link, Trials};
+use crate::comparison::seed;
+use crate::ideal::{Plan, Trace, Workload, late_bytes, least_late};
 use crate::{Error, Options};
 
-/// How the frames of the stream travel: the packets of 1200 bytes that the connections send have room
-/// for this much of a protected stream.
-const CUT: Cut = Cut { payload: 1162, overhead: 38 };
 /// The clairvoyant sender of the model looks every millisecond whether the link lets something pass.
 /// One that looks all the time is earlier by less than this.
 const LOOK: Duration = Duration::from_millis(1);
@@ -26,21 +22,14 @@ pub(super) struct Model {
 }
 
 impl Model {
-    pub(super) fn new(outcome: &Outcome<'_>, seconds: u32, options: &Options) -> Self {
-        let plan = StreamPlan::frames(apps::frames(seconds));
-        let workload = Workload {
-            link: outcome.setup.path.clone(),
-            size: plan.size,
-            interval: plan.interval,
-            count: plan.count,
-            warm_up: apps::frames(apps::WARM_UP),
-            cut: CUT,
-        };
+    pub(super) fn new(outcome: &Trials<'_>, seconds: u32, options: &Options) -> Self {
+        let [count, warm_up] = [seconds, apps::WARM_UP].map(apps::frames);
+        let workload = Workload::frames(outcome.setup.path.clone(), count, warm_up);
         let traces = (0..).zip(&outcome.runs).map(|(connection, run)| {
-            let [_, down] = outcome.setup.scenario(seed(options, connection)).link_seeds();
+            let [_, down] = outcome.setup.scenario(seed(options.seed, connection)).link_seeds();
             Trace { seed: down, start: run.began }
         });
-        let frames = (plan.count + workload.warm_up) * outcome.runs.len() as u64;
+        let frames = (count + warm_up) * outcome.runs.len() as u64;
         let repairs = outcome.sum(|run| run.repairs) as f64 / frames.max(1) as f64;
         Self { workload, traces: traces.collect(), repairs }
     }

@@ -22,12 +22,12 @@ use std::time::Duration;
 use serde::Serialize;
 use sutura_analysis::statistics::{Distribution, millis};
 use sutura_proto::Reason;
-use sutura_random::Rng;
 
 pub use apps::{App, Run, Setup};
 pub use links::{GAME_LINKS, LINKS, Link};
 pub use summary::{Measure, Summary, Verdict};
 
+use crate::comparison::{Runs, seed};
 use crate::{Error, Options, parallel};
 
 /// Connections of each configuration, unless the options say otherwise.
@@ -76,35 +76,25 @@ pub struct OnLink {
     pub finding: String,
 }
 
-/// What is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Redundancy {
-    /// Plain QUIC.
-    None,
-    /// [`App::fixed`].
-    Fixed,
-    /// The policy that sets itself, without being told anything.
-    Auto,
-    /// The same, told after what time data is late.
-    Target,
-    /// Plain QUIC over the same link without loss.
-    Lossless,
+named! {
+    /// What is compared.
+    #[derive(PartialOrd, Ord, Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Redundancy {
+        /// Plain QUIC.
+        None = "none",
+        /// [`App::fixed`].
+        Fixed = "fixed",
+        /// The policy that sets itself, without being told anything.
+        Auto = "auto",
+        /// The same, told after what time data is late.
+        Target = "auto+target",
+        /// Plain QUIC over the same link without loss.
+        Lossless = "none, no loss",
+    }
 }
 
 impl Redundancy {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Fixed => "fixed",
-            Self::Auto => "auto",
-            Self::Target => "auto+target",
-            Self::Lossless => "none, no loss",
-        }
-    }
-
     /// What is compared for `app`.
     const fn all(app: App) -> &'static [Self] {
         match app {
@@ -162,7 +152,7 @@ pub struct Row {
 }
 
 /// The connections of one configuration.
-struct Outcome<'a> {
+struct Trials<'a> {
     app: App,
     link: &'a Link,
     redundancy: Redundancy,
@@ -170,7 +160,7 @@ struct Outcome<'a> {
     runs: Vec<Run>,
 }
 
-impl Outcome<'_> {
+impl Trials<'_> {
     fn sum(&self, value: impl Fn(&Run) -> u64) -> u64 {
         self.runs.iter().map(value).sum()
     }
@@ -216,11 +206,6 @@ fn took(time: Duration) -> Option<f64> {
     (time < NEVER).then(|| millis(time))
 }
 
-/// The seed of a connection, which is the same for all configurations.
-fn seed(options: &Options, connection: u64) -> u64 {
-    Rng::stream(options.seed, connection).next_u64()
-}
-
 /// Measures all applications on their links: [`Options::seeds`] connections of each configuration, on
 /// which the game, the stream and the feed run for `seconds` each.
 ///
@@ -239,10 +224,10 @@ pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result
     let connections = options.seeds(CONNECTIONS);
     let mut outcomes = outcomes(pairs)?;
     let setups: Vec<_> = outcomes.iter().map(|outcome| outcome.setup.clone()).collect();
-    let runs = parallel::repeat(options, &setups, connections, |setup, connection| {
-        setup.run(seconds, seed(options, connection))
+    let measured = Runs::measure(options, &setups, connections, |setup, connection| {
+        setup.run(seconds, seed(options.seed, connection))
     })?;
-    outcomes.iter_mut().zip(runs).for_each(|(outcome, runs)| outcome.runs = runs);
+    outcomes.iter_mut().zip(measured).for_each(|(outcome, of)| outcome.runs = of.runs);
     let models = parallel::map(options, &outcomes, |outcome| {
         let known = outcome.app == App::Stream;
         let model = known.then(|| bound::Model::new(outcome, seconds, options));
@@ -266,23 +251,23 @@ pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result
 }
 
 /// What is to be measured, without runs.
-fn outcomes(pairs: &[(App, Link)]) -> Result<Vec<Outcome<'_>>, Error> {
+fn outcomes(pairs: &[(App, Link)]) -> Result<Vec<Trials<'_>>, Error> {
     let mut outcomes = Vec::new();
     for (app, link) in pairs {
         for redundancy in Redundancy::all(*app) {
             let (app, redundancy) = (*app, *redundancy);
             let setup = redundancy.setup(app, link)?;
-            outcomes.push(Outcome { app, link, redundancy, setup, runs: Vec::new() });
+            outcomes.push(Trials { app, link, redundancy, setup, runs: Vec::new() });
         }
     }
     Ok(outcomes)
 }
 
 /// An outcome, what the open loop of the model reaches, and the bound of the link.
-type Modelled<'a> = (Outcome<'a>, (Option<f64>, Option<f64>));
+type TrialsInModel<'a> = (Trials<'a>, (Option<f64>, Option<f64>));
 
 /// The rows of one application on one link.
-fn on_link(outcomes: &[Modelled<'_>], app: App, link: &Link) -> Result<OnLink, Error> {
+fn on_link(outcomes: &[TrialsInModel<'_>], app: App, link: &Link) -> Result<OnLink, Error> {
     let here = || outcomes.iter().filter(|(o, _)| o.app == app && o.link == link);
     let plain = here().find(|(o, _)| o.redundancy == Redundancy::None);
     let plain = plain.map_or(0, |(o, _)| o.sum(|run| run.bytes));

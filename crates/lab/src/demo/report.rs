@@ -1,10 +1,7 @@
 //! The demo as text for a terminal, and as figures.
 
+use crate::report::{Axis, Chart, Panel, Report, Series, Table, panels_of};
 use std::fmt::Write as _;
-
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::table::Table;
 
 use super::apps::WARM_UP;
 use super::summary::SOME_BYTES;
@@ -105,14 +102,12 @@ impl Part {
             App::Download => ("download", "time of a download in ms", Some("share")),
         };
         let tail = || Axis::log("share that takes longer");
-        Chart {
-            name: name.to_owned(),
-            title: self.app.title().to_owned(),
-            x: Axis::linear(x),
-            y: y.map_or_else(tail, Axis::linear),
-            baseline: None,
-            panels: self.links.iter().map(panel).collect(),
-        }
+        panels_of(
+            name,
+            self.app.title(),
+            [Axis::linear(x), y.map_or_else(tail, Axis::linear)],
+            self.links.iter().map(panel),
+        )
     }
 }
 

@@ -46,33 +46,21 @@ pub enum Measure {
     MedianMs,
 }
 
-/// Whether repair is worth its bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It improves what is compared by something that a person can notice.
-    Helps,
-    /// The policy sends no redundancy.
-    NotNeeded,
-    /// It makes no difference that a person can notice, and hardly costs anything.
-    NoDifference,
-    /// It makes no difference that a person can notice, and costs bytes.
-    Costs,
-    /// It makes what is compared worse by something that a person can notice.
-    DoesHarm,
-}
-
-impl Verdict {
-    /// The verdict in words.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Helps => "helps",
-            Self::NotNeeded => "not needed",
-            Self::NoDifference => "no difference",
-            Self::Costs => "costs",
-            Self::DoesHarm => "does harm",
-        }
+named! {
+    /// Whether repair is worth its bytes.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Verdict {
+        /// It improves what is compared by something that a person can notice.
+        Helps = "helps",
+        /// The policy sends no redundancy.
+        NotNeeded = "not needed",
+        /// It makes no difference that a person can notice, and hardly costs anything.
+        NoDifference = "no difference",
+        /// It makes no difference that a person can notice, and costs bytes.
+        Costs = "costs",
+        /// It makes what is compared worse by something that a person can notice.
+        DoesHarm = "does harm",
     }
 }
 

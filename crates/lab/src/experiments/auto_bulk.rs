@@ -4,17 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{mean, quantile, sorted};
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::mean;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Protection, TransportConfig};
-use sutura_sim::{Failure, FailureKind, Scenario, Transfer};
+use sutura_sim::{Scenario, Transfer};
 
-use super::Experiment;
-use super::flec_path::protection;
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Compared, Subject, Values, unless_broken};
+use crate::report::{Cell, Report, Table, report_of};
+use crate::{Error, Options};
 
 /// The policy that must do no harm.
 const AUTO: &str = "auto";
@@ -28,11 +25,11 @@ const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
 /// How long a burst of losses lasts on average: the time of four packets.
 const BURST_MS: f64 = 4.8;
 /// What is transferred.
-const WORKS: [Work; 4] = [
-    Work { bytes: 100_000, requests: 1 },
-    Work { bytes: 1_000_000, requests: 1 },
-    Work { bytes: 10_000_000, requests: 1 },
-    Work { bytes: 100_000, requests: 20 },
+const WORKS: [Fetches; 4] = [
+    Fetches { bytes: 100_000, requests: 1 },
+    Fetches { bytes: 1_000_000, requests: 1 },
+    Fetches { bytes: 10_000_000, requests: 1 },
+    Fetches { bytes: 100_000, requests: 20 },
 ];
 /// The pause before each of several requests.
 const THINK_TIME: Duration = Duration::from_millis(500);
@@ -45,12 +42,12 @@ const SEND_BUFFER: usize = 4 << 20;
 
 /// Downloads on a fresh connection, one after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Work {
+struct Fetches {
     bytes: u64,
     requests: u32,
 }
 
-impl Work {
+impl Fetches {
     fn name(self) -> String {
         let kb = self.bytes / 1000;
         if self.requests == 1 { format!("{kb} kB") } else { format!("{} x {kb} kB", self.requests) }
@@ -88,17 +85,17 @@ impl Losses {
     }
 }
 
-/// One configuration.
+/// Downloads over a path.
 #[derive(Clone, Copy, Debug)]
-struct Setup {
+struct Downloads {
     losses: Losses,
     congestion: Algorithm,
-    work: Work,
+    work: Fetches,
 }
 
-/// The outcome of one run.
+/// What comes of the downloads.
 #[derive(Clone, Debug)]
-struct Outcome {
+struct Completions {
     /// The times of the downloads in seconds; infinite if the connection broke.
     times: Vec<f64>,
     /// Bytes that the server sent, without UDP and IP headers.
@@ -109,8 +106,24 @@ struct Outcome {
     recovered: f64,
 }
 
-impl Setup {
-    fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Outcome, Error> {
+impl Completions {
+    /// The connection broke before they were complete.
+    fn broken(requests: u32) -> Self {
+        let times = vec![f64::INFINITY; requests as usize];
+        Self { times, wire: f64::NAN, repairs: f64::NAN, recovered: f64::NAN }
+    }
+}
+
+impl Subject for Downloads {
+    type Outcome = Completions;
+
+    const APART: u64 = 0;
+
+    fn lossless(&self) -> Self {
+        Self { losses: Losses::None, ..*self }
+    }
+
+    fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Completions, Error> {
         let Self { losses, congestion, work } = *self;
         let path = losses.link()?;
         let transport = TransportConfig {
@@ -127,139 +140,88 @@ impl Setup {
             .protect(protection.cloned())
             .transfers(std::iter::repeat_n(download, work.requests as usize))
             .gap(THINK_TIME);
-        match scenario.run() {
-            Ok(outcome) => Ok(Outcome {
-                times: outcome.transfers.iter().map(|t| t.time.as_secs_f64()).collect(),
-                wire: outcome.ends.down.sent_bytes as f64,
-                repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
-                recovered: outcome.ends.client.fec.recovered as f64,
-            }),
-            // A burst may outlast all probes of the idle timeout.
-            Err(Failure { kind: FailureKind::ConnectionLost(_), .. }) => Ok(Outcome {
-                times: vec![f64::INFINITY; work.requests as usize],
-                wire: f64::NAN,
-                repairs: f64::NAN,
-                recovered: f64::NAN,
-            }),
-            Err(failure) => Err(failure.into()),
-        }
+        let Some(outcome) = unless_broken(scenario.run())? else {
+            return Ok(Completions::broken(work.requests));
+        };
+        Ok(Completions {
+            times: outcome.transfers.iter().map(|t| t.time.as_secs_f64()).collect(),
+            wire: outcome.ends.down.sent_bytes as f64,
+            repairs: outcome.ends.server.fec.repair_symbols_sent as f64,
+            recovered: outcome.ends.client.fec.recovered as f64,
+        })
     }
 }
 
-/// All runs of a configuration with one policy, or with none.
-#[derive(Clone, Debug)]
-struct Runs {
-    /// The times of all downloads, in ascending order.
-    times: Vec<f64>,
-    outcomes: Vec<Outcome>,
+/// The quantile `q` of the times of all downloads of some runs.
+fn time(runs: &[Completions], q: f64) -> f64 {
+    Values::of(runs.iter().flat_map(|run| run.times.iter().copied())).at(q)
 }
 
-impl Runs {
-    fn new(outcomes: Vec<Outcome>) -> Self {
-        let times = sorted(outcomes.iter().flat_map(|outcome| outcome.times.iter().copied()));
-        Self { times, outcomes }
-    }
-
-    fn time(&self, q: f64) -> f64 {
-        quantile(&self.times, q)
-    }
-
-    /// The mean of a figure, for each download of the runs that were completed.
-    fn each(&self, value: fn(&Outcome) -> f64) -> f64 {
-        let complete = || self.outcomes.iter().filter(|outcome| outcome.wire.is_finite());
-        let downloads: usize = complete().map(|outcome| outcome.times.len()).sum();
-        complete().map(value).sum::<f64>() / downloads.max(1) as f64
-    }
+/// The mean of a figure, for each download of the runs that were completed.
+fn each(runs: &[Completions], value: fn(&Completions) -> f64) -> f64 {
+    let complete = || runs.iter().filter(|run| run.wire.is_finite());
+    let downloads: usize = complete().map(|run| run.times.len()).sum();
+    complete().map(value).sum::<f64>() / downloads.max(1) as f64
 }
 
-/// A configuration without protection and with a policy, with the same seeds.
-#[derive(Clone, Debug)]
-struct Compared {
-    setup: Setup,
-    policy: &'static str,
-    plain: Runs,
-    with: Runs,
-}
-
-impl Compared {
-    fn time_ratio(&self, q: f64) -> f64 {
-        self.with.time(q) / self.plain.time(q)
+impl Compared<Downloads> {
+    fn time_ratio(&self, policy: usize, q: f64) -> f64 {
+        self.ratio(policy, |runs| time(runs, q))
     }
 
-    fn wire_ratio(&self) -> f64 {
-        self.with.each(|outcome| outcome.wire) / self.plain.each(|outcome| outcome.wire)
+    fn wire_ratio(&self, policy: usize) -> f64 {
+        self.ratio(policy, |runs| each(runs, |run| run.wire))
+    }
+
+    fn repairs(&self, policy: usize) -> f64 {
+        each(self.with(policy), |run| run.repairs)
+    }
+
+    fn recovered(&self, policy: usize) -> f64 {
+        each(self.with(policy), |run| run.recovered)
     }
 }
 
-/// Runs each of `setups` without protection and with each of `policies`.
-fn compare(
-    options: &Options,
-    setups: &[Setup],
-    policies: &[&'static str],
-    seeds: u64,
-) -> Result<Vec<Compared>, Error> {
-    let named = std::iter::once(None).chain(policies.iter().copied().map(Some));
-    let protections = named.map(protection).collect::<Result<Vec<_>, Error>>()?;
-    let jobs: Vec<_> =
-        setups.iter().flat_map(|s| protections.iter().map(move |p| (s, p))).collect();
-    let runs = parallel::repeat(options, &jobs, seeds, |(setup, protection), n| {
-        setup.run(protection.as_ref(), seed(options.seed, n))
-    })?;
-    let mut runs = runs.into_iter().map(Runs::new);
-    let mut compared = Vec::new();
-    for setup in setups {
-        let Some(plain) = runs.next() else { break };
-        let with = policies.iter().zip(runs.by_ref());
-        compared.extend(with.map(|(policy, with)| Compared {
-            setup: *setup,
-            policy,
-            plain: plain.clone(),
-            with,
-        }));
-    }
-    Ok(compared)
-}
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "auto-bulk",
-    about: "Whether redundancy that sets itself makes a transfer slower or larger",
-    run,
-};
+experiment! { "auto-bulk": "Whether redundancy that sets itself makes a transfer slower or larger" }
 
 /// `auto` on paths with loss, and every policy on the path without.
 fn run(options: &Options) -> Result<Report, Error> {
     let on = |losses| {
-        let each = move |congestion| WORKS.map(|work| Setup { losses, congestion, work });
+        let each = move |congestion| WORKS.map(|work| Downloads { losses, congestion, work });
         CONTROLLERS.into_iter().flat_map(each)
     };
     let kinds: [fn(f64) -> Losses; 2] = [Losses::Random, Losses::Bursts];
     let lossy = kinds.into_iter().flat_map(|kind| LOSSES.map(kind));
-    let lossy: Vec<Setup> = lossy.flat_map(on).collect();
-    let clear: Vec<Setup> = on(Losses::None).collect();
+    let lossy: Vec<Downloads> = lossy.flat_map(on).collect();
+    let clear: Vec<Downloads> = on(Losses::None).collect();
     let registry = sutura_research::redundancy();
     let policies: Vec<&'static str> = registry.entries().iter().map(|entry| entry.name).collect();
-    let lossy = compare(options, &lossy, &[AUTO], options.seeds(SEEDS))?;
-    let clear =
-        compare(options, &clear, &policies, options.seeds(LOSSLESS_SEEDS).min(LOSSLESS_SEEDS))?;
+    let lossy = Compared::measure(options, &lossy, &[AUTO], [options.seeds(SEEDS); 2])?;
+    let seeds = options.seeds(LOSSLESS_SEEDS).min(LOSSLESS_SEEDS);
+    let clear = Compared::measure(options, &clear, &policies, [seeds; 2])?;
     Ok(report(&lossy, &clear, &policies))
 }
 
-fn report(lossy: &[Compared], clear: &[Compared], policies: &[&'static str]) -> Report {
-    Report {
-        title: "Whether redundancy that sets itself does harm".to_owned(),
-        text: text(lossy),
-        tables: vec![lossy_table(lossy, clear), lossless_table(clear, policies)],
-        ..Report::default()
-    }
+fn report(
+    lossy: &[Compared<Downloads>],
+    clear: &[Compared<Downloads>],
+    policies: &[&'static str],
+) -> Report {
+    report_of(
+        "Whether redundancy that sets itself does harm",
+        &text(lossy),
+        [lossy_table(lossy, clear), lossless_table(clear, policies)],
+        [],
+    )
 }
 
-fn lossy_table(rows: &[Compared], clear: &[Compared]) -> Table {
-    let ideal = |row: &Compared| {
-        let same = |clear: &&Compared| {
+fn lossy_table(rows: &[Compared<Downloads>], clear: &[Compared<Downloads>]) -> Table {
+    let ideal = |row: &Compared<Downloads>| {
+        let same = |clear: &&Compared<Downloads>| {
             (clear.setup.congestion, clear.setup.work) == (row.setup.congestion, row.setup.work)
         };
         let clear = clear.iter().find(same);
-        clear.map(|clear| Cell::Number(clear.plain.time(0.5) / row.plain.time(0.5)))
+        clear.map(|clear| Cell::Number(time(&clear.plain, 0.5) / time(&row.plain, 0.5)))
     };
     Table::of(
         format!("Downloads with `{AUTO}`, divided by those without protection"),
@@ -268,49 +230,42 @@ fn lossy_table(rows: &[Compared], clear: &[Compared]) -> Table {
             ("losses", &|row| row.setup.losses.name().into()),
             ("controller", &|row| row.setup.congestion.to_string().into()),
             ("download", &|row| row.setup.work.name().into()),
-            ("without p50", &|row| Cell::Millis(1000.0 * row.plain.time(0.5))),
-            ("p50", &|row| Cell::Number(row.time_ratio(0.5))),
-            ("p90", &|row| Cell::Number(row.time_ratio(0.9))),
-            ("p99", &|row| Cell::Number(row.time_ratio(0.99))),
+            ("without p50", &|row| Cell::Millis(1000.0 * time(&row.plain, 0.5))),
+            ("p50", &|row| Cell::Number(row.time_ratio(0, 0.5))),
+            ("p90", &|row| Cell::Number(row.time_ratio(0, 0.9))),
+            ("p99", &|row| Cell::Number(row.time_ratio(0, 0.99))),
             ("ideal p50", &|row| ideal(row).into()),
-            ("bytes", &|row| Cell::Number(row.wire_ratio())),
-            ("repairs", &|row| Cell::Number(row.with.each(|outcome| outcome.repairs))),
-            ("recovered", &|row| Cell::Number(row.with.each(|outcome| outcome.recovered))),
+            ("bytes", &|row| Cell::Number(row.wire_ratio(0))),
+            ("repairs", &|row| Cell::Number(row.repairs(0))),
+            ("recovered", &|row| Cell::Number(row.recovered(0))),
         ],
     )
 }
 
 /// A row for each policy and controller, with the bytes of each kind of download.
-fn lossless_table(compared: &[Compared], policies: &[&'static str]) -> Table {
-    let rows = policies.iter().flat_map(|policy| {
-        CONTROLLERS.map(|congestion| {
-            let own = |row: &&Compared| row.policy == *policy && row.setup.congestion == congestion;
-            compared.iter().filter(own).collect::<Vec<_>>()
-        })
-    });
-    let rows: Vec<Vec<&Compared>> = rows.filter(|row| !row.is_empty()).collect();
-    let time = |row: &[&Compared]| {
-        Cell::Number(row.iter().map(|compared| compared.time_ratio(0.5)).fold(0.0, f64::max))
-    };
-    let repairs = |row: &[&Compared]| {
-        Cell::Number(mean(row.iter().map(|compared| compared.with.each(|o| o.repairs))))
-    };
+fn lossless_table(compared: &[Compared<Downloads>], policies: &[&'static str]) -> Table {
     let header = ["policy", "adapts", "controller", "largest time"].map(str::to_owned);
     let bytes = WORKS.map(|work| format!("bytes {}", work.name()));
     let header = header.into_iter().chain(bytes).chain(["repairs".to_owned()]);
     let mut table = Table::new("Every policy without loss, divided by none", header);
-    for row in &rows {
-        let Some(Compared { policy, setup, .. }) = row.first() else { continue };
-        let adapts = if FIXED.contains(policy) { "no" } else { "yes" };
-        let label = [Cell::from(*policy), adapts.into(), setup.congestion.to_string().into()];
-        let bytes = row.iter().map(|compared| Cell::Number(compared.wire_ratio()));
-        table.row(label.into_iter().chain([time(row)]).chain(bytes).chain([repairs(row)]));
+    for (policy, name) in policies.iter().enumerate() {
+        let adapts = if FIXED.contains(name) { "no" } else { "yes" };
+        for congestion in CONTROLLERS {
+            let own = |row: &&Compared<Downloads>| row.setup.congestion == congestion;
+            let rows = || compared.iter().filter(own);
+            let time = rows().map(|row| row.time_ratio(policy, 0.5)).fold(0.0, f64::max);
+            let repairs = mean(rows().map(|row| row.repairs(policy)));
+            let label = [Cell::from(*name), adapts.into(), congestion.to_string().into()];
+            let bytes = rows().map(|row| row.wire_ratio(policy));
+            let figures = std::iter::once(time).chain(bytes).chain([repairs]);
+            table.row(label.into_iter().chain(figures.map(Cell::Number)));
+        }
     }
     table
 }
 
-fn text(lossy: &[Compared]) -> Vec<String> {
-    let seeds = lossy.first().map_or(0, |compared| compared.plain.outcomes.len());
+fn text(lossy: &[Compared<Downloads>]) -> Vec<String> {
+    let seeds = lossy.first().map_or(0, |compared| compared.plain.len());
     vec![
         format!(
             "10 Mbit/s, 50 ms one way, and a queue of one and a half bandwidth-delay products; a fresh \
@@ -331,20 +286,25 @@ fn text(lossy: &[Compared]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn setup(losses: Losses, work: Work) -> Setup {
-        Setup { losses, congestion: Algorithm::BBR, work }
+    fn setup(losses: Losses, work: Fetches) -> Downloads {
+        Downloads { losses, congestion: Algorithm::BBR, work }
+    }
+
+    fn compare(setups: &[Downloads], policies: &[&str], seeds: u64) -> Vec<Compared<Downloads>> {
+        Compared::measure(&Options::default(), setups, policies, [seeds; 2]).unwrap()
     }
 
     /// Without loss, a policy that adapts leaves every packet as it is.
     #[test]
     fn what_adapts_costs_nothing_without_loss() {
-        let work = Work { bytes: 300_000, requests: 3 };
-        let compared =
-            compare(&Options::default(), &[setup(Losses::None, work)], &[AUTO, "tail"], 2).unwrap();
-        let [auto, tail] = &compared[..] else { panic!("two policies") };
-        assert_eq!(auto.with.times, auto.plain.times);
-        assert_eq!((auto.wire_ratio(), auto.with.each(|o| o.repairs)), (1.0, 0.0));
-        assert!(tail.wire_ratio() > 1.0 && tail.with.each(|o| o.repairs) == 3.0);
+        let work = Fetches { bytes: 300_000, requests: 3 };
+        let compared = &compare(&[setup(Losses::None, work)], &[AUTO, "tail"], 2)[0];
+        let times = |runs: &[Completions]| -> Vec<f64> {
+            runs.iter().flat_map(|run| run.times.clone()).collect()
+        };
+        assert_eq!(times(compared.with(0)), times(&compared.plain));
+        assert_eq!((compared.wire_ratio(0), compared.repairs(0)), (1.0, 0.0));
+        assert!(compared.wire_ratio(1) > 1.0 && compared.repairs(1) == 3.0);
     }
 
     #[test]
@@ -358,26 +318,24 @@ mod tests {
 
     #[test]
     fn a_series_teaches_the_policy_what_is_lost() {
-        let work = Work { bytes: 100_000, requests: 20 };
-        let compared =
-            compare(&Options::default(), &[setup(Losses::Random(0.05), work)], &[AUTO], 4).unwrap();
-        let with = &compared[0].with;
-        assert_eq!(with.times.len(), 80);
-        assert!(with.each(|o| o.repairs) > 0.5 && with.each(|o| o.recovered) > 0.05);
+        let work = Fetches { bytes: 100_000, requests: 20 };
+        let compared = &compare(&[setup(Losses::Random(0.05), work)], &[AUTO], 4)[0];
+        assert_eq!(compared.with(0).iter().map(|run| run.times.len()).sum::<usize>(), 80);
+        assert!(compared.repairs(0) > 0.5 && compared.recovered(0) > 0.05);
     }
 
     /// With loss, no size takes longer with `auto`, and requests on a connection that knows the losses less.
     #[test]
     fn auto_does_no_harm_with_loss() {
         let losses = [Losses::Random(0.05), Losses::Bursts(0.05)];
-        let one = Work { bytes: 1_000_000, requests: 1 };
-        let series = Work { bytes: 100_000, requests: 20 };
+        let one = Fetches { bytes: 1_000_000, requests: 1 };
+        let series = Fetches { bytes: 100_000, requests: 20 };
         for losses in losses {
             let setups = [setup(losses, one), setup(losses, series)];
-            let compared = compare(&Options::default(), &setups, &[AUTO], 12).unwrap();
+            let compared = compare(&setups, &[AUTO], 12);
             let [one, series] = &compared[..] else { panic!("two kinds of work") };
-            assert!(one.time_ratio(0.5) < 1.02, "{losses:?}: {}", one.time_ratio(0.5));
-            assert!(series.time_ratio(0.9) < 0.95, "{losses:?}: {}", series.time_ratio(0.9));
+            assert!(one.time_ratio(0, 0.5) < 1.02, "{losses:?}: {}", one.time_ratio(0, 0.5));
+            assert!(series.time_ratio(0, 0.9) < 0.95, "{losses:?}: {}", series.time_ratio(0, 0.9));
         }
     }
 }

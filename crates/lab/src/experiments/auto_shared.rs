@@ -4,18 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{mean, millis, quantile, sorted};
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::{mean, millis};
 use sutura_proto::{Algorithm, Protection};
 
-use super::Experiment;
-use super::controllers::bed::{Flow, Outcome};
+use super::controllers::bed::{Flow, FlowOutcome};
 use super::controllers::sender::Sender;
 use super::controllers_shared::{Figures, LENGTH, RATE, STAGGER, share};
-use super::flec_path::protection;
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Runs, Values, protection, seed};
+use crate::report::{Cell, Report, Table, report_of};
+use crate::{Error, Options};
 
 /// How many flows share the bottleneck.
 const FLOWS: usize = 3;
@@ -31,40 +28,32 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Runs of each configuration.
 const SEEDS: u64 = 20;
 
-/// What each flow downloads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// More than the bottleneck carries.
-    Endless,
-    /// One piece after the other, with pauses.
-    Pieces,
-}
-
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Endless => "endless",
-            Self::Pieces => "with pauses",
-        }
+named! {
+    /// What each flow downloads.
+    enum Demand {
+        /// More than the bottleneck carries.
+        Endless = "endless",
+        /// One piece after the other, with pauses.
+        Pieces = "with pauses",
     }
 }
 
-/// One configuration.
+/// How many flows share what.
 #[derive(Clone, Copy, Debug)]
-struct Setup {
+struct Sharing {
     congestion: Algorithm,
     loss: f64,
-    kind: Kind,
+    kind: Demand,
     /// How many flows use `auto`.
     protected: usize,
 }
 
-impl Setup {
+impl Sharing {
     fn all() -> Vec<Self> {
         let mut setups = Vec::new();
         for congestion in CONTROLLERS {
             for loss in LOSSES {
-                for kind in [Kind::Endless, Kind::Pieces] {
+                for kind in Demand::ALL {
                     let of_path = |protected| Self { congestion, loss, kind, protected };
                     setups.extend(PROTECTED.map(of_path));
                 }
@@ -79,15 +68,15 @@ impl Setup {
         (flow + FLOWS - turn) % FLOWS < self.protected
     }
 
-    fn run(&self, length: Duration, n: u64, seed: u64) -> Result<Run, Error> {
+    fn run(&self, length: Duration, n: u64, seed: u64) -> Result<Shared, Error> {
         let auto = protection(Some("auto"))?;
         let [plain, with] = [None, auto].map(|protection: Option<Protection>| Sender::Ours {
             congestion: Arc::new(self.congestion),
             protection,
         });
         let (bytes, pause) = match self.kind {
-            Kind::Endless => (RATE / 4 * length.as_secs().max(1), None),
-            Kind::Pieces => (PIECE, Some(PAUSE)),
+            Demand::Endless => (RATE / 4 * length.as_secs().max(1), None),
+            Demand::Pieces => (PIECE, Some(PAUSE)),
         };
         let apart = length / STAGGER / FLOWS as u32;
         let flow = |(index, start): (usize, u32)| {
@@ -97,13 +86,13 @@ impl Setup {
         let flows: Vec<_> = (0..FLOWS).zip(0..).map(flow).collect();
         let outcomes = share(&flows, self.loss, length, seed)?;
         let protected = (0..FLOWS).map(|index| self.is_protected(index, n)).collect();
-        Ok(Run::new(protected, outcomes, length))
+        Ok(Shared::new(protected, outcomes, length))
     }
 }
 
 /// What one run comes to.
 #[derive(Clone, Debug)]
-struct Run {
+struct Shared {
     /// Which flows use `auto`.
     protected: Vec<bool>,
     /// The times of all downloads of each flow that were completed, in seconds.
@@ -113,9 +102,9 @@ struct Run {
     figures: Figures,
 }
 
-impl Run {
-    fn new(protected: Vec<bool>, outcomes: Vec<Outcome>, length: Duration) -> Self {
-        let times = |outcome: &Outcome| outcome.downloads.iter().map(|t| millis(*t)).collect();
+impl Shared {
+    fn new(protected: Vec<bool>, outcomes: Vec<FlowOutcome>, length: Duration) -> Self {
+        let times = |outcome: &FlowOutcome| outcome.downloads.iter().map(|t| millis(*t)).collect();
         Self {
             protected,
             downloads: outcomes.iter().map(times).collect(),
@@ -134,17 +123,9 @@ impl Run {
 }
 
 /// The runs of one configuration.
-#[derive(Clone, Debug)]
-struct Summary {
-    setup: Setup,
-    runs: Vec<Run>,
-}
+type SharedRuns = Runs<Sharing, Shared>;
 
-impl Summary {
-    fn mean(&self, value: impl Fn(&Run) -> f64) -> f64 {
-        mean(self.runs.iter().map(value))
-    }
-
+impl SharedRuns {
     fn share(&self, protected: bool) -> Option<f64> {
         let shares: Vec<f64> = self.runs.iter().filter_map(|run| run.share(protected)).collect();
         (!shares.is_empty()).then(|| mean(shares))
@@ -154,29 +135,30 @@ impl Summary {
     fn time(&self, protected: bool, q: f64) -> Option<f64> {
         let flows = self.runs.iter().flat_map(|run| run.downloads.iter().zip(&run.protected));
         let own = flows.filter(|(_, is)| **is == protected).flat_map(|(times, _)| times);
-        let times = sorted(own.copied());
-        (!times.is_empty()).then(|| quantile(&times, q))
+        let times = Values::of(own.copied());
+        (!times.is_empty()).then(|| times.at(q))
     }
 }
 
-fn measure(setups: &[Setup], length: Duration, options: &Options) -> Result<Vec<Summary>, Error> {
-    let runs = parallel::repeat(options, setups, options.seeds(SEEDS), |setup, n| {
+fn measure(
+    setups: &[Sharing],
+    length: Duration,
+    options: &Options,
+) -> Result<Vec<SharedRuns>, Error> {
+    Runs::measure(options, setups, options.seeds(SEEDS), |setup, n| {
         setup.run(length, n, seed(options.seed, 1 + n))
-    })?;
-    Ok(setups.iter().zip(runs).map(|(setup, runs)| Summary { setup: *setup, runs }).collect())
+    })
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "auto-shared",
-    about: "Whether redundancy that sets itself takes from other flows at a bottleneck",
-    run,
-};
+experiment! {
+    "auto-shared": "Whether redundancy that sets itself takes from other flows at a bottleneck"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
-    Ok(report(&measure(&Setup::all(), LENGTH, options)?))
+    Ok(report(&measure(&Sharing::all(), LENGTH, options)?))
 }
 
-fn report(summaries: &[Summary]) -> Report {
+fn report(summaries: &[SharedRuns]) -> Report {
     let table = Table::of(
         format!("{FLOWS} flows at a bottleneck"),
         summaries,
@@ -198,15 +180,15 @@ fn report(summaries: &[Summary]) -> Report {
             ("without", &|s| s.time(false, 0.95).map(Cell::Millis).into()),
         ],
     );
-    Report {
-        title: "Whether redundancy that sets itself takes from others".to_owned(),
-        text: text(summaries),
-        tables: vec![table],
-        ..Report::default()
-    }
+    report_of(
+        "Whether redundancy that sets itself takes from others",
+        &text(summaries),
+        [table],
+        [],
+    )
 }
 
-fn text(summaries: &[Summary]) -> Vec<String> {
+fn text(summaries: &[SharedRuns]) -> Vec<String> {
     let runs = summaries.first().map_or(0, |summary| summary.runs.len());
     vec![
         format!(
@@ -233,10 +215,10 @@ mod tests {
 
     #[test]
     fn each_flow_has_its_turn_with_auto() {
-        let setup = |protected| Setup {
+        let setup = |protected| Sharing {
             congestion: Algorithm::BBR,
             loss: 0.0,
-            kind: Kind::Endless,
+            kind: Demand::Endless,
             protected,
         };
         let flows = |protected, n| [0, 1, 2].map(|flow| setup(protected).is_protected(flow, n));
@@ -255,9 +237,9 @@ mod tests {
 
     #[test]
     fn auto_protects_and_leaves_the_others_their_share() {
-        let setups = Setup::all().into_iter();
-        let wanted = |s: &Setup| s.kind == Kind::Pieces && s.loss > 0.0 && s.protected == 1;
-        let setups: Vec<Setup> = setups.filter(wanted).collect();
+        let setups = Sharing::all().into_iter();
+        let wanted = |s: &Sharing| s.kind == Demand::Pieces && s.loss > 0.0 && s.protected == 1;
+        let setups: Vec<Sharing> = setups.filter(wanted).collect();
         assert_eq!(setups.len(), CONTROLLERS.len());
         let options = Options { seeds: Some(3), ..Options::default() };
         for summary in measure(&setups, Duration::from_secs(20), &options).unwrap() {

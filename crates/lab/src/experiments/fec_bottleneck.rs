@@ -4,18 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::Distribution;
-use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
 use sutura_sim::{
     BulkClient, BulkServer, Clock, Ends, Figures, Observed, Progress, Scenario, Transfer,
 };
 
-use super::Experiment;
-use super::paper_path::{protection, seed};
-use crate::{Error, Options, parallel};
+use super::paper_path::protection;
+use crate::comparison::{Runs, seed};
+use crate::report::{Cell, Report, Table, report_of};
+use crate::{Error, Options};
 
 /// Bytes of a transfer.
 const BYTES: u64 = 10_000_000;
@@ -26,9 +24,9 @@ const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
 /// Round-trip times count from here on: the first search for the bandwidth is over by then.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// One configuration.
+/// Who sends over the path.
 #[derive(Clone, Debug)]
-struct Setup {
+struct Bottleneck {
     /// The congestion controller at both ends.
     congestion: Algorithm,
     /// How the transfer is protected.
@@ -37,35 +35,14 @@ struct Setup {
     loss: f64,
 }
 
-/// The outcome of one configuration.
-#[derive(Clone, Debug)]
-struct Summary {
-    /// The configuration.
-    setup: Setup,
-    /// Bytes transferred per second, the handshake included; the mean.
-    goodput: f64,
-    /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
-    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if more than
-    /// half of the transfers ended before.
-    slowed: Option<Duration>,
-    /// Smoothed round-trip times after two seconds, one for each acknowledgement.
-    rtt: Distribution,
-    /// Bytes of repair symbols for each byte transferred.
-    repair: f64,
-    /// Bytes of stream data sent again for each byte transferred.
-    resent: f64,
-    /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
-    lost: f64,
-}
-
 /// The outcome of one transfer.
-struct Outcome {
+struct Slowed {
     ends: Ends,
     slowed: Option<Duration>,
     rtts: Vec<Duration>,
 }
 
-fn transfer(setup: &Setup, seed: u64) -> Result<Outcome, Error> {
+fn transfer(setup: &Bottleneck, seed: u64) -> Result<Slowed, Error> {
     let up: LinkConfig = PATH.parse()?;
     let down = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
     let transport = TransportConfig {
@@ -90,7 +67,7 @@ fn transfer(setup: &Setup, seed: u64) -> Result<Outcome, Error> {
     let figures: Vec<_> = figures.filter(|(at, _)| *at < ends.duration).collect();
     let later = figures.iter().filter(|(at, _)| *at > SETTLED);
     let rtts = later.map(|(_, metrics)| metrics.smoothed_rtt).collect();
-    Ok(Outcome { ends, slowed: first_slowed(&figures), rtts })
+    Ok(Slowed { ends, slowed: first_slowed(&figures), rtts })
 }
 
 fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
@@ -103,30 +80,46 @@ fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
     slowed.next().map(|(at, _)| *at)
 }
 
+/// The transfers of one configuration.
+type BottleneckRuns = Runs<Bottleneck, Slowed>;
+
 /// Makes `count` transfers of each of `setups`, with the same seeds.
-fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let outcomes = parallel::repeat(options, setups, count, |setup, n| {
-        transfer(setup, seed(options.seed, n))
-    })?;
-    Ok(setups.iter().zip(&outcomes).map(|(setup, outcomes)| summarize(setup, outcomes)).collect())
+fn measure(
+    setups: &[Bottleneck],
+    count: u64,
+    options: &Options,
+) -> Result<Vec<BottleneckRuns>, Error> {
+    Runs::measure(options, setups, count, |setup, n| transfer(setup, seed(options.seed, n)))
 }
 
-fn summarize(setup: &Setup, outcomes: &[Outcome]) -> Summary {
-    let sum = |value: &dyn Fn(&Ends) -> f64| -> f64 {
-        outcomes.iter().map(|outcome| value(&outcome.ends)).sum()
-    };
-    let bytes = (BYTES * outcomes.len() as u64) as f64;
-    let slowed = outcomes.iter().map(|outcome| outcome.slowed.unwrap_or(Duration::MAX));
-    let slowed = Some(Distribution::of(slowed).quantile(0.5)).filter(|at| *at < Duration::MAX);
-    Summary {
-        setup: setup.clone(),
-        goodput: sum(&|e| BYTES as f64 / e.duration.as_secs_f64()) / outcomes.len().max(1) as f64,
-        slowed,
-        rtt: Distribution::of(outcomes.iter().flat_map(|outcome| outcome.rtts.iter().copied())),
-        repair: sum(&|e| e.server.fec.repair_bytes_sent as f64) / bytes,
-        resent: sum(&|e| e.server.stream_bytes_retransmitted as f64) / bytes,
-        lost: sum(&|e| (e.down.lost + e.down.overflow) as f64)
-            / sum(&|e| e.down.sent as f64).max(1.0),
+impl BottleneckRuns {
+    /// Bytes transferred per second, the handshake included; the mean.
+    fn goodput(&self) -> f64 {
+        self.mean(|run| BYTES as f64 / run.ends.duration.as_secs_f64())
+    }
+
+    /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
+    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if more than
+    /// half of the transfers ended before.
+    fn slowed(&self) -> Option<Duration> {
+        let slowed = self.times(|run| run.slowed.unwrap_or(Duration::MAX)).quantile(0.5);
+        Some(slowed).filter(|at| *at < Duration::MAX)
+    }
+
+    /// A count of bytes for each byte transferred.
+    fn per_byte(&self, bytes: fn(&Ends) -> u64) -> f64 {
+        self.sum(|run| bytes(&run.ends)) / (BYTES * self.runs.len() as u64) as f64
+    }
+
+    /// Bytes of repair symbols for each byte transferred.
+    fn repair(&self) -> f64 {
+        self.per_byte(|ends| ends.server.fec.repair_bytes_sent)
+    }
+
+    /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
+    fn lost(&self) -> f64 {
+        self.sum(|run| run.ends.down.lost + run.ends.down.overflow)
+            / self.sum(|run| run.ends.down.sent).max(1.0)
     }
 }
 
@@ -141,11 +134,9 @@ fn protections() -> Vec<Option<Protection>> {
     all
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "fec-bottleneck",
-    about: "What repair symbols do to each congestion controller at a bottleneck",
-    run,
-};
+experiment! {
+    "fec-bottleneck": "What repair symbols do to each congestion controller at a bottleneck"
+}
 
 /// Every controller with every protection, without loss and with 1 %.
 fn run(options: &Options) -> Result<Report, Error> {
@@ -153,14 +144,14 @@ fn run(options: &Options) -> Result<Report, Error> {
     for loss in [0.0, 0.01] {
         for congestion in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {
             let of_one = protections().into_iter();
-            setups.extend(of_one.map(|protection| Setup { congestion, protection, loss }));
+            setups.extend(of_one.map(|protection| Bottleneck { congestion, protection, loss }));
         }
     }
     Ok(report(&measure(&setups, options.reduced(TRANSFERS), options)?))
 }
 
-fn report(summaries: &[Summary]) -> Report {
-    let protection = |s: &Summary| s.setup.protection.as_ref().map(ToString::to_string);
+fn report(summaries: &[BottleneckRuns]) -> Report {
+    let protection = |s: &BottleneckRuns| s.setup.protection.as_ref().map(ToString::to_string);
     let transfers = Table::of(
         "Transfers",
         summaries,
@@ -168,18 +159,18 @@ fn report(summaries: &[Summary]) -> Report {
             ("loss", &|s| Cell::Share(s.setup.loss)),
             ("congestion", &|s| s.setup.congestion.to_string().into()),
             ("protection", &|s| protection(s).unwrap_or_else(|| "none".to_owned()).into()),
-            ("goodput", &|s| format!("{:.2} Mbit/s", s.goodput * 8.0 / 1e6).into()),
-            ("slowed at", &|s| s.slowed.map_or("never".into(), Cell::from)),
-            ("rtt p50", &|s| s.rtt.quantile(0.5).into()),
-            ("repair/byte", &|s| Cell::Number(s.repair)),
-            ("resent/byte", &|s| Cell::Number(s.resent)),
-            ("lost", &|s| Cell::Share(s.lost)),
+            ("goodput", &|s| format!("{:.2} Mbit/s", s.goodput() * 8.0 / 1e6).into()),
+            ("slowed at", &|s| s.slowed().map_or("never".into(), Cell::from)),
+            ("rtt p50", &|s| s.all_times(|run| &run.rtts).quantile(0.5).into()),
+            ("repair/byte", &|s| Cell::Number(s.repair())),
+            ("resent/byte", &|s| Cell::Number(s.per_byte(|e| e.server.stream_bytes_retransmitted))),
+            ("lost", &|s| Cell::Share(s.lost())),
         ],
     );
-    Report {
-        title: "Repair symbols at a bottleneck, by congestion controller".to_owned(),
-        text: vec![
-            format!(
+    report_of(
+        "Repair symbols at a bottleneck, by congestion controller",
+        &[
+            &format!(
                 "One download of {} MB on a fresh connection over 10 Mbit/s and a round-trip time \
                  of 100 ms, with a queue of 150 ms. Losses are random, on the way to the client.",
                 BYTES / 1_000_000
@@ -187,20 +178,19 @@ fn report(summaries: &[Summary]) -> Report {
             "`slowed at` is when the pacing rate, or the window of a controller that names no rate, \
              had first fallen by a quarter: BBR has left Startup then, and the others slow start. \
              The round-trip time is the sender's smoothed one after the first two seconds. Repair \
-             and resent bytes are for each byte transferred."
-                .to_owned(),
+             and resent bytes are for each byte transferred.",
         ],
-        tables: vec![transfers],
-        ..Report::default()
-    }
+        [transfers],
+        [],
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pair(congestion: Algorithm, loss: f64) -> Vec<Summary> {
-        let of = |burst| Setup {
+    fn pair(congestion: Algorithm, loss: f64) -> Vec<BottleneckRuns> {
+        let of = |burst| Bottleneck {
             congestion,
             protection: protection(burst, Duration::ZERO, false),
             loss,
@@ -215,12 +205,13 @@ mod tests {
         for congestion in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {
             let summaries = pair(congestion, 0.0);
             let [without, with] = &summaries[..] else { panic!("two configurations") };
-            let ratio = with.goodput / without.goodput;
+            let ratio = with.goodput() / without.goodput();
             assert!((0.99..=1.01).contains(&ratio), "{congestion}: {ratio}");
-            assert!(with.repair > 0.0 && with.repair < 0.002, "{congestion}: {}", with.repair);
-            let [before, after] = [without, with].map(|s| s.slowed.unwrap().as_secs_f64());
+            let repair = with.repair();
+            assert!(repair > 0.0 && repair < 0.002, "{congestion}: {repair}");
+            let [before, after] = [without, with].map(|s| s.slowed().unwrap().as_secs_f64());
             assert!((after / before - 1.0).abs() < 0.05, "{congestion}: {before} {after}");
-            assert!(with.lost <= without.lost + 0.002, "{congestion}: {}", with.lost);
+            assert!(with.lost() <= without.lost() + 0.002, "{congestion}: {}", with.lost());
         }
     }
 }

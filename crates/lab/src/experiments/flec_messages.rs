@@ -4,17 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{mean, millis, quantile, sorted};
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::millis;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{MessagePlan, Scenario, TimedMessage};
 
-use super::Experiment;
 use super::flec_path::Path;
-use super::paper_path::seed;
-use crate::{Error, Options, message_trace, parallel};
+use crate::comparison::{Runs, Values, redundancy, seed};
+use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
+use crate::{Error, Options, message_trace};
 
 /// How long a message may take.
 const DEADLINE: Duration = Duration::from_millis(250);
@@ -30,55 +27,29 @@ const ONE_WAY: [u64; 23] = [
 /// Connections for each delay.
 const SEEDS: u64 = 5;
 
-/// What the transport does for the messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Variant {
-    /// A stream for each message, without erasure coding.
-    Quic,
-    /// The same with the paper's scheduler, in which all streams take turns.
-    RoundRobin,
-    /// Repair symbols just before the deadline, where a retransmission is not in time.
-    Messages,
-    /// The same policy, told neither deadlines nor when the next message comes.
-    NoApi,
-    /// Algorithm 4 as it is written.
-    Literal,
-    /// The same, told neither deadlines nor when the next message comes, with the paper's scheduler.
-    LiteralNoApi,
-    /// Repair symbols where the policy that sets itself sees a use, by the deadlines.
-    Auto,
-    /// The earliest deadline first on a path without losses: no policy can be sooner.
-    Ideal,
+named! {
+    /// What the transport does for the messages.
+    pub enum Variant {
+        /// A stream for each message, without erasure coding.
+        Quic = "QUIC",
+        /// The same with the paper's scheduler, in which all streams take turns.
+        RoundRobin = "QUIC, round robin",
+        /// Repair symbols just before the deadline, where a retransmission is not in time.
+        Messages = "messages",
+        /// The same policy, told neither deadlines nor when the next message comes.
+        NoApi = "messages, no API",
+        /// Algorithm 4 as it is written.
+        Literal = "messages:literal",
+        /// The same, told neither deadlines nor when the next message comes, with the paper's scheduler.
+        LiteralNoApi = "messages:literal, no API",
+        /// Repair symbols where the policy that sets itself sees a use, by the deadlines.
+        Auto = "auto",
+        /// The earliest deadline first on a path without losses: no policy can be sooner.
+        Ideal = "ideal",
+    }
 }
 
 impl Variant {
-    /// All variants.
-    pub const ALL: [Self; 8] = [
-        Self::Quic,
-        Self::RoundRobin,
-        Self::Messages,
-        Self::NoApi,
-        Self::Literal,
-        Self::LiteralNoApi,
-        Self::Auto,
-        Self::Ideal,
-    ];
-
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Quic => "QUIC",
-            Self::RoundRobin => "QUIC, round robin",
-            Self::Messages => "messages",
-            Self::NoApi => "messages, no API",
-            Self::Literal => "messages:literal",
-            Self::LiteralNoApi => "messages:literal, no API",
-            Self::Auto => "auto",
-            Self::Ideal => "ideal",
-        }
-    }
-
     /// Its redundancy policy and its scheduler.
     const fn policies(self) -> (Option<&'static str>, &'static str) {
         match self {
@@ -94,13 +65,11 @@ impl Variant {
     }
 
     fn transport(self) -> Result<TransportConfig, Error> {
-        let (redundancy, scheduler) = self.policies();
-        let redundancy =
-            redundancy.map(|name| sutura_research::redundancy().find(name)).transpose()?;
+        let (policy, scheduler) = self.policies();
         Ok(TransportConfig {
             congestion: Arc::new(Algorithm::BBR),
             scheduler: sutura_research::schedulers().find(scheduler)?,
-            redundancy,
+            redundancy: redundancy(policy)?,
             ..TransportConfig::default()
         })
     }
@@ -116,9 +85,9 @@ impl Variant {
     }
 }
 
-/// One configuration.
+/// A conference over a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct Conference {
     /// What the transport does.
     pub variant: Variant,
     /// The delay of the path.
@@ -127,20 +96,20 @@ pub struct Setup {
 
 /// The outcome of one connection.
 #[derive(Clone, Debug)]
-pub struct Run {
-    /// The delays of messages in milliseconds, ascending; infinite if one did not arrive.
-    delays: Vec<f64>,
+pub struct Messages {
+    /// The delays of messages in milliseconds; infinite if one did not arrive.
+    delays: Values,
     /// Bytes of UDP payload that the server sent.
     bytes: u64,
     /// Repair symbols that it sent.
     pub repairs: u64,
 }
 
-impl Run {
+impl Messages {
     /// A percentile of the delays in milliseconds.
     #[must_use]
     pub fn percentile(&self, q: f64) -> f64 {
-        quantile(&self.delays, q)
+        self.delays.at(q)
     }
 
     /// Bytes that the server sent.
@@ -151,31 +120,19 @@ impl Run {
     /// The share of messages that arrived within the deadline.
     #[must_use]
     pub fn on_time(&self) -> f64 {
-        let in_time = self.delays.iter().filter(|delay| **delay <= millis(DEADLINE)).count();
-        in_time as f64 / self.delays.len().max(1) as f64
+        self.delays.share(|delay| delay <= millis(DEADLINE))
     }
 }
 
-/// The connections of one configuration.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// The configuration.
-    pub setup: Setup,
-    /// One for each seed.
-    pub runs: Vec<Run>,
-    /// Bytes sent, for each byte that QUIC sent.
-    pub bytes: f64,
-}
+/// The connections of a conference.
+pub type Conferences = Runs<Conference, Messages>;
 
-impl Summary {
-    fn mean(&self, value: impl Fn(&Run) -> f64) -> f64 {
-        mean(self.runs.iter().map(value))
-    }
-
-    /// The largest value of a connection.
-    pub fn worst(&self, value: impl Fn(&Run) -> f64) -> f64 {
-        self.runs.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
-    }
+/// Bytes that were sent, for each byte that QUIC sent over the same path.
+#[must_use]
+pub fn bytes_by_quic(summaries: &[Conferences], of: &Conferences) -> f64 {
+    let quic = Conference { variant: Variant::Quic, ..of.setup };
+    let quic = summaries.iter().find(|summary| summary.setup == quic);
+    of.sum(|run| run.bytes) / quic.map_or(0.0, |quic| quic.sum(|run| run.bytes))
 }
 
 /// The path of a configuration.
@@ -189,14 +146,14 @@ pub(super) fn run_once(
     path: Path,
     trace: &[TimedMessage],
     seed: u64,
-) -> Result<Run, Error> {
+) -> Result<Messages, Error> {
     let path = if variant == Variant::Ideal { path.lossless() } else { path };
     let (up, down) = (path.link(path.loss_up, !seed)?, path.link(path.loss_down, seed)?);
     let scenario = Scenario::new(seed).link(&up, &down).transport(&variant.transport()?);
     let outcome = scenario.messages(variant.plan(trace))?;
     let delays = outcome.delays.iter().map(|delay| delay.map_or(f64::INFINITY, millis));
-    Ok(Run {
-        delays: sorted(delays),
+    Ok(Messages {
+        delays: Values::of(delays),
         bytes: outcome.ends.down.sent_bytes,
         repairs: outcome.ends.server.fec.repair_symbols_sent,
     })
@@ -211,29 +168,20 @@ pub fn measure(
     trace: &[TimedMessage],
     seeds: u64,
     options: &Options,
-) -> Result<Vec<Summary>, Error> {
+) -> Result<Vec<Conferences>, Error> {
     let of_delay = |one_way: &Duration| {
         let one_way = *one_way;
-        Variant::ALL.map(|variant| Setup { variant, one_way })
+        Variant::ALL.map(|variant| Conference { variant, one_way })
     };
-    let setups: Vec<Setup> = delays.iter().flat_map(of_delay).collect();
-    let runs = parallel::repeat(options, &setups, seeds, |setup, n| {
+    let setups: Vec<Conference> = delays.iter().flat_map(of_delay).collect();
+    Runs::measure(options, &setups, seeds, |setup, n| {
         run_once(setup.variant, path(setup.one_way), trace, seed(options.seed, n))
-    })?;
-    let total = |runs: &[Run]| runs.iter().map(|run| run.bytes).sum::<u64>() as f64;
-    let quic: Vec<f64> = runs.iter().step_by(Variant::ALL.len()).map(|runs| total(runs)).collect();
-    let summaries = setups.iter().zip(runs).enumerate().map(|(index, (setup, runs))| {
-        let bytes = total(&runs) / quic.get(index / Variant::ALL.len()).copied().unwrap_or(0.0);
-        Summary { setup: *setup, runs, bytes }
-    });
-    Ok(summaries.collect())
+    })
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "flec-messages",
-    about: "Messages with deadlines over paths of up to 200 ms, with lazy repair symbols",
-    run,
-};
+experiment! {
+    "flec-messages": "Messages with deadlines over paths of up to 200 ms, with lazy repair symbols"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let delays = ONE_WAY.map(Duration::from_millis);
@@ -241,7 +189,7 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(&measure(&delays, &trace, options.seeds(SEEDS), options)?))
 }
 
-fn report(summaries: &[Summary]) -> Report {
+fn report(summaries: &[Conferences]) -> Report {
     let number = |value: f64| Cell::Number(value);
     let table = Table::of(
         "Messages",
@@ -252,68 +200,60 @@ fn report(summaries: &[Summary]) -> Report {
             ("p95 ms", &|s| number(s.mean(|run| run.percentile(0.95)))),
             ("p98 ms", &|s| number(s.mean(|run| run.percentile(0.98)))),
             ("p99 ms", &|s| number(s.mean(|run| run.percentile(0.99)))),
-            ("worst p99", &|s| number(s.worst(|run| run.percentile(0.99)))),
-            ("on time", &|s| Cell::Share(s.mean(Run::on_time))),
-            ("worst on time", &|s| Cell::Share(-s.worst(|run| -run.on_time()))),
-            ("bytes/QUIC", &|s| number(s.bytes)),
+            ("worst p99", &|s| number(s.most(|run| run.percentile(0.99)))),
+            ("on time", &|s| Cell::Share(s.mean(Messages::on_time))),
+            ("worst on time", &|s| Cell::Share(-s.most(|run| -run.on_time()))),
+            ("bytes/QUIC", &|s| number(bytes_by_quic(summaries, s))),
             ("repairs", &|s| number(s.mean(|run| run.repairs as f64))),
         ],
     );
-    Report {
-        title: "Messages with deadlines".to_owned(),
-        text: vec![
-            "Michel et al. 2022 (FlEC), section VIII-B: the first 2416 frames of a video conference, \
-             86.6 s, each a message on a stream of its own that is to arrive within 250 ms. 8 Mbit/s, \
-             1 % of packets lost at random each way, BBR."
-                .to_owned(),
-            "A delay is that of a whole message, from when the application made it until the other \
-             one has read it. `QUIC` sends without erasure coding, with the default scheduler; the \
-             paper's has all streams take turns, `round robin`. \
-             `messages` knows the deadlines and when the next message comes, and sends the earliest \
-             deadline first; with `no API` it knows neither, and has the default scheduler. \
-             `messages:literal` is the paper's Algorithm 4 to the letter: it mends losses by repair \
-             symbols, and does not leave to retransmissions what these bring in time; with `no API` \
-             it has the paper's scheduler. `auto` knows as much as `messages`, \
-             and nothing of the path when a connection begins. `ideal` is the path without losses \
-             and the earliest deadline first: no policy can be sooner. Percentiles are means over \
-             the connections, `worst` is of one connection. Bytes are UDP payload from the server \
-             for each that QUIC sent."
-                .to_owned(),
-            findings(summaries),
-        ],
-        tables: vec![table],
-        charts: vec![
-            chart(summaries, "p95", "95th percentile of the delay in ms", |s| {
-                s.mean(|run| run.percentile(0.95))
-            }),
-            chart(summaries, "p98", "98th percentile of the delay in ms", |s| {
-                s.mean(|run| run.percentile(0.98))
-            }),
-            chart(summaries, "p99", "99th percentile of the delay in ms", |s| {
-                s.mean(|run| run.percentile(0.99))
-            }),
-            chart(summaries, "on-time", "share of messages in time", |s| s.mean(Run::on_time)),
-            chart(summaries, "bytes", "bytes for each that QUIC sent", |s| s.bytes),
-        ],
-        ..Report::default()
-    }
+    let text = [
+        "Michel et al. 2022 (FlEC), section VIII-B: the first 2416 frames of a video conference, \
+         86.6 s, each a message on a stream of its own that is to arrive within 250 ms. 8 Mbit/s, \
+         1 % of packets lost at random each way, BBR.",
+        "A delay is that of a whole message, from when the application made it until the other \
+         one has read it. `QUIC` sends without erasure coding, with the default scheduler; the \
+         paper's has all streams take turns, `round robin`. \
+         `messages` knows the deadlines and when the next message comes, and sends the earliest \
+         deadline first; with `no API` it knows neither, and has the default scheduler. \
+         `messages:literal` is the paper's Algorithm 4 to the letter: it mends losses by repair \
+         symbols, and does not leave to retransmissions what these bring in time; with `no API` \
+         it has the paper's scheduler. `auto` knows as much as `messages`, \
+         and nothing of the path when a connection begins. `ideal` is the path without losses \
+         and the earliest deadline first: no policy can be sooner. Percentiles are means over \
+         the connections, `worst` is of one connection. Bytes are UDP payload from the server \
+         for each that QUIC sent.",
+        &findings(summaries),
+    ];
+    let percentile = |name: &str, q| {
+        let label = format!("{}th percentile of the delay in ms", &name[1..]);
+        chart(summaries, name, &label, |s| s.mean(|run| run.percentile(q)))
+    };
+    let charts = [
+        percentile("p95", 0.95),
+        percentile("p98", 0.98),
+        percentile("p99", 0.99),
+        chart(summaries, "on-time", "share of messages in time", |s| s.mean(Messages::on_time)),
+        chart(summaries, "bytes", "bytes for each that QUIC sent", |s| bytes_by_quic(summaries, s)),
+    ];
+    report_of("Messages with deadlines", &text, [table], charts)
 }
 
 /// Sums up each variant.
-fn findings(summaries: &[Summary]) -> String {
+fn findings(summaries: &[Conferences]) -> String {
     let sentence = |variant: Variant| {
         let of_variant = || summaries.iter().filter(move |s| s.setup.variant == variant);
-        let late = |s: &&Summary| s.worst(|run| run.percentile(0.99)) > millis(DEADLINE);
+        let late = |s: &&Conferences| s.most(|run| run.percentile(0.99)) > millis(DEADLINE);
         let failed = of_variant().find(late).map_or_else(
             || "is within the deadline on every connection".to_owned(),
             |s| format!("misses the deadline from {} ms on", s.setup.one_way.as_millis()),
         );
-        let coded = of_variant().find(|s| s.worst(|run| run.repairs as f64) > 0.0);
+        let coded = of_variant().find(|s| s.most(|run| run.repairs as f64) > 0.0);
         let coded = coded.map_or_else(
             || "no repair symbol is sent".to_owned(),
             |s| format!("repair symbols are sent from {} ms on", s.setup.one_way.as_millis()),
         );
-        let bytes = of_variant().map(|s| s.bytes).fold(0.0, f64::max);
+        let bytes = of_variant().map(|s| bytes_by_quic(summaries, s)).fold(0.0, f64::max);
         format!(
             "With `{}` the 99th percentile {failed}, {coded}, and at most {bytes:.2} times as many \
              bytes as with QUIC.",
@@ -324,41 +264,45 @@ fn findings(summaries: &[Summary]) -> String {
     measured.map(|variant| sentence(*variant)).collect::<Vec<_>>().join(" ")
 }
 
-fn chart(summaries: &[Summary], name: &str, label: &str, value: impl Fn(&Summary) -> f64) -> Chart {
+fn chart(
+    summaries: &[Conferences],
+    name: &str,
+    label: &str,
+    value: impl Fn(&Conferences) -> f64,
+) -> Chart {
     let series = Variant::ALL.map(|variant| {
         let of_variant = summaries.iter().filter(|s| s.setup.variant == variant);
         let points = of_variant.map(|s| (millis(s.setup.one_way), value(s)));
         Series::line(variant.name(), points.collect())
     });
-    Chart {
-        name: name.to_owned(),
-        title: format!("Messages with deadlines: {label}"),
-        x: Axis::linear("delay of the path, one way, in ms"),
-        y: Axis::linear(label),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    }
+    let axes = [Axis::linear("delay of the path, one way, in ms"), Axis::linear(label)];
+    chart_of(name, format!("Messages with deadlines: {label}"), axes, series)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn summary(variant: Variant, one_way: u64, late: usize, repairs: u64, bytes: f64) -> Summary {
+    fn summary(
+        variant: Variant,
+        one_way: u64,
+        late: usize,
+        repairs: u64,
+        bytes: u64,
+    ) -> Conferences {
         let one_way = Duration::from_millis(one_way);
-        let mut delays = vec![millis(one_way); 1000 - late];
-        delays.extend(vec![f64::INFINITY; late]);
-        let runs = vec![Run { delays, bytes: 1, repairs }];
-        Summary { setup: Setup { variant, one_way }, runs, bytes }
+        let delays = [vec![millis(one_way); 1000 - late], vec![f64::INFINITY; late]].concat();
+        let runs = vec![Messages { delays: Values::of(delays), bytes, repairs }];
+        Conferences { setup: Conference { variant, one_way }, runs }
     }
 
     #[test]
     fn the_text_says_what_the_figures_do() {
         let summaries = [
-            summary(Variant::Quic, 10, 0, 0, 1.0),
-            summary(Variant::Quic, 80, 20, 0, 1.0),
-            summary(Variant::Messages, 10, 9, 0, 1.0),
-            summary(Variant::Messages, 80, 9, 3, 1.25),
+            summary(Variant::Quic, 10, 0, 0, 100),
+            summary(Variant::Quic, 80, 20, 0, 100),
+            summary(Variant::Messages, 10, 9, 0, 100),
+            summary(Variant::Messages, 80, 9, 3, 125),
         ];
         let text = findings(&summaries);
         for expected in [

@@ -5,14 +5,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::statistics::{mean, quantile, sorted};
+use sutura_analysis::statistics::mean;
 use sutura_link::{LinkConfig, Loss, Trace};
 use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
 use sutura_random::Rng;
-use sutura_sim::{Ends, Failure, FailureKind, Scenario, Transfer};
+use sutura_sim::{Ends, Scenario, Transfer};
 
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Compared, Grouped, Subject, Values, unless_broken};
+use crate::report::{Axis, Chart, Series, chart_of};
+use crate::{Error, Options};
 
 /// Points of a design, as in the paper.
 const POINTS: u64 = 95;
@@ -124,11 +125,13 @@ pub struct Download {
     pub bytes: u64,
     /// Bytes that the client buffers; `None` for as much as it takes.
     pub buffer: Option<u64>,
+    /// The congestion controller of both ends.
+    pub congestion: Algorithm,
 }
 
 /// The outcome of a download.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct Completion {
     /// From the request to the last byte, in seconds; infinite if the connection broke.
     pub time: f64,
     /// Bytes that the server sent, without UDP and IP headers.
@@ -139,7 +142,7 @@ pub struct Outcome {
     pub recovered: f64,
 }
 
-impl Outcome {
+impl Completion {
     /// The connection broke before the download was complete.
     const BROKEN: Self = Self { time: f64::INFINITY, wire: 0.0, repairs: 0.0, recovered: 0.0 };
 
@@ -153,24 +156,20 @@ impl Outcome {
     }
 }
 
-/// The protection by the policy `name`, or none.
-///
-/// # Errors
-/// There is no such policy.
-pub fn protection(name: Option<&str>) -> Result<Option<Protection>, Error> {
-    let find = |name| sutura_research::redundancy().find(name);
-    Ok(name.map(find).transpose()?.map(Protection::new))
-}
-
 impl Download {
+    /// A file to a client that buffers as much as it takes, with BBR.
+    pub const fn new(path: Path, bytes: u64) -> Self {
+        Self { path, bytes, buffer: None, congestion: Algorithm::BBR }
+    }
+
     /// The settings of both ends. The decoder remembers as much as the client buffers, which is all
     /// that can be in flight.
-    fn transport(&self, congestion: Algorithm) -> TransportConfig {
+    fn transport(&self) -> TransportConfig {
         let buffer = self.buffer.unwrap_or(1_000_000_000);
         let decoder = FecConfig::default();
         let window = u32::try_from(buffer).unwrap_or(u32::MAX).min(MOST_DECODED);
         TransportConfig {
-            congestion: Arc::new(congestion),
+            congestion: Arc::new(self.congestion),
             stream_receive_window: buffer,
             max_stream_receive_window: buffer,
             receive_window: buffer,
@@ -184,42 +183,30 @@ impl Download {
             ..TransportConfig::default()
         }
     }
+}
 
-    /// Downloads the file on a fresh connection.
-    ///
-    /// # Errors
-    /// The simulation fails.
-    pub fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Outcome, Error> {
-        self.run_with(Algorithm::BBR, protection, seed)
+impl Subject for Download {
+    type Outcome = Completion;
+
+    const APART: u64 = 10_000;
+
+    fn lossless(&self) -> Self {
+        Self { path: self.path.lossless(), ..*self }
     }
 
-    /// Downloads the file on a fresh connection whose ends have this congestion controller.
-    ///
-    /// # Errors
-    /// The simulation fails.
-    pub fn run_with(
-        &self,
-        congestion: Algorithm,
-        protection: Option<&Protection>,
-        seed: u64,
-    ) -> Result<Outcome, Error> {
+    /// Downloads the file on a fresh connection.
+    fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Completion, Error> {
         let up = self.path.link(self.path.loss_up, !seed)?;
         let down = self.path.link(self.path.loss_down, seed)?;
         let scenario = Scenario::new(seed)
             .link(&up, &down)
-            .transport(&self.transport(congestion))
+            .transport(&self.transport())
             .protect(protection.cloned())
             .transfer(Transfer::download(self.bytes));
-        let outcome = match scenario.run() {
-            Ok(outcome) => outcome,
-            // A burst may outlast all probes of the idle timeout.
-            Err(Failure { kind: FailureKind::ConnectionLost(_), .. }) => {
-                return Ok(Outcome::BROKEN);
-            }
-            Err(failure) => return Err(failure.into()),
-        };
-        let time = outcome.transfers.first().map(|transfer| transfer.time).unwrap_or_default();
-        Ok(Outcome::new(time, &outcome.ends))
+        Ok(unless_broken(scenario.run())?.map_or(Completion::BROKEN, |outcome| {
+            let time = outcome.transfers.first().map(|transfer| transfer.time).unwrap_or_default();
+            Completion::new(time, &outcome.ends)
+        }))
     }
 }
 
@@ -228,109 +215,59 @@ const MOST_DECODED: u32 = 1536 * 1024;
 /// The least that a source symbol takes when there is enough to send.
 const SYMBOL_BYTES: u32 = 1024;
 
-/// The downloads of one configuration, without protection and with each of several policies, with
-/// the same seeds.
-#[derive(Clone, Debug)]
-pub struct Compared {
-    /// What was downloaded.
-    pub download: Download,
-    /// Without protection.
-    pub plain: Vec<Outcome>,
-    /// With each policy.
-    pub policies: Vec<Vec<Outcome>>,
-    /// Without protection on the same path without losses.
-    pub ideal: Outcome,
-}
-
-impl Compared {
-    /// What is taken from the downloads with a policy, divided by the same without protection.
-    pub fn ratio(&self, policy: usize, of: impl Fn(&[Outcome]) -> f64) -> f64 {
-        let Some(outcomes) = self.policies.get(policy) else { return 1.0 };
-        let (plain, with) = (of(&self.plain[..outcomes.len()]), of(outcomes));
-        if plain > 0.0 { with / plain } else { 1.0 }
-    }
-
-    /// What is taken from the times without protection, of which `ideal` is this share at the least.
-    pub fn ideal_ratio(&self, of: impl Fn(&[Outcome]) -> f64) -> f64 {
-        self.ideal.time / of(&self.plain)
-    }
-}
-
-/// Downloads with each of `policies` and without: the first one `seeds` times, as without, and those
-/// beside it `others` times.
-///
-/// # Errors
-/// There is no such policy, or a simulation fails.
-pub fn compare(
-    options: &Options,
-    downloads: &[Download],
-    policies: &[&str],
-    [seeds, others]: [u64; 2],
-) -> Result<Vec<Compared>, Error> {
-    let others = others.min(seeds);
-    let named = std::iter::once(None).chain(policies.iter().copied().map(Some));
-    let protections = named.map(protection).collect::<Result<Vec<_>, Error>>()?;
-    let runs = |index: usize| if index < 2 { seeds } else { others };
-    let mut jobs = Vec::new();
-    for (point, download) in (0u64..).zip(downloads) {
-        for (index, protection) in protections.iter().enumerate() {
-            jobs.extend((0..runs(index)).map(|run| (point, download, protection, run)));
-        }
-    }
-    let outcomes = parallel::map(options, &jobs, |(point, download, protection, run)| {
-        download.run(protection.as_ref(), seed(options.seed, point * 10_000 + run))
-    })?;
-    let ideals = parallel::map(options, downloads, |download| {
-        Download { path: download.path.lossless(), ..*download }.run(None, options.seed)
-    })?;
-    let mut outcomes = outcomes.into_iter();
-    let mut take = |index| {
-        let count = usize::try_from(runs(index)).unwrap_or(usize::MAX);
-        outcomes.by_ref().take(count).collect::<Vec<_>>()
-    };
-    let compared = downloads.iter().zip(ideals).map(|(download, ideal)| Compared {
-        download: *download,
-        plain: take(0),
-        policies: (1..protections.len()).map(&mut take).collect(),
-        ideal,
-    });
-    Ok(compared.collect())
-}
-
 /// How many points a design has.
 pub fn points(options: &Options) -> usize {
     usize::try_from(options.reduced(POINTS)).unwrap_or(usize::MAX)
 }
 
 /// The median of the times.
-pub fn median_time(outcomes: &[Outcome]) -> f64 {
+pub fn median_time(outcomes: &[Completion]) -> f64 {
     quantile_time(outcomes, 0.5)
 }
 
 /// The quantile `q` of the times.
-pub fn quantile_time(outcomes: &[Outcome], q: f64) -> f64 {
-    quantile(&sorted(outcomes.iter().map(|outcome| outcome.time)), q)
+pub fn quantile_time(outcomes: &[Completion], q: f64) -> f64 {
+    Values::of(outcomes.iter().map(|outcome| outcome.time)).at(q)
 }
 
 /// The mean of the times of the downloads that were completed.
-pub fn mean_time(outcomes: &[Outcome]) -> f64 {
+pub fn mean_time(outcomes: &[Completion]) -> f64 {
     mean(complete(outcomes).map(|outcome| outcome.time))
 }
 
 /// The mean of the bytes on the wire of the downloads that were completed.
-pub fn mean_wire(outcomes: &[Outcome]) -> f64 {
+pub fn mean_wire(outcomes: &[Completion]) -> f64 {
     mean(complete(outcomes).map(|outcome| outcome.wire))
 }
 
-fn complete(outcomes: &[Outcome]) -> impl Iterator<Item = &Outcome> {
+fn complete(outcomes: &[Completion]) -> impl Iterator<Item = &Completion> {
     outcomes.iter().filter(|outcome| outcome.time.is_finite())
 }
 
-/// The distribution function of `values`: at each value, the share that does not exceed it.
-pub fn distribution(values: impl IntoIterator<Item = f64>) -> Vec<(f64, f64)> {
-    let values = sorted(values);
-    let count = values.len().max(1) as f64;
-    (1..).zip(values).map(|(n, value)| (value, f64::from(n) / count)).collect()
+/// Of each group, the `count` comparisons that gain least of the median time with the first policy.
+pub fn worst<K>(
+    groups: &[Grouped<K, Download>],
+    count: usize,
+) -> impl Iterator<Item = (&K, &Compared<Download>)> {
+    let ratio = |point: &Compared<Download>| point.ratio(0, median_time);
+    groups.iter().flat_map(move |(kind, points)| {
+        let mut points: Vec<_> = points.iter().map(|point| (kind, point)).collect();
+        points.sort_by(|(_, a), (_, b)| ratio(b).total_cmp(&ratio(a)));
+        points.truncate(count);
+        points
+    })
+}
+
+/// The distribution functions of ratios over the items of a kind, such as paths.
+pub fn ratio_chart(
+    name: String,
+    title: String,
+    items: &str,
+    ratios: impl IntoIterator<Item = (String, Values)>,
+) -> Chart {
+    let x = Axis::log("time divided by that without protection");
+    let series = ratios.into_iter().map(|(label, ratios)| Series::line(label, ratios.curve()));
+    chart_of(name, title, [x, Axis::linear(format!("share of {items}"))], series)
 }
 
 #[cfg(test)]
@@ -368,19 +305,14 @@ mod tests {
 
     #[test]
     fn a_protected_download_beside_one_without() {
-        let download = Download { path: PATH, bytes: 40_000, buffer: None };
-        let compared = compare(&Options::default(), &[download], &["bulk", "sr-arq"], [4, 2]);
-        let compared = compared.unwrap();
+        let (options, download) = (Options::default(), [Download::new(PATH, 40_000)]);
+        let compared =
+            Compared::measure_to_ideal(&options, &download, &["bulk", "sr-arq"], [4, 2]).unwrap();
         let counts: Vec<_> = compared[0].policies.iter().map(Vec::len).collect();
         assert_eq!((compared[0].plain.len(), counts), (4, vec![4, 2]));
         assert!(compared[0].policies[0].iter().all(|outcome| outcome.repairs > 0.0));
         assert!(compared[0].ratio(0, mean_wire) > 1.0);
-        let ideal = compared[0].ideal_ratio(median_time);
+        let ideal = compared[0].ideal_ratio(median_time).unwrap();
         assert!(ideal > 0.0 && ideal <= compared[0].ratio(0, median_time), "{ideal}");
-    }
-
-    #[test]
-    fn a_distribution_ends_at_one() {
-        assert_eq!(distribution([2.0, 1.0]), [(1.0, 0.5), (2.0, 1.0)]);
     }
 }

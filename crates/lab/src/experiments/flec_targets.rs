@@ -1,7 +1,8 @@
 //! What FlEC reports of its figures (Michel et al. 2022, sections VI and VII), on a few paths.
 
-use super::flec_path::{Compared, Download, Path, compare, mean_wire, median_time};
+use super::flec_path::{Download, Path, mean_wire, median_time};
 use crate::Options;
+use crate::comparison::Compared;
 
 fn compared(
     path: Path,
@@ -9,9 +10,9 @@ fn compared(
     buffer: Option<u64>,
     policies: &[&str],
     seeds: u64,
-) -> Compared {
-    let download = Download { path, bytes, buffer };
-    compare(&Options::default(), &[download], policies, [seeds; 2]).unwrap().remove(0)
+) -> Compared<Download> {
+    let download = [Download { buffer, ..Download::new(path, bytes) }];
+    Compared::measure(&Options::default(), &download, policies, [seeds; 2]).unwrap().remove(0)
 }
 
 /// The satellite path of section VII-B1 with this share of loss each way.

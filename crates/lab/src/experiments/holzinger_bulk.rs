@@ -4,16 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Distribution;
-use sutura_analysis::table::{Cell, Table};
-use sutura_proto::Protection;
 use sutura_sim::{BulkOutcome, Scenario, Transfer, TransferReport};
 
-use super::Experiment;
-use super::paper_path::{Channel, ONE_WAY, seed, transport};
+use super::Way;
+use super::paper_path::{Channel, ONE_WAY};
+use crate::comparison::{Runs, seed};
 use crate::ideal::{Schedule, Transfers};
+use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 use crate::{Error, Options, parallel};
 
 /// The loss models. With the other reading of the paper's numbers hardly a transfer loses anything.
@@ -43,9 +41,9 @@ const FLIGHT: u64 = 100;
 /// The round-trip time of the path.
 const RTT: Duration = Duration::from_millis(100);
 
-/// One configuration.
+/// Web objects, and how they are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct Objects {
     /// The loss of both directions.
     pub channel: Channel,
     /// Bytes of a transfer.
@@ -56,11 +54,17 @@ pub struct Setup {
     pub delay: Duration,
 }
 
-impl Setup {
+impl Objects {
     /// Transfers without protection.
     #[must_use]
     pub const fn bare(channel: Channel, bytes: u64) -> Self {
         Self { channel, bytes, burst: 0, delay: Duration::ZERO }
+    }
+
+    /// The same with `burst` repair symbols at the end of a transfer, which wait for `ms` milliseconds.
+    #[must_use]
+    pub const fn protected(self, burst: u32, ms: u64) -> Self {
+        Self { burst, delay: Duration::from_millis(ms), ..self }
     }
 
     /// The share of transfers that a perfect code with as many repair symbols cannot complete in one
@@ -89,16 +93,11 @@ impl Setup {
     }
 }
 
-/// Runs the transfers of a scenario as a configuration has them.
-pub(super) trait Run: Fn(&Setup, Scenario) -> Result<BulkOutcome, Error> + Sync {}
-
-impl<F: Fn(&Setup, Scenario) -> Result<BulkOutcome, Error> + Sync> Run for F {}
-
 /// The outcome of one configuration.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub struct ObjectTimes {
     /// The configuration.
-    pub setup: Setup,
+    pub setup: Objects,
     /// Times to completion.
     pub times: Distribution,
     transfers: Vec<TransferReport>,
@@ -106,7 +105,7 @@ pub struct Summary {
     lossless: Duration,
 }
 
-impl Summary {
+impl ObjectTimes {
     /// The share of transfers that waited for a retransmission: that took half a round trip or more
     /// longer than without loss.
     #[must_use]
@@ -143,88 +142,73 @@ impl Summary {
     }
 }
 
-/// Streams of QUIC, protected as they are to be.
-fn plain(setup: &Setup, scenario: Scenario) -> Result<BulkOutcome, Error> {
-    let tail = (setup.burst > 0).then(|| Protection::tail(setup.burst, setup.delay));
-    Ok(scenario.transport(&transport()).protect(tail).run()?)
-}
-
-fn batch(run: &impl Run, setup: Setup, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
+fn batch(way: Way, setup: Objects, count: u64, seed: u64) -> Result<BulkOutcome, Error> {
     let path = setup.channel.link()?;
     let measured = std::iter::repeat_n(Transfer::download(setup.bytes), count as usize);
     let scenario = Scenario::new(seed)
         .link(&path, &path)
         .transfers(std::iter::once(Transfer::download(WARM_UP)).chain(measured))
         .gap(GAP);
-    let mut outcome = run(&setup, scenario)?;
+    let mut outcome = way.transfers(scenario, setup.burst, setup.delay)?;
     outcome.transfers.remove(0);
     Ok(outcome)
 }
 
 /// How long a transfer takes without loss, at the median.
-fn lossless(run: &impl Run, bytes: u64, options: &Options) -> Result<Duration, Error> {
-    let setup = Setup::bare(Channel::Lossless, bytes);
-    let outcome = batch(run, setup, BATCH, seed(options.seed, 0))?;
+fn lossless(way: Way, bytes: u64, options: &Options) -> Result<Duration, Error> {
+    let setup = Objects::bare(Channel::Lossless, bytes);
+    let outcome = batch(way, setup, BATCH, seed(options.seed, 0))?;
     Ok(Distribution::of(outcome.transfers.iter().map(|t| t.time)).quantile(0.5))
 }
 
-/// Makes `count` transfers with each of `setups`. Those that only differ in their burst loss tolerance
+/// Makes `count` transfers with each of `setups`, as `way` has them. Those that only differ in their burst loss tolerance
 /// get the same seeds.
 ///
 /// # Errors
 /// A simulation fails.
-pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    measure_by(&plain, setups, count, options)
-}
-
-/// Does the same with transfers that `run` runs.
-pub(super) fn measure_by(
-    run: &impl Run,
-    setups: &[Setup],
+pub fn measure(
+    way: Way,
+    setups: &[Objects],
     count: u64,
     options: &Options,
-) -> Result<Vec<Summary>, Error> {
-    let batches = parallel::repeat(options, setups, count.div_ceil(BATCH), |setup, n| {
-        batch(run, *setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
+) -> Result<Vec<ObjectTimes>, Error> {
+    let batches = Runs::measure(options, setups, count.div_ceil(BATCH), |setup, n| {
+        batch(way, *setup, BATCH.min(count - n * BATCH), seed(options.seed, 1 + n))
     })?;
     let sizes: BTreeSet<u64> = setups.iter().map(|setup| setup.bytes).collect();
     let sizes: Vec<u64> = sizes.into_iter().collect();
-    let references = parallel::map(options, &sizes, |bytes| lossless(run, *bytes, options))?;
+    let references = parallel::map(options, &sizes, |bytes| lossless(way, *bytes, options))?;
     let references: BTreeMap<u64, Duration> = sizes.into_iter().zip(references).collect();
-    let summaries = setups.iter().zip(batches).map(|(setup, batches)| {
-        let transfers: Vec<_> = batches.into_iter().flat_map(|batch| batch.transfers).collect();
+    let summary = |Runs { setup, runs }: Runs<Objects, BulkOutcome>| {
+        let transfers: Vec<_> = runs.into_iter().flat_map(|batch| batch.transfers).collect();
         let times = Distribution::of(transfers.iter().map(|t| t.time));
         let lossless = references.get(&setup.bytes).copied().unwrap_or_default();
-        Summary { setup: *setup, times, transfers, lossless }
-    });
-    Ok(summaries.collect())
+        ObjectTimes { setup, times, transfers, lossless }
+    };
+    Ok(batches.into_iter().map(summary).collect())
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "holzinger-bulk",
-    about: "Completion times of 32 kB and 1 MB over a path with bursts of loss",
-    run,
-};
+experiment! {
+    "holzinger-bulk": "Completion times of 32 kB and 1 MB over a path with bursts of loss"
+}
 
 /// The experiment as in the paper, and on the time-stepped channel.
 fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for (channel, bytes) in CHANNELS.iter().flat_map(|c| SIZES.map(|bytes| (*c, bytes))) {
-        setups.push(Setup::bare(channel, bytes));
-        for (burst, delay) in BURSTS.iter().flat_map(|b| DELAYS.map(|delay| (*b, delay))) {
-            let delay = Duration::from_millis(delay);
-            setups.push(Setup { channel, bytes, burst, delay });
-        }
+        let bare = Objects::bare(channel, bytes);
+        setups.push(bare);
+        setups.extend(BURSTS.iter().flat_map(|burst| DELAYS.map(|ms| bare.protected(*burst, ms))));
     }
     let transfers = options.seeds.map_or(options.reduced(TRANSFERS), |seeds| seeds.max(1) * BATCH);
-    let summaries = measure(&setups, transfers, options)?;
+    let summaries = measure(Way::STREAMS, &setups, transfers, options)?;
     let ideals: Result<Vec<_>, Error> =
         setups.iter().map(|setup| setup.ideal(IDEAL_OVER * transfers, options)).collect();
     Ok(report(&summaries, &ideals?))
 }
 
-fn report(summaries: &[Summary], ideals: &[Option<f64>]) -> Report {
-    let quantile = |s: &Summary, q| s.times.quantile(q).into();
+fn report(summaries: &[ObjectTimes], ideals: &[Option<f64>]) -> Report {
+    let quantile = |s: &ObjectTimes, q| s.times.quantile(q).into();
     let transfers = Table::of(
         "Transfers",
         summaries.iter().zip(ideals),
@@ -249,10 +233,10 @@ fn report(summaries: &[Summary], ideals: &[Option<f64>]) -> Report {
             ("loss", &|(s, _)| Cell::Share(s.loss())),
         ],
     );
-    Report {
-        title: "Time to completion with repair symbols at the end of a transfer".to_owned(),
-        text: vec![
-            format!(
+    report_of(
+        "Time to completion with repair symbols at the end of a transfer",
+        &[
+            &format!(
                 "Holzinger et al. 2025, V-B3: 10 Mbit/s, {} ms one way, BBR, warm connections, loss \
                  in both directions. Channel `fractions`: Gilbert-Elliott 0.005, 0.25, 0.95, 0.005 \
                  stepped by all packets and by 10 Mbit/s of cross traffic. Channel `time-stepped`: \
@@ -263,30 +247,27 @@ fn report(summaries: &[Summary], ideals: &[Option<f64>]) -> Report {
              A transfer waited if \
              it took half a round trip or more longer than the median without loss; it waited twice \
              if one and a half or more. `resent` counts transfers of which stream data was sent \
-             again. Bytes on the wire are UDP payload from the server."
-                .to_owned(),
+             again. Bytes on the wire are UDP payload from the server.",
             "`ideal` is the share of transfers that a perfect code with as many repair symbols cannot \
              complete in one flight: more packets are lost than repair symbols arrive. It is of a model \
-             without QUIC on the same link, and there is none for transfers of more than one flight."
-                .to_owned(),
+             without QUIC on the same link, and there is none for transfers of more than one flight.",
         ],
-        tables: vec![transfers],
-        charts: SIZES.map(|bytes| chart(summaries, bytes)).to_vec(),
-        ..Report::default()
-    }
+        [transfers],
+        SIZES.map(|bytes| chart(summaries, bytes)),
+    )
 }
 
 /// Times to completion of the transfers of one size, a panel for each channel. Those of the other size
 /// are of another order.
-fn chart(summaries: &[Summary], bytes: u64) -> Chart {
+fn chart(summaries: &[ObjectTimes], bytes: u64) -> Chart {
     let panel = |channel: Channel| {
         let of_panel = summaries.iter().filter(|s| {
-            let Setup { delay, .. } = s.setup;
+            let Objects { delay, .. } = s.setup;
             let extreme = [DELAYS[0], DELAYS[3]].map(Duration::from_millis).contains(&delay);
             s.setup.channel == channel && s.setup.bytes == bytes && extreme
         });
         let series = of_panel.map(|s| {
-            let Setup { burst, delay, .. } = s.setup;
+            let Objects { burst, delay, .. } = s.setup;
             let label = match burst {
                 0 => "no repair symbols".to_owned(),
                 _ => format!("BLT {burst}, RDT {} ms", delay.as_millis()),
@@ -295,12 +276,13 @@ fn chart(summaries: &[Summary], bytes: u64) -> Chart {
         });
         Panel { title: channel.name().to_owned(), series: series.collect() }
     };
-    Chart {
-        name: format!("{bytes}-bytes"),
-        title: format!("Time to completion of {bytes} bytes"),
-        x: Axis::linear("time to completion in ms"),
-        y: Axis::linear("share of transfers complete by then"),
-        baseline: None,
-        panels: CHANNELS.map(panel).to_vec(),
-    }
+    panels_of(
+        format!("{bytes}-bytes"),
+        format!("Time to completion of {bytes} bytes"),
+        [
+            Axis::linear("time to completion in ms"),
+            Axis::linear("share of transfers complete by then"),
+        ],
+        CHANNELS.map(panel),
+    )
 }

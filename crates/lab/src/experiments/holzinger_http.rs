@@ -2,51 +2,10 @@
 //! which the requests ask to protect by `exp_b` and `exp_d`, and for the steady stream by `i`. Beside them are plain
 //! streams, and what our congestion control and reaction to loss add to the paper's.
 
-use std::time::Duration;
-
-use sutura_analysis::report::Report;
-use sutura_analysis::table::{Cell, Table};
-use sutura_h3::{Priority, PriorityParameters};
-use sutura_proto::{Protection, TransportConfig, registry};
-use sutura_sim::{BulkOutcome, Scenario, StreamOutcome, StreamPlan};
-
-use super::paper_path::{self, Channel};
-use super::{Experiment, holzinger_bulk, holzinger_stream};
-use crate::web::{Carried, Http};
+use super::paper_path::Channel;
+use super::{Way, holzinger_bulk, holzinger_stream};
+use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
-
-/// What carries the bytes, and how its sender reacts to loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way {
-    /// Whether they are responses of HTTP/3, rather than streams of QUIC.
-    pub http: bool,
-    /// The congestion controller.
-    pub congestion: &'static str,
-    /// The reaction to loss.
-    pub reaction: &'static str,
-}
-
-impl Way {
-    /// What the other experiments have.
-    pub const STREAMS: Self = Self { http: false, congestion: "bbr", reaction: "hold-for-repair" };
-    /// The same over HTTP/3.
-    pub const HTTP: Self = Self { http: true, ..Self::STREAMS };
-    /// As the paper has it: every loss counts, and is mended at once.
-    pub const PAPER: Self =
-        Self { http: true, congestion: "bbr:floor=off", reaction: "resend-at-once" };
-
-    fn transport(self) -> Result<TransportConfig, Error> {
-        Ok(TransportConfig {
-            congestion: registry::congestion().find(self.congestion)?,
-            loss_reaction: registry::loss_reactions().find(self.reaction)?,
-            ..paper_path::transport()
-        })
-    }
-
-    const fn carrier(self) -> &'static str {
-        if self.http { "HTTP/3" } else { "streams" }
-    }
-}
 
 /// From ours to the paper's, a step at a time.
 const WAYS: [Way; 4] =
@@ -58,116 +17,40 @@ const BULK: Channel = Channel::Fractions;
 /// Both readings, since figure 5 fits the other one.
 const STREAM: [Channel; 2] = [Channel::Fractions, Channel::Percentages];
 
-/// What a request asks for, as its field says it.
-fn priority(burst: u32, delay: Duration, incremental: bool) -> Result<Priority, Error> {
-    let i = if incremental { "i, " } else { "" };
-    let text = format!("u=3, {i}exp_b={burst}, exp_d={}", delay.as_millis());
-    let parameters = text.parse::<PriorityParameters>();
-    let wrong = |error| Error::Priority { name: "holzinger-http", error };
-    Ok(parameters.map_err(wrong)?.resolve())
+experiment! {
+    "holzinger-http": "Completion times and delays over HTTP/3 with `exp_b` and `exp_d`, as the paper has it"
 }
-
-fn transfers(
-    way: Way,
-    setup: &holzinger_bulk::Setup,
-    scenario: Scenario,
-) -> Result<BulkOutcome, Error> {
-    let scenario = scenario.transport(&way.transport()?);
-    if !way.http {
-        let tail = (setup.burst > 0).then(|| Protection::tail(setup.burst, setup.delay));
-        return Ok(scenario.protect(tail).run()?);
-    }
-    let priority = priority(setup.burst, setup.delay, false)?;
-    let client = |client| Carried::client(client, priority);
-    Ok(scenario.run_within(client, Carried::server, Http::carried)?)
-}
-
-fn stream(
-    way: Way,
-    setup: &holzinger_stream::Setup,
-    scenario: Scenario,
-    plan: &StreamPlan,
-) -> Result<StreamOutcome, Error> {
-    let (scenario, burst) = (scenario.transport(&way.transport()?), setup.burst.unwrap_or(0));
-    if !way.http {
-        let protection = paper_path::protection(burst, setup.delay, true);
-        return Ok(scenario.stream(StreamPlan { protection, ..plan.clone() })?);
-    }
-    let priority = priority(burst, setup.delay, true)?;
-    let client = |client| Carried::client(client, priority);
-    Ok(scenario.stream_within(plan.clone(), client, Carried::server, Http::carried)?)
-}
-
-/// Makes `count` transfers with each of `setups`, as `way` has them.
-///
-/// # Errors
-/// A simulation fails.
-pub fn measure_transfers(
-    way: Way,
-    setups: &[holzinger_bulk::Setup],
-    count: u64,
-    options: &Options,
-) -> Result<Vec<holzinger_bulk::Summary>, Error> {
-    let run = |setup: &holzinger_bulk::Setup, scenario: Scenario| transfers(way, setup, scenario);
-    holzinger_bulk::measure_by(&run, setups, count, options)
-}
-
-/// Streams `count` messages for each of `setups`, as `way` has them.
-///
-/// # Errors
-/// A simulation fails.
-pub fn measure_streams(
-    way: Way,
-    setups: &[holzinger_stream::Setup],
-    count: u64,
-    options: &Options,
-) -> Result<Vec<holzinger_stream::Summary>, Error> {
-    let run = |setup: &holzinger_stream::Setup, scenario: Scenario, plan: &StreamPlan| {
-        stream(way, setup, scenario, plan)
-    };
-    holzinger_stream::measure_by(&run, setups, count, options)
-}
-
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "holzinger-http",
-    about: "Completion times and delays over HTTP/3 with `exp_b` and `exp_d`, as the paper has it",
-    run,
-};
 
 fn run(options: &Options) -> Result<Report, Error> {
     let count = |usual: u64, batch: u64| {
         options.seeds.map_or(options.reduced(usual), |seeds| seeds.max(1) * batch)
     };
-    let tolerances = || TOLERANCES.map(|(burst, delay)| (burst, Duration::from_millis(delay)));
     let bulk = |bytes| {
-        let bare = holzinger_bulk::Setup::bare(BULK, bytes);
-        tolerances().map(|(burst, delay)| holzinger_bulk::Setup { burst, delay, ..bare })
+        let bare = holzinger_bulk::Objects::bare(BULK, bytes);
+        TOLERANCES.map(|(burst, ms)| bare.protected(burst, ms))
     };
     let bulk = holzinger_bulk::SIZES.map(bulk).concat();
     let stream = |channel| {
-        tolerances().map(|(burst, delay)| match burst {
-            0 => holzinger_stream::Setup::bare(channel),
-            _ => holzinger_stream::Setup::of(channel, "incremental", burst, delay),
-        })
+        TOLERANCES.map(|(burst, ms)| holzinger_stream::Steady::incremental(channel, burst, ms))
     };
     let streams = STREAM.map(stream).concat();
     let (mut transfers, mut messages) = (Vec::new(), Vec::new());
     for way in WAYS {
         let of_way = count(holzinger_bulk::TRANSFERS, holzinger_bulk::BATCH);
-        let of_way = measure_transfers(way, &bulk, of_way, options)?;
+        let of_way = holzinger_bulk::measure(way, &bulk, of_way, options)?;
         transfers.extend(of_way.into_iter().map(|summary| (way, summary)));
         let of_way = count(holzinger_stream::MESSAGES, holzinger_stream::BATCH);
-        let of_way = measure_streams(way, &streams, of_way, options)?;
+        let of_way = holzinger_stream::measure(way, &streams, of_way, options)?;
         messages.extend(of_way.into_iter().map(|summary| (way, summary)));
     }
     transfers.sort_by_key(|(_, s)| (s.setup.bytes, s.setup.burst, s.setup.delay));
     messages.sort_by_key(|(_, s)| (s.setup.channel != STREAM[0], s.setup.burst, s.setup.delay));
-    Ok(Report {
-        title: "Repair symbols for responses of HTTP/3".to_owned(),
-        text: about(),
-        tables: vec![transfer_table(&transfers), stream_table(&messages)],
-        ..Report::default()
-    })
+    Ok(report_of(
+        "Repair symbols for responses of HTTP/3",
+        &about(),
+        [transfer_table(&transfers), stream_table(&messages)],
+        [],
+    ))
 }
 
 fn about() -> Vec<String> {
@@ -189,8 +72,8 @@ fn about() -> Vec<String> {
     ]
 }
 
-fn transfer_table(summaries: &[(Way, holzinger_bulk::Summary)]) -> Table {
-    let quantile = |s: &holzinger_bulk::Summary, q| s.times.quantile(q).into();
+fn transfer_table(summaries: &[(Way, holzinger_bulk::ObjectTimes)]) -> Table {
+    let quantile = |s: &holzinger_bulk::ObjectTimes, q| s.times.quantile(q).into();
     Table::of(
         "Transfers",
         summaries,
@@ -216,8 +99,8 @@ fn transfer_table(summaries: &[(Way, holzinger_bulk::Summary)]) -> Table {
     )
 }
 
-fn stream_table(summaries: &[(Way, holzinger_stream::Summary)]) -> Table {
-    let quantile = |s: &holzinger_stream::Summary, q| s.delays.quantile(q).into();
+fn stream_table(summaries: &[(Way, holzinger_stream::Delays)]) -> Table {
+    let quantile = |s: &holzinger_stream::Delays, q| s.delays.quantile(q).into();
     Table::of(
         "Bytes of a steady stream",
         summaries,
@@ -260,23 +143,18 @@ mod tests {
 
     #[test]
     fn a_response_is_protected_as_its_request_asks() {
-        let lossless = |burst| holzinger_bulk::Setup {
-            burst,
-            ..holzinger_bulk::Setup::bare(Channel::Lossless, 32_000)
-        };
+        let bare = holzinger_bulk::Objects::bare(Channel::Lossless, 32_000);
+        let lossless = |burst| bare.protected(burst, 0);
         let setups = [lossless(0), lossless(3)];
-        let summaries = measure_transfers(Way::PAPER, &setups, 10, &Options::default()).unwrap();
+        let summaries =
+            holzinger_bulk::measure(Way::PAPER, &setups, 10, &Options::default()).unwrap();
         let repairs: Vec<f64> = summaries.iter().map(|s| s.mean(|t| t.repair_symbols)).collect();
         assert_eq!(repairs, [0.0, 3.0]);
         // And so is each message of a stream, which is of five packets.
-        let of = |burst| match burst {
-            0 => holzinger_stream::Setup::bare(Channel::Lossless),
-            _ => {
-                holzinger_stream::Setup::of(Channel::Lossless, "incremental", burst, Duration::ZERO)
-            }
-        };
+        let of = |burst| holzinger_stream::Steady::incremental(Channel::Lossless, burst, 0);
         let summaries =
-            measure_streams(Way::PAPER, &[of(0), of(2)], 100, &Options::default()).unwrap();
+            holzinger_stream::measure(Way::PAPER, &[of(0), of(2)], 100, &Options::default())
+                .unwrap();
         let repairs: Vec<f64> = summaries.iter().map(|s| s.repairs().round()).collect();
         assert_eq!(repairs, [0.0, 2.0]);
     }

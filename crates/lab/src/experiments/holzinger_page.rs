@@ -4,17 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::millis;
-use sutura_analysis::table::{Cell, Table};
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
-use sutura_proto::{Algorithm, Scheme, TransportConfig};
+use sutura_proto::{Scheme, TransportConfig};
 use sutura_sim::Scenario;
 
-use super::Experiment;
-use super::paper_path::seed;
+use super::paper_path::transport;
+use crate::comparison::seed;
+use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 use crate::web::{self, Arrival, Client, Phase, Reply, Request, Server, ideal};
 use crate::{Error, Options, parallel};
 
@@ -132,7 +130,7 @@ impl Signals {
 
 /// The outcome of loading the page once.
 #[derive(Clone, Debug)]
-struct PageLoad {
+struct PriorityLoad {
     /// What was signalled.
     signals: Signals,
     /// How the server scheduled it.
@@ -147,14 +145,14 @@ struct PageLoad {
 
 /// A part of the load in which the same resources should be sent.
 #[derive(Clone, Debug)]
-struct Sharing {
+struct SharedPhase {
     /// From when to when it lasted, from the requests.
     interval: (Duration, Duration),
     /// Each resource with the share that it should have and the share that it had.
     shares: Vec<(usize, f64, f64)>,
 }
 
-impl PageLoad {
+impl PriorityLoad {
     /// When each resource should be complete, from the requests.
     fn expected(&self) -> [Duration; PAGE.len()] {
         let mut expected = [Duration::ZERO; PAGE.len()];
@@ -170,7 +168,7 @@ impl PageLoad {
     /// when the same resources are complete. It begins at the end of the previous one, but not before
     /// bytes of all resources that share have arrived: the server sends the first bytes before it
     /// knows of all requests.
-    fn sharing(&self) -> Vec<Sharing> {
+    fn sharing(&self) -> Vec<SharedPhase> {
         let mut start = Duration::ZERO;
         let mut sharing = Vec::new();
         let mut ideal_start = 0.0;
@@ -187,7 +185,7 @@ impl PageLoad {
         sharing
     }
 
-    fn share(&self, phase: &Phase, (start, end): (Duration, Duration)) -> Sharing {
+    fn share(&self, phase: &Phase, (start, end): (Duration, Duration)) -> SharedPhase {
         let first = |leaf| self.arrivals.iter().find(|a| a.request == leaf).map(|first| first.at);
         let begun = phase.shares.iter().filter_map(|(leaf, _)| first(*leaf)).max();
         let interval = (begun.unwrap_or(start).max(start), end);
@@ -200,7 +198,7 @@ impl PageLoad {
         let all = bytes.iter().sum::<u64>().max(1) as f64;
         let shares = phase.shares.iter();
         let shares = shares.map(|&(leaf, share)| (leaf, share, bytes[leaf] as f64 / all));
-        Sharing { interval, shares: shares.collect() }
+        SharedPhase { interval, shares: shares.collect() }
     }
 
     /// Goodput of a resource in Mbit/s, by bins.
@@ -220,14 +218,9 @@ impl PageLoad {
 }
 
 /// Loads the page once.
-fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> {
+fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Error> {
     let path: LinkConfig = PATH.parse()?;
-    let transport = TransportConfig {
-        congestion: Arc::new(Algorithm::BBR),
-        scheduler: Arc::new(scheme),
-        redundancy: None,
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig { scheduler: Arc::new(scheme), ..transport() };
     let page = signals.page()?;
     let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
     let client = Client::new(page.clone());
@@ -238,7 +231,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageLoad, Error> 
     let headers = ends.down.sent * u64::from(path.overhead);
     let rate = RATE * bytes as f64 / (ends.down.sent_bytes + headers) as f64;
     let head_start = head_start(&arrivals);
-    Ok(PageLoad {
+    Ok(PriorityLoad {
         signals,
         scheme,
         complete: std::array::from_fn(|resource| loaded.load.completed[resource]),
@@ -253,11 +246,9 @@ fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "holzinger-page",
-    about: "A page by strict priorities and by weighted classes, beside the ideal",
-    run,
-};
+experiment! {
+    "holzinger-page": "A page by strict priorities and by weighted classes, beside the ideal"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let jobs = [
@@ -273,17 +264,16 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(&loads))
 }
 
-fn report(loads: &[PageLoad]) -> Report {
+fn report(loads: &[PriorityLoad]) -> Report {
     let signals = [EPS, CLASSES, LCP_FIRST, LCP_NEXT];
     let described = signals.map(|s| format!("`{}`: {}.", s.name, s.about)).join(" ");
-    Report {
-        title: "A page by strict priorities and by weighted classes".to_owned(),
-        text: vec![
+    report_of(
+        "A page by strict priorities and by weighted classes",
+        &[
             "Holzinger et al. 2025, V-C and figure 6: HTML 148 kB, CSS 260 kB, JS 620 kB, a font of \
              116 kB and five images of 177 kB, one of them the largest contentful paint, all asked \
-             for at once over HTTP/3; 5 Mbit/s, round-trip time 10 ms, BBR, no loss."
-                .to_owned(),
-            format!(
+             for at once over HTTP/3; 5 Mbit/s, round-trip time 10 ms, BBR, no loss.",
+            &format!(
                 "{described} The paper gives the ratio 1:4, the sequence of CSS and JS, the classes of \
                  images and the weight 0.4 of the viewport; the other weights are ours. Two more trees \
                  ask how early the LCP image can be without delaying what blocks rendering."
@@ -291,13 +281,11 @@ fn report(loads: &[PageLoad]) -> Report {
             "`ideal` is computed from the tree and the page's share of the path as if bytes could be \
              divided at will; what is sent of the HTML before the server knows of another request counts \
              as given. `measured` is when the client had read the last byte. Shares are those of \
-             the bytes read while the same resources should be sent."
-                .to_owned(),
+             the bytes read while the same resources should be sent.",
         ],
-        tables: vec![verdicts(loads), completion(loads), shares(loads)],
-        charts: loads.iter().map(chart).collect(),
-        ..Report::default()
-    }
+        [verdicts(loads), completion(loads), shares(loads)],
+        loads.iter().map(chart).collect::<Vec<_>>(),
+    )
 }
 
 /// How far a measured value is from a computed one, relative to that.
@@ -305,7 +293,7 @@ fn deviation(measured: f64, computed: f64) -> f64 {
     if computed > 0.0 { measured / computed - 1.0 } else { 0.0 }
 }
 
-fn completion(loads: &[PageLoad]) -> Table {
+fn completion(loads: &[PriorityLoad]) -> Table {
     let columns = ["priorities", "scheduler", "resource", "ideal", "measured", "deviation"];
     let mut table = Table::new("Time until each resource is complete", columns);
     for load in loads {
@@ -325,12 +313,12 @@ fn completion(loads: &[PageLoad]) -> Table {
     table
 }
 
-fn shares(loads: &[PageLoad]) -> Table {
+fn shares(loads: &[PriorityLoad]) -> Table {
     let columns =
         ["priorities", "scheduler", "from", "to", "resource", "ideal", "measured", "deviation"];
     let mut table = Table::new("Shares of the path", columns);
     for load in loads {
-        for Sharing { interval, shares } in load.sharing() {
+        for SharedPhase { interval, shares } in load.sharing() {
             for (resource, ideal, measured) in shares {
                 table.row([
                     load.signals.name.into(),
@@ -356,7 +344,7 @@ fn verdict(met: bool) -> Cell {
     if met { "met" } else { "missed" }.into()
 }
 
-fn verdicts(loads: &[PageLoad]) -> Table {
+fn verdicts(loads: &[PriorityLoad]) -> Table {
     let columns = ["priorities", "scheduler", "target", "wanted", "measured", "verdict"];
     let mut table = Table::new("Targets", columns);
     let eps = loads.iter().find(|load| load.signals == EPS);
@@ -387,17 +375,15 @@ fn verdicts(loads: &[PageLoad]) -> Table {
     table
 }
 
-fn chart(load: &PageLoad) -> Chart {
+fn chart(load: &PriorityLoad) -> Chart {
     let resources = PAGE.iter().enumerate();
     let series = resources.map(|(index, (name, _))| Series::line(*name, load.goodput(index)));
-    Chart {
-        name: format!("{} by {}", load.signals.name, load.scheme),
-        title: format!("Goodput of each resource: {} by {}", load.signals.name, load.scheme),
-        x: Axis::linear("time since the requests in ms"),
-        y: Axis::linear("goodput in Mbit/s"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    }
+    chart_of(
+        format!("{} by {}", load.signals.name, load.scheme),
+        format!("Goodput of each resource: {} by {}", load.signals.name, load.scheme),
+        [Axis::linear("time since the requests in ms"), Axis::linear("goodput in Mbit/s")],
+        series,
+    )
 }
 
 #[cfg(test)]

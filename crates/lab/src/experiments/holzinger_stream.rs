@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Distribution;
-use sutura_analysis::table::{Cell, Table};
 use sutura_proto::Protection;
-use sutura_sim::{Ends, Scenario, StreamOutcome, StreamPlan};
+use sutura_sim::{Ends, Scenario, StreamPlan};
 
-use super::Experiment;
-use super::paper_path::{Channel, ONE_WAY, seed, transport};
-use crate::ideal::{Bound, Cut, Schedule, Trace, Workload};
-use crate::{Error, Options, parallel};
+use super::Way;
+use super::paper_path::{Channel, ONE_WAY};
+use crate::comparison::{Runs, protection, seed};
+use crate::ideal::{Bound, Schedule, Trace, Workload};
+use crate::report::{
+    Axis, Cell, Chart, Panel, Report, Series, Table, chart_of, panels_of, report_of,
+};
+use crate::{Error, Options};
 
 /// The loss models.
 const CHANNELS: [Channel; 4] =
@@ -39,13 +40,10 @@ const WARM_UP: u64 = 120;
 const SLACK: Duration = Duration::from_millis(10);
 /// The end of the tail that charts show.
 const SMALLEST_SHARE: f64 = 1e-5;
-/// How the messages travel: the packets of 1200 bytes that the connections send have room for this
-/// much of a protected stream.
-const CUT: Cut = Cut { payload: 1162, overhead: 38 };
 
-/// One configuration.
+/// A steady stream, and how it is protected.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct Steady {
     /// The loss of both directions.
     pub channel: Channel,
     /// The policy that protects the stream, as text; `None` if nothing does.
@@ -57,7 +55,7 @@ pub struct Setup {
     pub delay: Duration,
 }
 
-impl Setup {
+impl Steady {
     /// A stream without protection.
     #[must_use]
     pub const fn bare(channel: Channel) -> Self {
@@ -73,6 +71,15 @@ impl Setup {
         Self { channel, policy, burst: Some(burst), delay }
     }
 
+    /// A stream with so many repair symbols behind each message, which wait for `ms` milliseconds.
+    #[must_use]
+    pub fn incremental(channel: Channel, burst: u32, ms: u64) -> Self {
+        match burst {
+            0 => Self::bare(channel),
+            _ => Self::of(channel, "incremental", burst, Duration::from_millis(ms)),
+        }
+    }
+
     /// A stream protected by any policy.
     fn other(channel: Channel, policy: &str) -> Self {
         let policy = Some(policy.to_owned());
@@ -86,10 +93,8 @@ impl Setup {
         Self::other(channel, &format!("{AUTO}:budget={budget},within={within}ms,share=1"))
     }
 
-    fn protection(&self) -> Result<Option<Protection>, Error> {
-        let policy = self.policy.as_deref();
-        let factory = policy.map(|text| sutura_research::redundancy().find(text)).transpose()?;
-        Ok(factory.map(Protection::new))
+    pub(super) fn protection(&self) -> Result<Option<Protection>, Error> {
+        protection(self.policy.as_deref())
     }
 
     /// The name of the policy, without parameters if these have columns of their own.
@@ -115,9 +120,9 @@ impl Setup {
 
 /// The outcome of one configuration.
 #[derive(Clone, Debug)]
-pub struct Summary {
+pub struct Delays {
     /// The configuration.
-    pub setup: Setup,
+    pub setup: Steady,
     /// Delays of all bytes.
     pub delays: Distribution,
     /// One for each connection.
@@ -129,14 +134,15 @@ pub struct Summary {
     messages: u64,
 }
 
-impl Summary {
-    fn of(setup: Setup, batches: &[Batch]) -> Self {
+impl Delays {
+    fn of(all: &Runs<Steady, Batch>) -> Self {
+        let batches = &all.runs;
         Self {
-            setup,
+            setup: all.setup.clone(),
             delays: Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied())),
             ends: batches.iter().map(|batch| batch.ends).collect(),
             began: batches.iter().map(|batch| batch.began).collect(),
-            worst: batches.iter().map(Batch::late).fold(0.0, f64::max),
+            worst: all.most(Batch::late).max(0.0),
             messages: batches.iter().map(|batch| batch.messages).sum(),
         }
     }
@@ -208,30 +214,16 @@ fn scenario(channel: Channel, connection: u64, options: &Options) -> Result<Scen
     Ok(Scenario::new(seed(options.seed, 1 + connection)).link(&path, &path))
 }
 
-/// Streams the messages of a scenario as a configuration has them.
-pub(super) trait Run:
-    Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync
-{
-}
-
-impl<F: Fn(&Setup, Scenario, &StreamPlan) -> Result<StreamOutcome, Error> + Sync> Run for F {}
-
-/// A stream of QUIC, protected as it is to be.
-fn plain(setup: &Setup, scenario: Scenario, plan: &StreamPlan) -> Result<StreamOutcome, Error> {
-    let plan = StreamPlan { protection: setup.protection()?, ..plan.clone() };
-    Ok(scenario.transport(&transport()).stream(plan)?)
-}
-
 fn batch(
-    run: &impl Run,
-    setup: &Setup,
+    way: Way,
+    setup: &Steady,
     count: u64,
     connection: u64,
     options: &Options,
 ) -> Result<Batch, Error> {
     let plan = StreamPlan::frames(WARM_UP + count);
     let mut skip = WARM_UP * plan.size as u64;
-    let outcome = run(setup, scenario(setup.channel, connection, options)?, &plan)?;
+    let outcome = way.stream(scenario(setup.channel, connection, options)?, setup, plan.clone())?;
     let mut delays = Vec::new();
     for delay in &outcome.delays {
         let counted = delay.bytes.saturating_sub(skip);
@@ -250,44 +242,30 @@ fn divide(count: u64) -> (u64, u64) {
     (connections, count / connections)
 }
 
-/// Streams `count` messages for each of `setups`, which all get the same seeds.
+/// Streams `count` messages for each of `setups`, which all get the same seeds, as `way` has them.
 ///
 /// # Errors
 /// A simulation fails, or there is no such policy.
-pub fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    measure_by(&plain, setups, count, options)
-}
-
-/// Does the same with messages that `run` streams.
-pub(super) fn measure_by(
-    run: &impl Run,
-    setups: &[Setup],
+pub fn measure(
+    way: Way,
+    setups: &[Steady],
     count: u64,
     options: &Options,
-) -> Result<Vec<Summary>, Error> {
+) -> Result<Vec<Delays>, Error> {
     let (connections, messages) = divide(count);
-    let batches = parallel::repeat(options, setups, connections, |setup, n| {
-        batch(run, setup, messages, n, options)
+    let all = Runs::measure(options, setups, connections, |setup, n| {
+        batch(way, setup, messages, n, options)
     })?;
-    let summaries = setups.iter().zip(&batches);
-    Ok(summaries.map(|(setup, batches)| Summary::of(setup.clone(), batches)).collect())
+    Ok(all.iter().map(Delays::of).collect())
 }
 
 /// The bounds of one channel, on the losses that the connections of `summary` met.
 ///
 /// # Errors
 /// There is no such link.
-pub fn bound(summary: &Summary, count: u64, options: &Options) -> Result<Bound, Error> {
+pub fn bound(summary: &Delays, count: u64, options: &Options) -> Result<Bound, Error> {
     let channel = summary.setup.channel;
-    let frames = StreamPlan::frames(0);
-    let workload = Workload {
-        link: channel.link()?,
-        size: frames.size,
-        interval: frames.interval,
-        count: divide(count).1,
-        warm_up: WARM_UP,
-        cut: CUT,
-    };
+    let workload = Workload::frames(channel.link()?, divide(count).1, WARM_UP);
     let trace = |(connection, start): (u64, &Duration)| {
         let [_, down] = scenario(channel, connection, options)?.link_seeds();
         Ok(Trace { seed: down, start: *start })
@@ -297,39 +275,37 @@ pub fn bound(summary: &Summary, count: u64, options: &Options) -> Result<Bound, 
     Ok(Bound::search(&workload, &traces?, &slacks, options))
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "holzinger-stream",
-    about: "Delay of the bytes of a steady stream over a path with bursts of loss, and the bound",
-    run,
-};
+experiment! {
+    "holzinger-stream": "Delay of the bytes of a steady stream over a path with bursts of loss, and the bound"
+}
 
 /// The experiment as in the paper, with both readings of its channel, and on the time-stepped one.
 fn run(options: &Options) -> Result<Report, Error> {
     let messages = options.seeds.map_or(options.reduced(MESSAGES), |seeds| seeds.max(1) * BATCH);
-    let summaries = measure(&setups(), messages, options)?;
+    let summaries = measure(Way::STREAMS, &setups(), messages, options)?;
     let mut bounds = Vec::new();
     for channel in CHANNELS.into_iter().filter(|channel| *channel != Channel::Lossless) {
-        if let Some(bare) = summaries.iter().find(|s| s.setup == Setup::bare(channel)) {
+        if let Some(bare) = summaries.iter().find(|s| s.setup == Steady::bare(channel)) {
             bounds.push((channel, bound(bare, messages, options)?));
         }
     }
     Ok(report(&summaries, &bounds))
 }
 
-fn setups() -> Vec<Setup> {
+fn setups() -> Vec<Steady> {
     let mut setups = Vec::new();
     for channel in CHANNELS {
-        setups.push(Setup::bare(channel));
+        setups.push(Steady::bare(channel));
         for kind in KINDS {
             for (burst, delay) in BURSTS.iter().flat_map(|b| DELAYS.iter().map(move |d| (b, d))) {
                 // Without loss, one count shows the cost.
                 if channel != Channel::Lossless || *burst == 3 {
-                    setups.push(Setup::of(channel, kind, *burst, Duration::from_millis(*delay)));
+                    setups.push(Steady::of(channel, kind, *burst, Duration::from_millis(*delay)));
                 }
             }
         }
-        setups.push(Setup::other(channel, AUTO));
-        setups.extend(BUDGETS.map(|budget| Setup::auto(channel, budget)));
+        setups.push(Steady::other(channel, AUTO));
+        setups.extend(BUDGETS.map(|budget| Steady::auto(channel, budget)));
     }
     setups
 }
@@ -346,45 +322,39 @@ fn ratio(share: f64, bound: Option<f64>) -> Cell {
     bound.filter(|bound| *bound > 0.0).map_or_else(Cell::none, |bound| Cell::Number(share / bound))
 }
 
-fn report(summaries: &[Summary], bounds: &Bounds) -> Report {
-    Report {
-        title: "Delay of the bytes of a steady stream with repair symbols".to_owned(),
-        text: vec![
+fn report(summaries: &[Delays], bounds: &Bounds) -> Report {
+    report_of(
+        "Delay of the bytes of a steady stream with repair symbols",
+        &[
             "Holzinger et al. 2025, V-B4: messages of 5 kB at 60 Hz over 10 Mbit/s, 50 ms one way, \
              BBR, loss in both directions. The published numbers of the loss model (0.005, 0.25, \
              0.95, 0.005, stepped by all packets and by 10 Mbit/s of cross traffic) are read as \
              fractions and as percentages; channel `time-stepped` has the same loss in each state, \
-             which lasts 240 ms (good) and 4.8 ms (bad) on average."
-                .to_owned(),
+             which lasts 240 ms (good) and 4.8 ms (bad) on average.",
             "BLT is the number of repair symbols on each occasion, RDT how long they wait. A \
              byte is late if it takes more than the path and 10 ms from when its message was \
              made until the application read it in order; `worst` is the share of late bytes of the \
              worst of all connections, of which `--seeds` says how many. Bytes on the wire are UDP \
-             payload from the server."
-                .to_owned(),
+             payload from the server.",
             "`ideal` is the least share of late bytes that a perfect code can reach with the same \
              number of repair symbols per message, on the same link with the same seeds, if they are \
              sent by a fixed schedule after each message; `same delay` is what it reaches if they are \
              sent as late as the policy is told to; `clairvoyant` is what a sender could do that knows \
              which packets will be lost. A policy with an RDT waits by order; so the last \
-             columns count bytes that take more than the path, the RDT and 10 ms."
-                .to_owned(),
+             columns count bytes that take more than the path, the RDT and 10 ms.",
             "`incremental:literal` sends BLT repair symbols for each source symbol, of which a message \
-             takes five, and does so before new data: the words of II-D5."
-                .to_owned(),
+             takes five, and does so before new data: the words of II-D5.",
             "`auto` is told nothing, or what counts as late here and a budget in repair symbols per \
-             source symbol, of which a message takes five; with a share of 1 it spends all of it."
-                .to_owned(),
-            findings(summaries),
+             source symbol, of which a message takes five; with a share of 1 it spends all of it.",
+            &findings(summaries),
         ],
-        tables: vec![bytes(summaries), against(summaries, bounds), best(bounds)],
-        charts: charts(summaries, bounds),
-        ..Report::default()
-    }
+        [bytes(summaries), against(summaries, bounds), best(bounds)],
+        charts(summaries, bounds),
+    )
 }
 
-fn bytes(summaries: &[Summary]) -> Table {
-    let quantile = |s: &Summary, q| s.delays.quantile(q).into();
+fn bytes(summaries: &[Delays]) -> Table {
+    let quantile = |s: &Delays, q| s.delays.quantile(q).into();
     Table::of(
         "Bytes",
         summaries,
@@ -410,13 +380,13 @@ fn bytes(summaries: &[Summary]) -> Table {
 }
 
 /// Each policy beside the bounds at its own number of repair symbols.
-fn against(summaries: &[Summary], bounds: &Bounds) -> Table {
-    let ideal = |s: &Summary, slack| of_channel(bounds, s.setup.channel)?.ideal(s.repairs(), slack);
-    let alike = |s: &Summary| {
+fn against(summaries: &[Delays], bounds: &Bounds) -> Table {
+    let ideal = |s: &Delays, slack| of_channel(bounds, s.setup.channel)?.ideal(s.repairs(), slack);
+    let alike = |s: &Delays| {
         let bound = of_channel(bounds, s.setup.channel)?;
         s.setup.burst.and_then(|_| bound.delayed(s.repairs(), s.setup.delay, SLACK))
     };
-    let known = |s: &Summary| of_channel(bounds, s.setup.channel)?.clairvoyant(s.repairs(), SLACK);
+    let known = |s: &Delays| of_channel(bounds, s.setup.channel)?.clairvoyant(s.repairs(), SLACK);
     Table::of(
         "Against the bounds",
         summaries.iter().filter(|s| of_channel(bounds, s.setup.channel).is_some()),
@@ -446,8 +416,8 @@ fn best(bounds: &Bounds) -> Table {
             (*channel, repairs, late, schedule, bound.clairvoyant(repairs, SLACK))
         })
     });
-    type Row = (Channel, f64, f64, Schedule, Option<f64>);
-    let rows: Vec<Row> = rows.collect();
+    type Best = (Channel, f64, f64, Schedule, Option<f64>);
+    let rows: Vec<Best> = rows.collect();
     Table::of(
         "The bounds",
         rows,
@@ -463,21 +433,21 @@ fn best(bounds: &Bounds) -> Table {
 }
 
 /// Sums up the late bytes.
-fn findings(summaries: &[Summary]) -> String {
+fn findings(summaries: &[Delays]) -> String {
     let sentence = |channel: Channel| {
         let of_channel = || summaries.iter().filter(move |s| s.setup.channel == channel);
-        let without = of_channel().find(|s| s.setup == Setup::bare(channel))?;
+        let without = of_channel().find(|s| s.setup == Steady::bare(channel))?;
         let name = channel.name();
         if of_channel().all(|s| s.late() == 0.0) {
             return Some(format!("On `{name}` no byte is late."));
         }
-        let shown = |s: &&Summary| {
+        let shown = |s: &&Delays| {
             let burst = s.setup.burst.is_none_or(|burst| burst == 3);
             burst && s.setup.name() != "tail" && s.setup.policy.is_some()
         };
         let with = of_channel().filter(shown).map(|s| {
             let share = Cell::Share(s.late());
-            let Setup { burst, delay, .. } = s.setup;
+            let Steady { burst, delay, .. } = s.setup;
             let name = s.setup.name();
             match burst {
                 Some(burst) => {
@@ -497,7 +467,7 @@ fn findings(summaries: &[Summary]) -> String {
 }
 
 /// For each channel with loss, the tails of the delays, and the late bytes beside the bounds.
-fn charts(summaries: &[Summary], bounds: &Bounds) -> Vec<Chart> {
+fn charts(summaries: &[Delays], bounds: &Bounds) -> Vec<Chart> {
     let mut charts = Vec::new();
     for channel in CHANNELS.into_iter().filter(|channel| *channel != Channel::Lossless) {
         charts.extend(KINDS.map(|kind| tails(summaries, channel, kind)));
@@ -508,7 +478,7 @@ fn charts(summaries: &[Summary], bounds: &Bounds) -> Vec<Chart> {
 
 /// The tail of the delays on one channel, which repair symbols are meant to shorten: a panel for each
 /// burst loss tolerance.
-fn tails(summaries: &[Summary], channel: Channel, kind: &str) -> Chart {
+fn tails(summaries: &[Delays], channel: Channel, kind: &str) -> Chart {
     let panel = |burst: u32| {
         let of_panel = summaries.iter().filter(|s| {
             let of_kind = s.setup.name() == kind && s.setup.burst == Some(burst);
@@ -523,18 +493,16 @@ fn tails(summaries: &[Summary], channel: Channel, kind: &str) -> Chart {
         });
         Panel { title: format!("BLT {burst}"), series: series.collect() }
     };
-    Chart {
-        name: format!("{}-{}", channel.name(), kind.replace(':', "-")),
-        title: format!("Delay of the bytes of a steady stream, channel {}, {kind}", channel.name()),
-        x: Axis::linear("delay of a byte in ms"),
-        y: Axis::log("share of bytes that take longer"),
-        baseline: None,
-        panels: BURSTS.map(panel).to_vec(),
-    }
+    panels_of(
+        format!("{}-{}", channel.name(), kind.replace(':', "-")),
+        format!("Delay of the bytes of a steady stream, channel {}, {kind}", channel.name()),
+        [Axis::linear("delay of a byte in ms"), Axis::log("share of bytes that take longer")],
+        BURSTS.map(panel),
+    )
 }
 
 /// The late bytes of all policies over the number of repair symbols, and the bounds.
-fn late(summaries: &[Summary], channel: Channel, bound: &Bound) -> Chart {
+fn late(summaries: &[Delays], channel: Channel, bound: &Bound) -> Chart {
     let points = |kind: &str| {
         let of_kind =
             summaries.iter().filter(|s| s.setup.channel == channel && s.setup.kind() == kind);
@@ -548,14 +516,12 @@ fn late(summaries: &[Summary], channel: Channel, bound: &Bound) -> Chart {
         Series::line("clairvoyant", schedules().filter_map(|(r, ..)| known(r)).collect()),
     ];
     let policies = ["none"].into_iter().chain(KINDS).chain([AUTO]).map(points);
-    Chart {
-        name: format!("{}-late", channel.name()),
-        title: format!("Late bytes of a steady stream, channel {}", channel.name()),
-        x: Axis::linear("repair symbols per message"),
-        y: Axis::log("share of bytes that are late"),
-        baseline: None,
-        panels: vec![Panel::of(bounds.into_iter().chain(policies))],
-    }
+    chart_of(
+        format!("{}-late", channel.name()),
+        format!("Late bytes of a steady stream, channel {}", channel.name()),
+        [Axis::linear("repair symbols per message"), Axis::log("share of bytes that are late")],
+        bounds.into_iter().chain(policies),
+    )
 }
 
 #[cfg(test)]
@@ -563,22 +529,22 @@ mod tests {
     use super::*;
     use crate::ideal::{Plan, late_bytes};
 
-    fn summary(setup: Setup, late: u64) -> Summary {
+    fn summary(setup: Steady, late: u64) -> Delays {
         let delays = [(ONE_WAY, 10_000 - late), (ONE_WAY + 10 * SLACK, late)];
         let (delays, ends, began) = (delays.to_vec(), Ends::default(), Duration::ZERO);
-        Summary::of(setup, &[Batch { delays, ends, began, messages: 2 }])
+        Delays::of(&Runs { setup, runs: vec![Batch { delays, ends, began, messages: 2 }] })
     }
 
-    fn repaired(channel: Channel, late: u64) -> Summary {
-        summary(Setup::of(channel, "incremental", 3, Duration::from_millis(25)), late)
+    fn repaired(channel: Channel, late: u64) -> Delays {
+        summary(Steady::of(channel, "incremental", 3, Duration::from_millis(25)), late)
     }
 
     #[test]
     fn the_text_says_what_the_figures_do() {
         let summaries = [
-            summary(Setup::bare(Channel::Lossless), 0),
+            summary(Steady::bare(Channel::Lossless), 0),
             repaired(Channel::Lossless, 0),
-            summary(Setup::bare(Channel::Time), 2500),
+            summary(Steady::bare(Channel::Time), 2500),
             repaired(Channel::Time, 700),
         ];
         let text = report(&summaries, &[]).text.concat();
@@ -609,7 +575,7 @@ mod tests {
             let protection = setup.protection().unwrap();
             assert_eq!(protection.is_some(), setup.policy.is_some(), "{setup:?}");
         }
-        let unknown = Setup::other(Channel::Time, "nonsense");
+        let unknown = Steady::other(Channel::Time, "nonsense");
         assert!(matches!(unknown.protection(), Err(Error::Policy(_))));
     }
 
@@ -624,16 +590,10 @@ mod tests {
     #[test]
     fn the_model_sends_what_a_connection_sends() {
         let count = 60;
-        let bare = Setup::bare(Channel::Lossless);
-        let summaries = measure(std::slice::from_ref(&bare), count, &Options::default()).unwrap();
-        let model = Workload {
-            link: bare.channel.link().unwrap(),
-            size: StreamPlan::frames(0).size,
-            interval: StreamPlan::frames(0).interval,
-            count,
-            warm_up: 0,
-            cut: CUT,
-        };
+        let bare = Steady::bare(Channel::Lossless);
+        let summaries =
+            measure(Way::STREAMS, std::slice::from_ref(&bare), count, &Options::default()).unwrap();
+        let model = Workload::frames(bare.channel.link().unwrap(), count, 0);
         // The bytes of a message are complete after as long as its packets take on the link.
         let last = summaries[0].delays.quantile(1.0);
         let trace = Trace { seed: 0, start: Duration::ZERO };

@@ -2,16 +2,14 @@
 
 use std::sync::Arc;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
 use sutura_proto::policy::LossFloor;
 use sutura_proto::{Algorithm, TransportConfig};
-use sutura_sim::{FailureKind, Scenario, Transfer};
+use sutura_sim::{Scenario, Transfer};
 
-use super::Experiment;
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Runs, mean_of, seed, share, unless_broken};
+use crate::report::{Cell, Report, Table, report_of};
+use crate::{Error, Options};
 
 /// Bytes of the transfers, a connection each: about a hundred packets, a thousand, ten thousand.
 const BYTES: [u64; 3] = [120_000, 1_200_000, 12_000_000];
@@ -26,7 +24,7 @@ const BURST: f64 = 3.0;
 
 /// A path and what is sent over it.
 #[derive(Clone, Debug)]
-struct Setup {
+struct Floored {
     congestion: Algorithm,
     loss: f64,
     bursts: bool,
@@ -34,7 +32,7 @@ struct Setup {
     bytes: u64,
 }
 
-impl Setup {
+impl Floored {
     fn down(&self) -> Result<LinkConfig, Error> {
         let loss = match (self.loss, self.bursts) {
             (0.0, _) => "none".to_owned(),
@@ -51,14 +49,14 @@ impl Setup {
 
 /// What a sender knew at the end of a transfer.
 #[derive(Clone, Copy, Debug)]
-struct Outcome {
+struct Estimate {
     floor: LossFloor,
     /// Share of packets that the queue dropped.
     dropped: f64,
 }
 
-/// `None` if the connection broke: a burst may outlast all probes of the idle timeout.
-fn transfer(setup: &Setup, seed: u64) -> Result<Option<Outcome>, Error> {
+/// `None` if the connection broke.
+fn transfer(setup: &Floored, seed: u64) -> Result<Option<Estimate>, Error> {
     let up: LinkConfig = "rate=10mbit delay=50ms queue=187500b".parse()?;
     let transport = TransportConfig {
         congestion: Arc::new(setup.congestion),
@@ -66,22 +64,14 @@ fn transfer(setup: &Setup, seed: u64) -> Result<Option<Outcome>, Error> {
         ..TransportConfig::default()
     };
     let scenario = Scenario::new(seed).link(&up, &setup.down()?).transport(&transport);
-    let ends = match scenario.transfer(Transfer::download(setup.bytes)).run() {
-        Ok(outcome) => outcome.ends,
-        Err(failure) if matches!(failure.kind, FailureKind::ConnectionLost(_)) => return Ok(None),
-        Err(failure) => return Err(failure.into()),
-    };
-    Ok(Some(Outcome {
-        floor: ends.server.loss_floor,
-        dropped: ends.down.overflow as f64 / ends.down.sent.max(1) as f64,
+    let outcome = unless_broken(scenario.transfer(Transfer::download(setup.bytes)).run())?;
+    Ok(outcome.map(|outcome| Estimate {
+        floor: outcome.ends.server.loss_floor,
+        dropped: outcome.ends.down.overflow as f64 / outcome.ends.down.sent.max(1) as f64,
     }))
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "loss-floor",
-    about: "How well a sender tells random loss from the losses of a queue",
-    run,
-};
+experiment! { "loss-floor": "How well a sender tells random loss from the losses of a queue" }
 
 /// Every controller over every path, a row for each.
 fn run(options: &Options) -> Result<Report, Error> {
@@ -91,41 +81,35 @@ fn run(options: &Options) -> Result<Report, Error> {
             for (loss, bursts) in LOSSES.into_iter().flat_map(|loss| [(loss, false), (loss, true)])
             {
                 if loss > 0.0 || !bursts {
-                    paths.push(Setup { congestion, loss, bursts, queue, bytes: 0 });
+                    paths.push(Floored { congestion, loss, bursts, queue, bytes: 0 });
                 }
             }
         }
     }
-    let of_path = |path: &Setup| BYTES.map(|bytes| Setup { bytes, ..path.clone() });
+    let of_path = |path: &Floored| BYTES.map(|bytes| Floored { bytes, ..path.clone() });
     let setups: Vec<_> = paths.iter().flat_map(of_path).collect();
-    let outcomes = parallel::repeat(options, &setups, options.reduced(TRANSFERS), |setup, n| {
+    let all = Runs::measure(options, &setups, options.reduced(TRANSFERS), |setup, n| {
         transfer(setup, seed(options.seed, n))
     })?;
-    let outcomes: Vec<Vec<_>> =
-        outcomes.into_iter().map(|all| all.into_iter().flatten().collect()).collect();
-    let rows: Vec<_> = paths.iter().zip(outcomes.chunks(BYTES.len())).collect();
+    let estimates: Vec<Vec<_>> =
+        all.into_iter().map(|of| of.runs.into_iter().flatten().collect()).collect();
+    let rows: Vec<_> = paths.iter().zip(estimates.chunks(BYTES.len())).collect();
     Ok(report(&rows))
 }
 
-/// The mean of what is taken from each outcome.
-fn mean(outcomes: &[Outcome], value: impl Fn(&Outcome) -> f64) -> f64 {
-    outcomes.iter().map(value).sum::<f64>() / outcomes.len().max(1) as f64
-}
-
 /// A path, and the outcomes of the transfers of each size.
-type Row<'a> = (&'a Setup, &'a [Vec<Outcome>]);
+type OfPath<'a> = (&'a Floored, &'a [Vec<Estimate>]);
 
-fn report(rows: &[Row<'_>]) -> Report {
-    let error = |(setup, sizes): &Row<'_>, size: usize| {
+fn report(rows: &[OfPath<'_>]) -> Report {
+    let error = |(setup, sizes): &OfPath<'_>, size: usize| {
         let outcomes = &sizes[size];
-        let floor = mean(outcomes, |o| o.floor.rate);
-        let error = mean(outcomes, |o| (o.floor.rate - setup.loss).abs());
+        let floor = mean_of(outcomes, |o| o.floor.rate);
+        let error = mean_of(outcomes, |o| (o.floor.rate - setup.loss).abs());
         format!("{:.2} % ± {:.2}", floor * 100.0, error * 100.0).into()
     };
-    let held = |(setup, sizes): &Row<'_>| {
+    let held = |(setup, sizes): &OfPath<'_>| {
         let all: Vec<_> = sizes.iter().flatten().collect();
-        let holds = |o: &&&Outcome| o.floor.low <= setup.loss && setup.loss <= o.floor.high;
-        all.iter().filter(holds).count() as f64 / all.len().max(1) as f64
+        share(&all, |o| o.floor.low <= setup.loss && setup.loss <= o.floor.high)
     };
     let last = BYTES.len() - 1;
     let table = Table::of(
@@ -140,14 +124,14 @@ fn report(rows: &[Row<'_>]) -> Report {
             ("1.2 MB", &|row| error(row, 1)),
             ("12 MB", &|row| error(row, 2)),
             ("in bounds", &|row| Cell::Share(held(row))),
-            ("dropped", &|(_, sizes)| Cell::Share(mean(&sizes[last], |o| o.dropped))),
-            ("excess", &|(_, sizes)| Cell::Share(mean(&sizes[last], |o| o.floor.excess))),
+            ("dropped", &|(_, sizes)| Cell::Share(mean_of(&sizes[last], |o| o.dropped))),
+            ("excess", &|(_, sizes)| Cell::Share(mean_of(&sizes[last], |o| o.floor.excess))),
         ],
     );
-    Report {
-        title: "Losses that do not depend on the rate, as a sender estimates them".to_owned(),
-        text: vec![
-            format!(
+    report_of(
+        "Losses that do not depend on the rate, as a sender estimates them",
+        &[
+            &format!(
                 "Downloads on fresh connections over 10 Mbit/s and a round-trip time of 100 ms, \
                  with queues in bandwidth-delay products, {TRANSFERS} of each size. Losses are on \
                  the way to the client, independent or in bursts of {BURST} packets on average."
@@ -156,12 +140,11 @@ fn report(rows: &[Row<'_>]) -> Report {
              bounds` is how often the true share was within the bounds of nine in ten, over all \
              sizes. `dropped` is what the queue dropped during the long transfers; none of that \
              may be in the estimate. `excess` is what the sender saw of it. Connections that broke \
-             are left out: with few packets in flight, a burst may outlast all probes."
-                .to_owned(),
+             are left out: with few packets in flight, a burst may outlast all probes.",
         ],
-        tables: vec![table],
-        ..Report::default()
-    }
+        [table],
+        [],
+    )
 }
 
 #[cfg(test)]
@@ -173,14 +156,18 @@ mod tests {
     /// estimates strays by a twelfth if losses are independent, and by a fifth in bursts of three.
     const SEEDS: u64 = 50;
 
+    fn transfers(setup: &Floored, count: u64) -> Vec<Estimate> {
+        (0..count).filter_map(|n| transfer(setup, seed(1, n)).unwrap()).collect()
+    }
+
     /// Connections of 1.2 MB each.
-    fn outcomes(congestion: Algorithm, loss: f64, bursts: bool, queue: usize) -> Vec<Outcome> {
-        let setup = Setup { congestion, loss, bursts, queue: QUEUES[queue], bytes: BYTES[1] };
-        (0..SEEDS).filter_map(|n| transfer(&setup, seed(1, n)).unwrap()).collect()
+    fn outcomes(congestion: Algorithm, loss: f64, bursts: bool, queue: usize) -> Vec<Estimate> {
+        let queue = QUEUES[queue];
+        transfers(&Floored { congestion, loss, bursts, queue, bytes: BYTES[1] }, SEEDS)
     }
 
     /// How many of the connections know of `loss` within their bounds.
-    fn held(outcomes: &[Outcome], loss: f64) -> usize {
+    fn held(outcomes: &[Estimate], loss: f64) -> usize {
         outcomes.iter().filter(|o| o.floor.low <= loss && loss <= o.floor.high).count()
     }
 
@@ -194,8 +181,8 @@ mod tests {
     fn what_the_queue_drops_is_not_in_the_estimate() {
         each_controller(&[1], |congestion, queue| {
             let outcomes = outcomes(congestion, 0.0, false, queue);
-            assert!(mean(&outcomes, |o| o.dropped) > 0.05, "{congestion}");
-            for Outcome { floor, .. } in outcomes {
+            assert!(mean_of(&outcomes, |o| o.dropped) > 0.05, "{congestion}");
+            for Estimate { floor, .. } in outcomes {
                 assert!(floor.rate == 0.0 && floor.high < 0.11, "{congestion}: {floor:?}");
             }
         });
@@ -205,12 +192,12 @@ mod tests {
     fn what_the_path_loses_is_in_the_estimate_and_within_its_bounds() {
         each_controller(&[1, 2], |congestion, queue| {
             let outcomes = outcomes(congestion, LOSS, false, queue);
-            let rate = mean(&outcomes, |o| o.floor.rate);
+            let rate = mean_of(&outcomes, |o| o.floor.rate);
             assert!((0.75 * LOSS..1.25 * LOSS).contains(&rate), "{congestion}, {queue}: {rate}");
             // Of bounds for nine in ten, 41 of 50 or fewer hold in a case of twenty.
             let held = held(&outcomes, LOSS);
             assert!(held > 41, "{congestion}, {queue}: {held} of {}", outcomes.len());
-            let width = mean(&outcomes, |o| o.floor.high - o.floor.low);
+            let width = mean_of(&outcomes, |o| o.floor.high - o.floor.low);
             assert!(width < 0.1, "{congestion}, {queue}: {width}");
         });
     }
@@ -219,7 +206,7 @@ mod tests {
     fn bursts_are_within_its_bounds_too() {
         each_controller(&[1], |congestion, queue| {
             let outcomes = outcomes(congestion, LOSS, true, queue);
-            let rate = mean(&outcomes, |o| o.floor.rate);
+            let rate = mean_of(&outcomes, |o| o.floor.rate);
             assert!((0.5 * LOSS..1.5 * LOSS).contains(&rate), "{congestion}: {rate}");
             let held = held(&outcomes, LOSS);
             assert!(held > 41, "{congestion}: {held} of {}", outcomes.len());
@@ -231,17 +218,10 @@ mod tests {
     #[test]
     fn a_short_connection_knows_little_and_says_so() {
         let width = |size: usize| {
-            let queue = QUEUES[2];
-            let setup = Setup {
-                congestion: Algorithm::BBR,
-                loss: LOSS,
-                bursts: false,
-                queue,
-                bytes: BYTES[size],
-            };
-            let outcomes = (0..10).map(|n| transfer(&setup, seed(1, n)).unwrap());
-            let outcomes: Vec<Outcome> = outcomes.flatten().collect();
-            mean(&outcomes, |o| o.floor.high - o.floor.low)
+            let (congestion, queue, bytes) = (Algorithm::BBR, QUEUES[2], BYTES[size]);
+            let setup = Floored { congestion, loss: LOSS, bursts: false, queue, bytes };
+            let outcomes = transfers(&setup, 10);
+            mean_of(&outcomes, |o| o.floor.high - o.floor.low)
         };
         let [shortest, short] = [0, 1].map(width);
         assert!(shortest > 2.0 * short && short > 2.0 * LOSS, "{shortest} {short}");

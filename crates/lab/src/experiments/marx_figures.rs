@@ -4,20 +4,25 @@
 use std::time::Duration;
 
 use sutura_analysis::SAMPLING_INTERVAL;
-use sutura_analysis::figure::{Axis, Chart, PacketRow, Panel, Picture, Series, packets};
+use sutura_analysis::figure::{PacketRow, Picture, packets};
 use sutura_analysis::statistics::millis;
 use sutura_research::marx::{bucket, rr};
 use sutura_schedule::Scheme;
 
 use super::marx_pages::{BUFFERS, ENTRANTS, Entrant, Set};
 use crate::Error;
-use crate::pages::{Load, Page, Weighting, play_observed, priority};
+use crate::pages::{Load, Page, Weighting, play, priority};
+use crate::report::{Axis, Chart, Series, chart_of};
 
 /// Loads a page with a scheme; returns the resource that each packet carried, too.
-fn load(page: &Page, scheme: Scheme, buffer: usize) -> Result<(Load, Vec<usize>), Error> {
+pub(super) fn load(
+    page: &Page,
+    scheme: Scheme,
+    buffer: usize,
+) -> Result<(Load, Vec<usize>), Error> {
     let mut carried = Vec::new();
     let priority = |index: usize| priority(&page.resources[index]);
-    let load = play_observed(page, &mut *scheme.build(), buffer, priority, |i| carried.push(i));
+    let load = play(page, &mut *scheme.build(), buffer, priority, |i| carried.push(i));
     let load = load.ok_or_else(|| Error::Incomplete { page: page.id.clone(), scheme })?;
     Ok((load, carried))
 }
@@ -74,14 +79,12 @@ pub(super) fn curves(page: &Page) -> Result<Chart, Error> {
             series.push(Series::line(label, progress(page, &load, set)));
         }
     }
-    Ok(Chart {
-        name: "byte index".to_owned(),
-        title: format!("{}: the area above a curve is its ByteIndex", page.id),
-        x: Axis::linear("time in ms"),
-        y: Axis::linear("share of the bytes in complete resources"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    })
+    Ok(chart_of(
+        "byte index",
+        format!("{}: the area above a curve is its ByteIndex", page.id),
+        [Axis::linear("time in ms"), Axis::linear("share of the bytes in complete resources")],
+        series,
+    ))
 }
 
 #[cfg(test)]

@@ -3,34 +3,25 @@
 
 use std::sync::Arc;
 
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, millis};
-use sutura_analysis::table::{Cell, Table};
 use sutura_link::LinkConfig;
-use sutura_proto::{Algorithm, TransportConfig};
-use sutura_random::Rng;
+use sutura_proto::TransportConfig;
 
-use super::Experiment;
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
+use super::paper_path::transport;
+use crate::comparison::{Runs, seed};
 use crate::pages::{Load, Page, Timing, Weighting};
+use crate::report::{Cell, Report, Table, report_of};
 use crate::web::load_over;
-use crate::{Error, Options, parallel};
+use crate::{Error, Options};
 
 /// The path, with a queue of one and a half bandwidth-delay products.
 const PATH: &str = "rate=5mbit delay=25ms queue=46875b";
 /// Shares of packets that are lost in each direction, in percent.
 const LOSSES: [u32; 2] = [0, 2];
 
-/// The loads of all pages with one scheme on one path.
-#[derive(Clone, Debug)]
-pub struct Outcome {
-    /// The scheme.
-    pub entrant: Entrant,
-    /// Packets lost, in percent.
-    pub loss: u32,
-    /// One for each page, from small to large.
-    pub loads: Vec<Load>,
-}
+/// The loads of all pages, from small to large, with a scheme and this percentage of packets lost.
+pub type SchemeLoads = Runs<(Entrant, u32), Load>;
 
 /// Loads each page once with each of `entrants` and losses. A page gets the same seed each time.
 ///
@@ -40,46 +31,26 @@ pub fn measure(
     pages: &[Page],
     entrants: &[Entrant],
     options: &Options,
-) -> Result<Vec<Outcome>, Error> {
-    let setups: Vec<(Entrant, u32)> =
-        LOSSES.iter().flat_map(|loss| entrants.iter().map(|e| (*e, *loss))).collect();
-    let jobs: Vec<(Entrant, u32, usize)> = setups
-        .iter()
-        .flat_map(|(entrant, loss)| (0..pages.len()).map(|page| (*entrant, *loss, page)))
-        .collect();
-    let loads = parallel::map(options, &jobs, |&(entrant, loss, page)| -> Result<Load, Error> {
+) -> Result<Vec<SchemeLoads>, Error> {
+    let setups = LOSSES.iter().flat_map(|loss| entrants.iter().map(|e| (*e, *loss)));
+    let setups: Vec<(Entrant, u32)> = setups.collect();
+    Runs::measure(options, &setups, pages.len() as u64, |(entrant, loss), page| {
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
-        let config = TransportConfig {
-            scheduler: Arc::new(entrant.scheme),
-            congestion: Arc::new(Algorithm::BBR),
-            redundancy: None,
-            ..TransportConfig::default()
-        };
-        let seed = Rng::stream(options.seed, page as u64).next_u64();
-        Ok(load_over(&Arc::new(entrant.view(&pages[page])), &link, &config, seed)?)
-    })?;
-    let mut loads = loads.into_iter();
-    let outcome = |(entrant, loss)| Outcome {
-        entrant,
-        loss,
-        loads: loads.by_ref().take(pages.len()).collect(),
-    };
-    Ok(setups.into_iter().map(outcome).collect())
+        let config = TransportConfig { scheduler: Arc::new(entrant.scheme), ..transport() };
+        let view = Arc::new(entrant.view(&pages[page as usize]));
+        Ok(load_over(&view, &link, &config, seed(options.seed, page))?)
+    })
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "marx-link",
-    about: "The same pages over HTTP/3 and a link, without and with loss",
-    run,
-};
+experiment! { "marx-link": "The same pages over HTTP/3 and a link, without and with loss" }
 
 fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Timing::Dependencies, options)?;
     let outcomes = measure(&pages, &ENTRANTS, options)?;
-    Ok(Report {
-        title: "The order of service over a link with round trips and loss".to_owned(),
-        text: vec![
-            format!(
+    Ok(report_of(
+        "The order of service over a link with round trips and loss",
+        &[
+            &format!(
                 "The pages of marx-pages ({} of them{}) over HTTP/3 from end to end, each on a \
                  connection of its own: 5 Mbit/s, 25 ms one way, a queue of 47 kB, BBR, losses in \
                  both directions. Times are since the first request.",
@@ -88,30 +59,29 @@ fn run(options: &Options) -> Result<Report, Error> {
             ),
             "Means over the pages. The index is the ByteIndex in milliseconds, smaller is better; \
              speed-ups are over round robin with the same loss. ATF is what is above the fold, and \
-             complete is when the last of it has arrived."
-                .to_owned(),
+             complete is when the last of it has arrived.",
         ],
-        tables: LOSSES.map(|loss| table(&pages, &outcomes, loss)).to_vec(),
-        ..Report::default()
-    })
+        LOSSES.map(|loss| table(&pages, &outcomes, loss)),
+        [],
+    ))
 }
 
-fn table(pages: &[Page], outcomes: &[Outcome], loss: u32) -> Table {
-    let outcomes: Vec<&Outcome> = outcomes.iter().filter(|o| o.loss == loss).collect();
-    let index = |outcome: &Outcome, set| Cell::Millis(mean(indices(pages, outcome, set)));
-    let speed_up = |outcome: &Outcome, set| {
+fn table(pages: &[Page], outcomes: &[SchemeLoads], loss: u32) -> Table {
+    let outcomes: Vec<&SchemeLoads> = outcomes.iter().filter(|o| o.setup.1 == loss).collect();
+    let index = |outcome: &SchemeLoads, set| Cell::Millis(mean(indices(pages, outcome, set)));
+    let speed_up = |outcome: &SchemeLoads, set| {
         let base = outcomes.first().map(|base| indices(pages, base, set)).unwrap_or_default();
         let pairs = base.into_iter().zip(indices(pages, outcome, set));
         Cell::Number(mean(pairs.map(|(base, index)| base / index)))
     };
-    let complete = |outcome: &Outcome, above_the_fold| {
+    let complete = |outcome: &SchemeLoads, above_the_fold| {
         Cell::Millis(mean(completions(pages, outcome, above_the_fold)))
     };
     Table::of(
         format!("{loss} % of packets lost"),
         outcomes.iter().copied(),
         &[
-            ("scheme", &|outcome| outcome.entrant.name.into()),
+            ("scheme", &|outcome| outcome.setup.0.name.into()),
             ("index, all", &|outcome| index(outcome, Set::All)),
             ("speed-up, all", &|outcome| speed_up(outcome, Set::All)),
             ("index, ATF", &|outcome| index(outcome, Set::AboveTheFold)),
@@ -122,18 +92,18 @@ fn table(pages: &[Page], outcomes: &[Outcome], loss: u32) -> Table {
     )
 }
 
-fn indices(pages: &[Page], outcome: &Outcome, set: Set) -> Vec<f64> {
-    let pairs = pages.iter().zip(&outcome.loads);
+fn indices(pages: &[Page], outcome: &SchemeLoads, set: Set) -> Vec<f64> {
+    let pairs = pages.iter().zip(&outcome.runs);
     pairs.map(|(page, load)| set.index(page, load, Weighting::Bytes)).collect()
 }
 
 /// When the last resource of each page was complete, or the last above the fold; milliseconds.
 fn completions<'a>(
     pages: &'a [Page],
-    outcome: &'a Outcome,
+    outcome: &'a SchemeLoads,
     above_the_fold: bool,
 ) -> impl Iterator<Item = f64> + 'a {
-    pages.iter().zip(&outcome.loads).map(move |(page, load)| {
+    pages.iter().zip(&outcome.runs).map(move |(page, load)| {
         let resources = page.resources.iter().zip(&load.completed);
         let counted = resources.filter(|(r, _)| r.resource.above_the_fold || !above_the_fold);
         counted.map(|(_, at)| millis(*at)).fold(0.0, f64::max)

@@ -1,18 +1,16 @@
 //! How the order of service affects a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{mean, quantile, sorted};
-use sutura_analysis::table::{Cell, Table};
 use sutura_research::marx::{
     Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
     wrr, wrr_critical, zeroweight, zeroweight_atf,
 };
 use sutura_schedule::Scheme;
 
-use super::{Experiment, marx_figures};
-use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index, play, priority};
+use super::marx_figures::{self, load};
+use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index};
+use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table};
 use crate::{Error, Options, parallel};
 
 /// Sizes of the buffer between scheduler and wire, in bytes.
@@ -120,8 +118,8 @@ impl Loads {
         let jobs: Vec<(Entrant, usize)> =
             ENTRANTS.iter().flat_map(|e| BUFFERS.map(|buffer| (*e, buffer))).collect();
         let loads = parallel::map(options, &jobs, |(entrant, buffer)| {
-            let load = |page: &Page| load(&entrant.view(page), entrant.scheme, *buffer);
-            pages.iter().map(load).collect::<Result<Vec<Load>, _>>()
+            let load = |page: &Page| Ok(load(&entrant.view(page), entrant.scheme, *buffer)?.0);
+            pages.iter().map(load).collect::<Result<Vec<Load>, Error>>()
         })?;
         Ok(Self { pages, loads: loads.chunks(BUFFERS.len()).map(<[_]>::to_vec).collect() })
     }
@@ -161,11 +159,6 @@ impl Loads {
     }
 }
 
-fn load(page: &Page, scheme: Scheme, buffer: usize) -> Result<Load, Error> {
-    let load = play(page, &mut *scheme.build(), buffer, |i| priority(&page.resources[i]));
-    load.ok_or_else(|| Error::Incomplete { page: page.id.clone(), scheme })
-}
-
 /// The pages that the options select, from small to large.
 pub(super) fn chosen(timing: Timing, options: &Options) -> Result<Vec<Page>, Error> {
     let pages = match &options.corpus {
@@ -183,11 +176,7 @@ pub(super) fn source(options: &Options) -> String {
     options.corpus.as_ref().map_or_else(String::new, |file| format!(" from {}", file.display()))
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "marx-pages",
-    about: "What each scheme and send buffer does to the resources of real pages",
-    run,
-};
+experiment! { "marx-pages": "What each scheme and send buffer does to the resources of real pages" }
 
 fn run(options: &Options) -> Result<Report, Error> {
     let loads = |timing| Loads::of(chosen(timing, options)?, options);

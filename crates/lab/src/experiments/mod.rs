@@ -1,15 +1,25 @@
 //! One module per experiment.
 
+/// Declares the experiment of a file, which its `run` runs: its name, and what it shows.
+macro_rules! experiment {
+    ($name:literal: $about:literal) => {
+        pub(super) const EXPERIMENT: $crate::Experiment =
+            $crate::Experiment { name: $name, about: $about, run };
+    };
+}
+
 mod flec_path;
 #[cfg(test)]
 mod flec_targets;
+mod holzinger_way;
 mod marx_figures;
 mod paper_path;
 mod seeded;
 
+pub use holzinger_way::Way;
 pub use paper_path::Channel;
-use sutura_analysis::report::Report;
 
+use crate::report::Report;
 use crate::{Error, Options};
 
 /// Declares the modules and lists their experiments.
@@ -22,7 +32,7 @@ macro_rules! experiments {
     };
 }
 
-// A line for each experiment: the name of its file, which has an `EXPERIMENT`.
+// A line for each experiment: the name of its file, which has an `experiment!`.
 experiments! {
     auto_bulk,
     auto_shared,

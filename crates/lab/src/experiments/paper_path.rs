@@ -10,33 +10,23 @@ use sutura_proto::{Algorithm, Protection, TransportConfig};
 /// The delay of the path, one way.
 pub const ONE_WAY: Duration = Duration::from_millis(50);
 
-/// How the published numbers of the loss model are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    /// As shares: 2.35 % of packets are lost, in bursts of four packets of all traffic.
-    Fractions,
-    /// As percentages, as netem takes them: 0.0235 % of packets are lost, in bad periods of four
-    /// hundred packets.
-    Percentages,
-    /// As shares, with bad periods that take as long as four packets of cross traffic, whatever is
-    /// sent: mean 4.8 ms bad, 240 ms good.
-    Time,
-    /// Without loss, for comparison.
-    Lossless,
+named! {
+    /// How the published numbers of the loss model are read.
+    pub enum Channel {
+        /// As shares: 2.35 % of packets are lost, in bursts of four packets of all traffic.
+        Fractions = "fractions",
+        /// As percentages, as netem takes them: 0.0235 % of packets are lost, in bad periods of four
+        /// hundred packets.
+        Percentages = "percentages",
+        /// As shares, with bad periods that take as long as four packets of cross traffic, whatever is
+        /// sent: mean 4.8 ms bad, 240 ms good.
+        Time = "time-stepped",
+        /// Without loss, for comparison.
+        Lossless = "lossless",
+    }
 }
 
 impl Channel {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fractions => "fractions",
-            Self::Percentages => "percentages",
-            Self::Time => "time-stepped",
-            Self::Lossless => "lossless",
-        }
-    }
-
     /// One direction of the path.
     ///
     /// # Errors
@@ -66,10 +56,4 @@ pub fn transport() -> TransportConfig {
 pub fn protection(burst: u32, delay: Duration, incremental: bool) -> Option<Protection> {
     let make = if incremental { Protection::incremental } else { Protection::tail };
     (burst > 0).then(|| make(burst, delay))
-}
-
-/// A seed for one part of an experiment. Parts that are compared get the same, so that the channel
-/// treats them alike.
-pub fn seed(base: u64, part: u64) -> u64 {
-    sutura_random::Rng::stream(base, part).next_u64()
 }

@@ -5,11 +5,10 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use sutura_analysis::report::Report;
-use sutura_analysis::table::{Column, Table};
 use sutura_link::LinkStats;
 use sutura_sim::Failure;
 
+use crate::report::{Column, Report, Table};
 use crate::{Error, Options, parallel};
 
 /// The most failures that are described.
@@ -67,7 +66,7 @@ impl AsRef<Self> for Traffic {
 }
 
 /// How a case ended.
-enum Verdict<T> {
+enum Ending<T> {
     Passed(T),
     /// The other implementation failed by itself.
     PeerFailed,
@@ -75,12 +74,12 @@ enum Verdict<T> {
 }
 
 /// A case and how it ended.
-struct Outcome<C: Case> {
+struct Ended<C: Case> {
     case: C,
-    verdict: Verdict<C::Tally>,
+    verdict: Ending<C::Tally>,
 }
 
-impl<C: Case> Outcome<C> {
+impl<C: Case> Ended<C> {
     fn of(case: C) -> Self {
         let verdict = attempt(&case);
         Self { case, verdict }
@@ -88,8 +87,8 @@ impl<C: Case> Outcome<C> {
 
     fn tally(&self) -> Option<&C::Tally> {
         match &self.verdict {
-            Verdict::Passed(tally) => Some(tally),
-            Verdict::PeerFailed | Verdict::Failed(_) => None,
+            Ending::Passed(tally) => Some(tally),
+            Ending::PeerFailed | Ending::Failed(_) => None,
         }
     }
 
@@ -97,29 +96,29 @@ impl<C: Case> Outcome<C> {
     fn failure(&self) -> Option<String> {
         let Self { case, verdict } = self;
         match verdict {
-            Verdict::Failed(failure) => Some(format!("seed {}: {failure}\n{case}", case.seed())),
-            Verdict::Passed(_) | Verdict::PeerFailed => None,
+            Ending::Failed(failure) => Some(format!("seed {}: {failure}\n{case}", case.seed())),
+            Ending::Passed(_) | Ending::PeerFailed => None,
         }
     }
 
     fn has_failed(&self) -> bool {
-        matches!(self.verdict, Verdict::Failed(_))
+        matches!(self.verdict, Ending::Failed(_))
     }
 
     fn is_peers_failure(&self) -> bool {
-        matches!(self.verdict, Verdict::PeerFailed)
+        matches!(self.verdict, Ending::PeerFailed)
     }
 }
 
 /// Runs a case; a panic is a failure like others.
-fn attempt<C: Case>(case: &C) -> Verdict<C::Tally> {
+fn attempt<C: Case>(case: &C) -> Ending<C::Tally> {
     match catch_unwind(AssertUnwindSafe(|| case.run())) {
-        Ok(Ok(tally)) => Verdict::Passed(tally),
+        Ok(Ok(tally)) => Ending::Passed(tally),
         // The seed is told with the case.
-        Ok(Err(failure)) => Verdict::Failed(Failure { seed: None, ..failure }.to_string()),
+        Ok(Err(failure)) => Ending::Failed(Failure { seed: None, ..failure }.to_string()),
         Err(panic) => match message(&*panic) {
-            text if C::PEER_ASSERTIONS.contains(&text) => Verdict::PeerFailed,
-            text => Verdict::Failed(format!("panicked: {text}")),
+            text if C::PEER_ASSERTIONS.contains(&text) => Ending::PeerFailed,
+            text => Ending::Failed(format!("panicked: {text}")),
         },
     }
 }
@@ -132,7 +131,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 /// The cases of successive seeds and how they ended.
 pub(super) struct Outcomes<C: Case> {
     first: u64,
-    all: Vec<Outcome<C>>,
+    all: Vec<Ended<C>>,
 }
 
 impl<C: Case> Outcomes<C> {
@@ -143,7 +142,7 @@ impl<C: Case> Outcomes<C> {
     pub fn of(options: &Options, count: u64) -> Result<Self, Error> {
         let count = options.seeds(count);
         let seeds: Vec<u64> = (0..count).map(|n| options.seed.wrapping_add(n)).collect();
-        let all = parallel::map(options, &seeds, |seed| C::of(*seed).map(Outcome::of))?;
+        let all = parallel::map(options, &seeds, |seed| C::of(*seed).map(Ended::of))?;
         Ok(Self { first: options.seed, all })
     }
 
@@ -159,7 +158,7 @@ impl<C: Case> Outcomes<C> {
 
     /// A report on them with these texts and tables.
     pub fn report(&self, title: &str, text: Vec<String>, tables: Vec<Table>) -> Report {
-        let failures = self.all.iter().filter_map(Outcome::failure);
+        let failures = self.all.iter().filter_map(Ended::failure);
         Report {
             title: title.to_owned(),
             text,
@@ -173,7 +172,7 @@ impl<C: Case> Outcomes<C> {
 /// A line of a table: cases that have something in common.
 pub(super) struct Line<'a, C: Case> {
     name: String,
-    of: Vec<&'a Outcome<C>>,
+    of: Vec<&'a Ended<C>>,
 }
 
 impl<C: Case> Line<'_, C> {
@@ -190,7 +189,7 @@ impl<C: Case> Line<'_, C> {
         self.sum(|tally| value(tally.as_ref()))
     }
 
-    fn count(&self, holds: fn(&Outcome<C>) -> bool) -> u64 {
+    fn count(&self, holds: fn(&Ended<C>) -> bool) -> u64 {
         self.of.iter().filter(|outcome| holds(outcome)).count() as u64
     }
 }
@@ -204,16 +203,29 @@ pub(super) fn table<'a, C: Case>(
     let mut columns: Vec<Column<'_, Line<'a, C>>> = vec![
         ("cases", &|line| line.name.as_str().into()),
         ("seeds", &|line| line.of.len().into()),
-        ("failed", &|line| line.count(Outcome::has_failed).into()),
+        ("failed", &|line| line.count(Ended::has_failed).into()),
     ];
     if !C::PEER_ASSERTIONS.is_empty() {
-        columns.push(("peer failed", &|line| line.count(Outcome::is_peers_failure).into()));
+        columns.push(("peer failed", &|line| line.count(Ended::is_peers_failure).into()));
     }
     columns.push(("datagrams", &|line| line.traffic(|t| t.datagrams).into()));
     columns.push(("dropped", &|line| line.traffic(|t| t.dropped).into()));
     columns.push(("recovered", &|line| line.traffic(|t| t.recovered).into()));
     columns.extend_from_slice(more);
     Table::of(title, lines, &columns)
+}
+
+/// What may happen in a case, and whether it does.
+pub(super) type Occasion<C> = (&'static str, fn(&C) -> bool);
+
+/// A table of what may happen in a case: a line for each, with the cases in which it does.
+pub(super) fn by_event<'a, C: Case, const N: usize>(
+    outcomes: &'a Outcomes<C>,
+    events: [Occasion<C>; N],
+    more: &[Column<'_, Line<'a, C>>],
+) -> Table {
+    let lines = events.map(|(name, holds)| outcomes.line(name, holds));
+    table("By what happens (a seed may be in several lines)", lines, more)
 }
 
 #[cfg(test)]

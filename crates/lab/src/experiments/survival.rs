@@ -1,26 +1,23 @@
 //! One session to which everything happens that may happen to a connection, and what each event costs.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::millis;
 use sutura_link::LinkConfig;
-use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, Protection, ResetKey, ServerConfig, SocketFeatures,
-    TransportConfig,
+    Connection, ConnectionHandle, Protection, ResetKey, SocketFeatures, TransportConfig,
 };
 use sutura_sim::{
     BulkClient, BulkServer, Clock, Failure, FailureKind, Host, Network, NodeId, Transfer,
 };
 
-use super::Experiment;
-use crate::{Error, Options, parallel};
+use crate::comparison::Runs;
+use crate::hosts::{NAME, client_at, client_config, server_at, server_config};
+use crate::report::{Cell, Report, Table, report_of};
+use crate::{Error, Options};
 
 const ALPN: &[u8] = b"perf";
-const NAME: &str = "server.example";
 /// What the client fetches, a block on each stream.
 const BLOCK: u64 = 128_000;
 const BLOCKS: usize = 900;
@@ -36,7 +33,7 @@ const OUTAGE: Duration = Duration::from_secs(25);
 
 /// What happens to the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
+enum Incident {
     Nothing,
     OtherPort,
     OtherAddress,
@@ -46,7 +43,7 @@ enum Event {
     Outage,
 }
 
-impl Event {
+impl Incident {
     /// Everything that happens, with its time.
     const ALL: [(u64, Self); 7] = [
         (2, Self::Nothing),
@@ -107,13 +104,13 @@ struct Cost {
 }
 
 #[derive(Clone, Debug)]
-struct Outcome {
+struct Survived {
     costs: Vec<Cost>,
     connections: usize,
     duration: Duration,
 }
 
-struct Session {
+struct LongSession {
     network: Network,
     client: NodeId,
     server: NodeId,
@@ -129,30 +126,19 @@ struct Session {
     read_at: Duration,
 }
 
-fn server_address() -> SocketAddr {
-    (Ipv4Addr::new(198, 51, 100, 1), 4433).into()
-}
-
-fn client_address(host: u8, port: u16) -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, host), port).into()
-}
-
-impl Session {
+impl LongSession {
     fn new(seed: u64, protected: bool) -> Result<Self, Error> {
         let mut network = Network::new(Clock::default());
         let transport = transport(protected);
-        let config = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-            transport: transport.clone(),
-        };
+        let config = server_config(ALPN, transport.clone());
         let protection = transport.redundancy.clone().map(Protection::new);
         let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
         let sockets = SocketFeatures { ecn: true, unfragmented: true };
         let client = Host::with_sockets(sockets, None, 2 * seed);
-        let server = Host::with_sockets(sockets, Some((Arc::new(config), accept)), 2 * seed + 1);
+        let server = Host::with_sockets(sockets, Some((config, accept)), 2 * seed + 1);
         let key = ResetKey::new(&seed.to_be_bytes().repeat(4), b"survival");
-        let client = network.add(client_address(1, 50_000), client);
-        let server = network.add(server_address(), server.answering(key));
+        let client = network.add(client_at(1, 50_000), client);
+        let server = network.add(server_at(1), server.answering(key));
         network.connect(client, server, &link()?, 2 * seed);
         network.connect(server, client, &link()?, 2 * seed + 1);
         let mut session = Self {
@@ -178,13 +164,12 @@ impl Session {
         self.connections += 1;
         let blocks = std::iter::repeat_n(Transfer::download(BLOCK), BLOCKS - self.before);
         let app = BulkClient::new(blocks, PARALLEL, Duration::ZERO);
-        let crypto = Arc::new(NullClientConfig::new(vec![ALPN.to_vec()]));
-        let config = ClientConfig { crypto, transport: self.transport.clone() };
+        let config = client_config(ALPN, self.transport.clone());
         let now = self.network.clock().at(self.network.now());
         let opened = self
             .network
             .node_mut::<Host>(self.client)
-            .map(|host| host.connect(now, config, server_address(), NAME, app));
+            .map(|host| host.connect(now, config, server_at(1), NAME, app));
         match opened {
             Some(Ok(handle)) => self.handle = handle,
             Some(Err(e)) => return Err(self.network.failure(FailureKind::Connect(e.to_string()))),
@@ -199,16 +184,19 @@ impl Session {
     }
 
     /// What the path does by itself does not happen here.
-    fn happen(&mut self, event: Event) {
+    fn happen(&mut self, event: Incident) {
         match event {
-            Event::OtherPort => self.network.move_to(self.client, client_address(1, 50_001)),
-            Event::OtherAddress => self.network.move_to(self.client, client_address(2, 50_002)),
-            Event::Restart => {
+            Incident::OtherPort => self.network.move_to(self.client, client_at(1, 50_001)),
+            Incident::OtherAddress => self.network.move_to(self.client, client_at(2, 50_002)),
+            Incident::Restart => {
                 if let Some(host) = self.network.node_mut::<Host>(self.server) {
                     host.restart();
                 }
             }
-            Event::Nothing | Event::ShortPackets | Event::LongPackets | Event::Outage => {}
+            Incident::Nothing
+            | Incident::ShortPackets
+            | Incident::LongPackets
+            | Incident::Outage => {}
         }
     }
 
@@ -239,10 +227,10 @@ impl Session {
         Ok(None)
     }
 
-    fn run(mut self) -> Result<Outcome, Failure> {
+    fn run(mut self) -> Result<Survived, Failure> {
         let mut costs: Vec<Cost> = Vec::new();
         while self.before + self.complete < BLOCKS {
-            let next = Event::ALL.get(costs.len());
+            let next = Incident::ALL.get(costs.len());
             if let Some((at, event)) = next
                 && self.network.now() >= Duration::from_secs(*at)
             {
@@ -257,54 +245,48 @@ impl Session {
             }
         }
         let (connections, duration) = (self.connections, self.network.now());
-        if costs.len() < Event::ALL.len() {
+        if costs.len() < Incident::ALL.len() {
             let early = "the session was over before everything happened".to_owned();
             return Err(self.network.failure(FailureKind::App(early)));
         }
-        Ok(Outcome { costs, connections, duration })
+        Ok(Survived { costs, connections, duration })
     }
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "survival",
-    about: "One session that moves, loses its server and its path, and what each event costs",
-    run,
-};
+experiment! {
+    "survival": "One session that moves, loses its server and its path, and what each event costs"
+}
 
 /// The sessions of both kinds: with redundancy and without.
 fn run(options: &Options) -> Result<Report, Error> {
     let sessions = options.seeds(SESSIONS);
-    let outcomes = parallel::repeat(options, &[true, false], sessions, |protected, n| {
-        let session = Session::new(options.seed.wrapping_add(n), *protected)?;
+    let all = Runs::measure(options, &[true, false], sessions, |protected, n| {
+        let session = LongSession::new(options.seed.wrapping_add(n), *protected)?;
         session.run().map_err(Error::from)
     })?;
-    Ok(report(&outcomes))
-}
-
-fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
+    let [with, without] = [0, 1].map(|n| all.get(n).map_or(&[][..], |of| &of.runs));
+    Ok(report(with, without))
 }
 
 /// The median and the worst of what an event cost, beyond what is inevitable.
-fn costs(outcomes: &[Outcome], index: usize) -> (Duration, Duration) {
-    let (_, event) = Event::ALL[index];
-    let cost = |o: &Outcome| o.costs[index].silence.saturating_sub(event.inevitable());
+fn costs(outcomes: &[Survived], index: usize) -> (Duration, Duration) {
+    let (_, event) = Incident::ALL[index];
+    let cost = |o: &Survived| o.costs[index].silence.saturating_sub(event.inevitable());
     let mut all: Vec<_> = outcomes.iter().map(cost).collect();
     all.sort_unstable();
     let middle = all.get(all.len() / 2).copied().unwrap_or_default();
     (middle, all.last().copied().unwrap_or_default())
 }
 
-fn report(outcomes: &[Vec<Outcome>]) -> Report {
-    let [with, without] = [0, 1].map(|n| outcomes.get(n).map_or(&[][..], Vec::as_slice));
-    let rows: Vec<usize> = (0..Event::ALL.len()).collect();
+fn report(with: &[Survived], without: &[Survived]) -> Report {
+    let rows: Vec<usize> = (0..Incident::ALL.len()).collect();
     let size = |n: usize| with.iter().map(|o| o.costs[n].udp_payload).min().unwrap_or_default();
     let table = Table::of(
         "The longest time without data after each event",
         &rows,
         &[
-            ("event", &|n| Event::ALL[**n].1.name().into()),
-            ("at", &|n| format!("{} s", Event::ALL[**n].0).into()),
+            ("event", &|n| Incident::ALL[**n].1.name().into()),
+            ("at", &|n| format!("{} s", Incident::ALL[**n].0).into()),
             ("median", &|n| Cell::Millis(millis(costs(with, **n).0))),
             ("worst", &|n| Cell::Millis(millis(costs(with, **n).1))),
             ("median without redundancy", &|n| Cell::Millis(millis(costs(without, **n).0))),
@@ -313,10 +295,10 @@ fn report(outcomes: &[Vec<Outcome>]) -> Report {
     );
     let connections = with.iter().map(|o| o.connections).max().unwrap_or_default();
     let longest = with.iter().map(|o| o.duration).max().unwrap_or_default();
-    Report {
-        title: "A session that survives".to_owned(),
-        text: vec![
-            format!(
+    report_of(
+        "A session that survives",
+        &[
+            &format!(
                 "A client fetches {BLOCKS} blocks of {BLOCK} bytes, {PARALLEL} at a time, over \
                  10 Mbit/s with a round-trip time of {ROUND_TRIP:?} and 2 % loss each way; {} sessions \
                  with the default redundancy, and as many without. Ports and addresses change without \
@@ -326,12 +308,11 @@ fn report(outcomes: &[Vec<Outcome>]) -> Report {
             ),
             "The longest time without new data for the application until the next event; of an outage, \
              what is beyond it. After a restart the client learns from a stateless reset that its \
-             connection is gone, connects again and fetches the blocks that are not complete."
-                .to_owned(),
+             connection is gone, connects again and fetches the blocks that are not complete.",
         ],
-        tables: vec![table],
-        ..Report::default()
-    }
+        [table],
+        [],
+    )
 }
 
 #[cfg(test)]
@@ -340,19 +321,19 @@ mod tests {
 
     #[test]
     fn a_session_survives_everything() {
-        let outcome = Session::new(7, true).unwrap().run().unwrap();
+        let outcome = LongSession::new(7, true).unwrap().run().unwrap();
         println!("{outcome:?}");
         assert_eq!(outcome.connections, 2, "only the restart takes another one");
-        let costs: Vec<_> = outcome.costs.iter().zip(Event::ALL).collect();
+        let costs: Vec<_> = outcome.costs.iter().zip(Incident::ALL).collect();
         for (cost, (_, event)) in &costs {
             let beyond = cost.silence.saturating_sub(event.inevitable());
             assert!(beyond < Duration::from_secs(4), "{event:?}: {beyond:?}");
         }
-        let size = |wanted: Event| {
+        let size = |wanted: Incident| {
             let found = costs.iter().find(|(_, (_, event))| *event == wanted);
             found.map(|(cost, _)| cost.udp_payload).unwrap()
         };
-        assert_eq!((size(Event::OtherAddress), size(Event::ShortPackets)), (1452, 1200));
-        assert_eq!(size(Event::Outage), 1452, "the path carries more again");
+        assert_eq!((size(Incident::OtherAddress), size(Incident::ShortPackets)), (1452, 1200));
+        assert_eq!(size(Incident::Outage), 1452, "the path carries more again");
     }
 }

@@ -4,18 +4,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{Distribution, mean, millis};
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::{Distribution, millis};
 use sutura_link::LinkConfig;
 use sutura_proto::{CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, Update, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
-use super::Experiment;
-use super::paper_path::seed;
+use crate::comparison::{Runs, redundancy, seed};
+use crate::report::{Axis, Cell, Report, Series, Table, chart_of, report_of};
 use crate::screens::{SCENES, parse};
-use crate::{Error, Options, parallel};
+use crate::{Error, Options};
 
 /// Runs of each configuration.
 const SEEDS: u64 = 20;
@@ -29,29 +26,29 @@ const CHANNELS: [(&str, &str); 2] =
 
 /// How pieces are delivered and protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Scheme {
+struct PaintScheme {
     name: &'static str,
     order: UpdateOrder,
     policy: Option<&'static str>,
     ideal: bool,
 }
 
-impl Scheme {
+impl PaintScheme {
     const fn new(name: &'static str, order: UpdateOrder, policy: Option<&'static str>) -> Self {
         Self { name, order, policy, ideal: false }
     }
 }
 
-const SCHEMES: [Scheme; 9] = [
-    Scheme::new("total", UpdateOrder::Total, None),
-    Scheme::new("fences", UpdateOrder::Partial, None),
-    Scheme::new("geometry", UpdateOrder::Named, None),
-    Scheme::new("total, auto", UpdateOrder::Total, Some("auto")),
-    Scheme::new("geometry, auto", UpdateOrder::Named, Some("auto")),
-    Scheme::new("geometry, auto expecting", UpdateOrder::Named, Some(INTERACTIVE)),
-    Scheme::new("geometry, tail 1", UpdateOrder::Named, Some("tail:burst=1")),
-    Scheme::new("geometry, tail 3", UpdateOrder::Named, Some("tail:burst=3")),
-    Scheme { ideal: true, ..Scheme::new("no loss", UpdateOrder::Named, None) },
+const SCHEMES: [PaintScheme; 9] = [
+    PaintScheme::new("total", UpdateOrder::Total, None),
+    PaintScheme::new("fences", UpdateOrder::Partial, None),
+    PaintScheme::new("geometry", UpdateOrder::Named, None),
+    PaintScheme::new("total, auto", UpdateOrder::Total, Some("auto")),
+    PaintScheme::new("geometry, auto", UpdateOrder::Named, Some("auto")),
+    PaintScheme::new("geometry, auto expecting", UpdateOrder::Named, Some(INTERACTIVE)),
+    PaintScheme::new("geometry, tail 1", UpdateOrder::Named, Some("tail:burst=1")),
+    PaintScheme::new("geometry, tail 3", UpdateOrder::Named, Some("tail:burst=3")),
+    PaintScheme { ideal: true, ..PaintScheme::new("no loss", UpdateOrder::Named, None) },
 ];
 
 /// What the bridge uses.
@@ -59,22 +56,20 @@ const INTERACTIVE: &str = "auto:budget=1,expect=0.02";
 
 /// A scene with a scheme.
 #[derive(Clone, Debug)]
-struct Setup {
+struct Replay {
     scene: &'static str,
     updates: Arc<[Update]>,
     channel: &'static str,
     loss: &'static str,
-    scheme: Scheme,
+    scheme: PaintScheme,
 }
 
-impl Setup {
+impl Replay {
     fn run(&self, seed: u64) -> Result<UpdatesOutcome, Error> {
         let loss = if self.scheme.ideal { "none" } else { self.loss };
         let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
-        let policy =
-            self.scheme.policy.map(|name| sutura_research::redundancy().find(name)).transpose()?;
         let transport = TransportConfig {
-            redundancy: policy,
+            redundancy: redundancy(self.scheme.policy)?,
             max_concurrent_uni_streams: 4096,
             fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
             ..TransportConfig::default()
@@ -92,7 +87,7 @@ impl Setup {
 
 /// What is measured of one run.
 #[derive(Clone, Debug)]
-struct Run {
+struct Painted {
     blocked: Vec<Duration>,
     /// For each update, the time from when it was made until all of it was painted.
     updates: Vec<Duration>,
@@ -100,7 +95,7 @@ struct Run {
     recovered: f64,
 }
 
-impl Run {
+impl Painted {
     fn new(updates: &[Update], outcome: &UpdatesOutcome) -> Self {
         let mut messages = outcome.delivered.clone();
         messages.sort_by_key(|message| message.number);
@@ -121,103 +116,81 @@ impl Run {
     }
 }
 
-/// All runs of a setup.
-struct Summary {
-    scene: &'static str,
-    channel: &'static str,
-    scheme: &'static str,
-    blocked: Distribution,
-    updates: Distribution,
-    kilobytes: f64,
-    recovered: f64,
-}
+/// All runs of a replay.
+type Replays = Runs<Replay, Painted>;
 
-impl Summary {
-    fn new(setup: &Setup, runs: &[Run]) -> Self {
-        let all = |value: fn(&Run) -> &Vec<Duration>| {
-            Distribution::of(runs.iter().flat_map(move |run| value(run).iter().copied()))
-        };
-        Self {
-            scene: setup.scene,
-            channel: setup.channel,
-            scheme: setup.scheme.name,
-            blocked: all(|run| &run.blocked),
-            updates: all(|run| &run.updates),
-            kilobytes: mean(runs.iter().map(|run| run.wire / 1000.0)),
-            recovered: mean(runs.iter().map(|run| run.recovered)),
-        }
+impl Replays {
+    fn updates(&self) -> Distribution {
+        self.all_times(|run| &run.updates)
+    }
+
+    fn blocked(&self) -> Distribution {
+        self.all_times(|run| &run.blocked)
+    }
+
+    fn kilobytes(&self) -> f64 {
+        self.mean(|run| run.wire / 1000.0)
     }
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "vnc-scenes",
-    about: "Recordings of a remote desktop in total order and in that of geometry",
-    run,
-};
+experiment! {
+    "vnc-scenes": "Recordings of a remote desktop in total order and in that of geometry"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let mut setups = Vec::new();
     for (scene, text) in SCENES {
         let updates: Arc<[Update]> = parse(text)?.into();
         for (channel, loss) in CHANNELS {
-            let setup = |scheme| Setup { scene, updates: updates.clone(), channel, loss, scheme };
+            let setup = |scheme| Replay { scene, updates: updates.clone(), channel, loss, scheme };
             setups.extend(SCHEMES.map(setup));
         }
     }
-    let runs = parallel::repeat(options, &setups, options.seeds(SEEDS), |setup, n| {
-        setup.run(seed(options.seed, n)).map(|outcome| Run::new(&setup.updates, &outcome))
+    let all = Runs::measure(options, &setups, options.seeds(SEEDS), |setup, n| {
+        setup.run(seed(options.seed, n)).map(|outcome| Painted::new(&setup.updates, &outcome))
     })?;
-    let summaries: Vec<Summary> =
-        setups.iter().zip(&runs).map(|(setup, runs)| Summary::new(setup, runs)).collect();
-    Ok(report(&summaries))
+    Ok(report(&all))
 }
 
-fn report(summaries: &[Summary]) -> Report {
-    let rows: Vec<&Summary> = summaries.iter().collect();
-    let time = |distribution: &Distribution, q| Cell::Millis(millis(distribution.quantile(q)));
+fn report(summaries: &[Replays]) -> Report {
+    let time = |distribution: Distribution, q| Cell::Millis(millis(distribution.quantile(q)));
     let table = Table::of(
         "Updates of a screen",
-        &rows,
+        summaries,
         &[
-            ("scene", &|s| s.scene.into()),
-            ("bursts", &|s| s.channel.into()),
-            ("scheme", &|s| s.scheme.into()),
-            ("update p50", &|s| time(&s.updates, 0.5)),
-            ("update p90", &|s| time(&s.updates, 0.9)),
-            ("update p99", &|s| time(&s.updates, 0.99)),
-            ("above 200 ms", &|s| Cell::Share(s.updates.share_above(FREEZE))),
-            ("blocked p90", &|s| time(&s.blocked, 0.9)),
-            ("blocked p99", &|s| time(&s.blocked, 0.99)),
-            ("kB", &|s| Cell::Number(s.kilobytes)),
-            ("recovered", &|s| Cell::Number(s.recovered)),
+            ("scene", &|s| s.setup.scene.into()),
+            ("bursts", &|s| s.setup.channel.into()),
+            ("scheme", &|s| s.setup.scheme.name.into()),
+            ("update p50", &|s| time(s.updates(), 0.5)),
+            ("update p90", &|s| time(s.updates(), 0.9)),
+            ("update p99", &|s| time(s.updates(), 0.99)),
+            ("above 200 ms", &|s| Cell::Share(s.updates().share_above(FREEZE))),
+            ("blocked p90", &|s| time(s.blocked(), 0.9)),
+            ("blocked p99", &|s| time(s.blocked(), 0.99)),
+            ("kB", &|s| Cell::Number(s.kilobytes())),
+            ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered))),
         ],
     );
-    let same = |a: &&Summary, b: &&Summary| (a.scene, a.channel) == (b.scene, b.channel);
-    let charts = rows.chunk_by(same).filter_map(|rows| {
-        let first = rows.first()?;
+    let of = |s: &Replays| (s.setup.scene, s.setup.channel);
+    let same = |a: &Replays, b: &Replays| of(a) == of(b);
+    let charts = summaries.chunk_by(same).filter_map(|rows| {
+        let (scene, channel) = of(rows.first()?);
         let series = rows.iter().map(|s| {
+            let updates = s.updates();
             let at = |q: u32| {
                 let share = f64::from(q) / 1000.0;
-                (millis(s.updates.quantile(share)).max(1.0), share)
+                (millis(updates.quantile(share)).max(1.0), share)
             };
-            Series::line(s.scheme, (500..1000).step_by(5).map(at).collect())
+            Series::line(s.setup.scheme.name, (500..1000).step_by(5).map(at).collect())
         });
-        Some(Chart {
-            name: format!("{}-{}", first.scene, first.channel),
-            title: format!("{}, bursts in {}", first.scene, first.channel),
-            x: Axis::log("time until an update is painted, in ms"),
-            y: Axis::linear("share"),
-            baseline: None,
-            panels: vec![Panel::of(series)],
-        })
+        Some(chart_of(
+            format!("{scene}-{channel}"),
+            format!("{scene}, bursts in {channel}"),
+            [Axis::log("time until an update is painted, in ms"), Axis::linear("share")],
+            series,
+        ))
     });
-    Report {
-        title: "A remote desktop on a lossy path".to_owned(),
-        text: text(),
-        tables: vec![table],
-        charts: charts.collect(),
-        ..Report::default()
-    }
+    report_of("A remote desktop on a lossy path", &text(), [table], charts.collect::<Vec<_>>())
 }
 
 fn text() -> Vec<String> {
@@ -245,14 +218,14 @@ fn text() -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn summary(scene: &str, scheme: &str) -> Summary {
+    fn summary(scene: &str, scheme: &str) -> Replays {
         let (scene, text) = SCENES.into_iter().find(|(name, _)| *name == scene).unwrap();
         let scheme = SCHEMES.into_iter().find(|of| of.name == scheme).unwrap();
         let [(channel, loss), _] = CHANNELS;
         let updates: Arc<[Update]> = parse(text).unwrap().into();
-        let setup = Setup { scene, updates: updates.clone(), channel, loss, scheme };
-        let run = |n| Run::new(&updates, &setup.run(seed(1, n)).unwrap());
-        Summary::new(&setup, &(0..4).map(run).collect::<Vec<_>>())
+        let setup = Replay { scene, updates: updates.clone(), channel, loss, scheme };
+        let run = |n| Painted::new(&updates, &setup.run(seed(1, n)).unwrap());
+        Runs { runs: (0..4).map(run).collect(), setup }
     }
 
     /// The slowest of a hundred updates of what comes now and then waits for a retransmission in one order and
@@ -262,9 +235,10 @@ mod tests {
         for scene in ["typing", "scrolling"] {
             let [total, bridge] =
                 ["total", "geometry, auto expecting"].map(|scheme| summary(scene, scheme));
-            let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates.quantile(0.99)));
+            let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates().quantile(0.99)));
             assert!(slow > 90.0 && fast < 0.8 * slow, "{scene}: {slow} {fast}");
-            assert!(bridge.recovered > 0.0 && bridge.kilobytes < 4.0 * total.kilobytes);
+            assert!(bridge.mean(|run| run.recovered) > 0.0);
+            assert!(bridge.kilobytes() < 4.0 * total.kilobytes());
         }
     }
 
@@ -272,7 +246,7 @@ mod tests {
     #[test]
     fn geometry_lets_pieces_of_a_film_pass() {
         let [total, geometry] = ["total", "geometry"].map(|scheme| summary("film", scheme));
-        let blocked = |s: &Summary, q| millis(s.blocked.quantile(q));
+        let blocked = |s: &Replays, q| millis(s.blocked().quantile(q));
         assert!(blocked(&total, 0.9) > 2.0, "{}", blocked(&total, 0.9));
         for q in [0.9, 0.99] {
             assert!(blocked(&geometry, q) < 0.8 * blocked(&total, q), "{q}");

@@ -36,6 +36,7 @@ pub use code::PerfectDecoder;
 pub use search::{BUDGETS, Bound, least_late};
 pub use sender::{Plan, late_bytes};
 use sutura_link::LinkConfig;
+use sutura_sim::StreamPlan;
 pub use transfer::Transfers;
 
 /// A stream of equal messages over one direction of a path.
@@ -65,6 +66,17 @@ pub struct Cut {
 }
 
 impl Workload {
+    /// How the frames of a steady stream travel: the packets of 1200 bytes that the connections send
+    /// have room for this much of a protected stream.
+    const FRAMES: Cut = Cut { payload: 1162, overhead: 38 };
+
+    /// [Frames](StreamPlan::frames) over this link.
+    #[must_use]
+    pub fn frames(link: LinkConfig, count: u64, warm_up: u64) -> Self {
+        let StreamPlan { size, interval, .. } = StreamPlan::frames(0);
+        Self { link, size, interval, count, warm_up, cut: Self::FRAMES }
+    }
+
     /// Number of packets of a message.
     fn packets(&self) -> u64 {
         self.size.div_ceil(self.cut.payload.max(1)).max(1) as u64

@@ -32,8 +32,8 @@ pub enum Plan {
 /// this slack from when their message was made until they are handed out in order.
 #[must_use]
 pub fn late_bytes(workload: &Workload, trace: Trace, plan: Plan, slacks: &[Duration]) -> Vec<u64> {
-    let mut run = Run::new(workload, trace, plan, slacks);
-    run.schedule(trace.start, Event::Message(0));
+    let mut run = Modelled::new(workload, trace, plan, slacks);
+    run.schedule(trace.start, Happening::Message(0));
     while let Some(Reverse((now, _, event))) = run.events.pop() {
         run.handle(now, event);
     }
@@ -41,7 +41,7 @@ pub fn late_bytes(workload: &Workload, trace: Trace, plan: Plan, slacks: &[Durat
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
+enum Happening {
     /// A message is made.
     Message(u64),
     /// A repair symbol is due.
@@ -61,7 +61,7 @@ struct Unnoticed {
     later: u32,
 }
 
-struct Run<'a> {
+struct Modelled<'a> {
     workload: &'a Workload,
     start: Duration,
     plan: Plan,
@@ -69,7 +69,7 @@ struct Run<'a> {
     link: Link,
     decoder: PerfectDecoder,
     /// What happens next; events of one instant in the order in which they were scheduled.
-    events: BinaryHeap<Reverse<(Duration, u64, Event)>>,
+    events: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
     scheduled: u64,
     unnoticed: Vec<Unnoticed>,
     /// When each lost symbol became known to the receiver, ascending by symbol.
@@ -81,7 +81,7 @@ struct Run<'a> {
     late: Vec<u64>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> Modelled<'a> {
     fn new(workload: &'a Workload, trace: Trace, plan: Plan, slacks: &'a [Duration]) -> Self {
         Self {
             workload,
@@ -100,15 +100,15 @@ impl<'a> Run<'a> {
         }
     }
 
-    fn schedule(&mut self, at: Duration, event: Event) {
+    fn schedule(&mut self, at: Duration, event: Happening) {
         self.events.push(Reverse((at, self.scheduled, event)));
         self.scheduled += 1;
     }
 
-    fn handle(&mut self, now: Duration, event: Event) {
+    fn handle(&mut self, now: Duration, event: Happening) {
         match event {
-            Event::Message(index) => self.message(now, index),
-            Event::Repair => {
+            Happening::Message(index) => self.message(now, index),
+            Happening::Repair => {
                 let size = self.workload.cut.payload + self.workload.cut.overhead;
                 if let Some(at) = self.send(now, size) {
                     let known = &mut self.known;
@@ -116,8 +116,8 @@ impl<'a> Run<'a> {
                     self.arrived(at);
                 }
             }
-            Event::Lost(id, transmission) => self.resend(now, id, transmission),
-            Event::Copy(id) => self.copy(now, id),
+            Happening::Lost(id, transmission) => self.resend(now, id, transmission),
+            Happening::Copy(id) => self.copy(now, id),
         }
     }
 
@@ -139,11 +139,11 @@ impl<'a> Run<'a> {
             for n in 0..schedule.after(index) {
                 let after =
                     schedule.delay + schedule.spacing * u32::try_from(n).unwrap_or(u32::MAX);
-                self.schedule(now + after, Event::Repair);
+                self.schedule(now + after, Happening::Repair);
             }
         }
         if index + 1 < self.workload.warm_up + self.workload.count {
-            self.schedule(now + self.workload.interval, Event::Message(index + 1));
+            self.schedule(now + self.workload.interval, Happening::Message(index + 1));
         }
     }
 
@@ -156,7 +156,7 @@ impl<'a> Run<'a> {
     fn lost(&mut self, now: Duration, id: u64, transmission: u32) {
         let rtt = 2 * self.workload.link.delay;
         self.unnoticed.push(Unnoticed { id, transmission, later: 0 });
-        self.schedule(now + rtt.mul_f64(TIME_THRESHOLD), Event::Lost(id, transmission));
+        self.schedule(now + rtt.mul_f64(TIME_THRESHOLD), Happening::Lost(id, transmission));
     }
 
     /// A packet arrived at `at`: some losses become apparent, and bytes may be handed out.
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
             let Some(lost) = self.unnoticed.get_mut(index) else { break };
             lost.later += 1;
             if lost.later == PACKET_THRESHOLD {
-                let event = Event::Lost(lost.id, lost.transmission);
+                let event = Happening::Lost(lost.id, lost.transmission);
                 self.schedule(acked, event);
             }
         }
@@ -220,7 +220,7 @@ impl<'a> Run<'a> {
         match self.plan {
             Plan::Clairvoyant { copies } if self.copies < copies => {
                 self.copies += 1;
-                self.schedule(now, Event::Copy(id));
+                self.schedule(now, Happening::Copy(id));
             }
             Plan::Clairvoyant { .. } | Plan::OpenLoop(_) => {}
         }
@@ -234,7 +234,7 @@ impl<'a> Run<'a> {
         }
         match self.transmit_again(now, id) {
             Some(at) => self.take_copy(at, id),
-            None => self.schedule(now + LOOK, Event::Copy(id)),
+            None => self.schedule(now + LOOK, Happening::Copy(id)),
         }
     }
 

@@ -11,7 +11,7 @@ mod signals;
 pub use corpus::{CorpusError, PageError};
 pub use index::{Weighting, byte_index};
 pub use page::{Page, PageResource, Trigger};
-pub use playback::{play, play_observed};
+pub use playback::play;
 pub use recording::Timing;
 pub use requests::{Load, Requests};
 pub use signals::chrome;

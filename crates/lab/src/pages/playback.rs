@@ -19,18 +19,8 @@ const PACKET: usize = 1400;
 
 /// Plays a page back. The scheduler may be `buffer` bytes ahead of the wire; `priority` is what the
 /// server knows of each resource. `None` if the page is never complete because the scheduler does
-/// not serve a stream.
+/// not serve a stream. Tells `packet` which resource each packet on the wire carries.
 pub fn play(
-    page: &Page,
-    scheduler: &mut dyn Scheduler,
-    buffer: usize,
-    priority: impl Fn(usize) -> Priority,
-) -> Option<Load> {
-    play_observed(page, scheduler, buffer, priority, |_| {})
-}
-
-/// Like [`play`], and tells `packet` which resource each packet on the wire carries.
-pub fn play_observed(
     page: &Page,
     scheduler: &mut dyn Scheduler,
     buffer: usize,
@@ -38,7 +28,7 @@ pub fn play_observed(
     mut packet: impl FnMut(usize),
 ) -> Option<Load> {
     let mut requests = page.requests();
-    let mut server = Server::new(page, buffer);
+    let mut server = PlayedServer::new(page, buffer);
     let mut now = Duration::ZERO;
     while !requests.is_done() {
         while let Some(index) = requests.next(now) {
@@ -58,7 +48,7 @@ pub fn play_observed(
     requests.load()
 }
 
-struct Server {
+struct PlayedServer {
     /// Bytes of each resource that the scheduler has not given out.
     left: Vec<u64>,
     /// Packets on their way to the wire: resource and bytes.
@@ -67,7 +57,7 @@ struct Server {
     buffer: usize,
 }
 
-impl Server {
+impl PlayedServer {
     fn new(page: &Page, buffer: usize) -> Self {
         let left = page.resources.iter().map(|r| r.bytes).collect();
         Self { left, queue: VecDeque::new(), queued: 0, buffer }
@@ -106,7 +96,7 @@ mod tests {
         let page = Page::of(resources);
         let priority =
             |index: usize| Priority::default().with_extension(page.resources[index].resource);
-        play(&page, &mut *scheme.build(), buffer, priority).unwrap()
+        play(&page, &mut *scheme.build(), buffer, priority, |_| {}).unwrap()
     }
 
     fn millis(times: &[Duration]) -> Vec<u128> {

@@ -17,14 +17,14 @@ pub struct Load {
 /// The state of a page load at its client.
 #[derive(Clone, Debug)]
 pub struct Requests {
-    resources: Vec<State>,
+    resources: Vec<Loading>,
     /// The requests that are due, and when, the earliest first.
     due: BTreeSet<(Duration, usize)>,
     incomplete: usize,
 }
 
 #[derive(Clone, Debug, Default)]
-struct State {
+struct Loading {
     bytes: u64,
     arrived: u64,
     requested: Option<Duration>,
@@ -40,10 +40,10 @@ impl Requests {
     /// name resources before it.
     #[must_use]
     pub fn new(page: impl IntoIterator<Item = (u64, Trigger)>) -> Self {
-        let mut resources: Vec<State> = Vec::new();
+        let mut resources: Vec<Loading> = Vec::new();
         let mut due = BTreeSet::new();
         for (index, (bytes, trigger)) in page.into_iter().enumerate() {
-            resources.push(State { bytes, ..State::default() });
+            resources.push(Loading { bytes, ..Loading::default() });
             match trigger {
                 Trigger::Start(at) => {
                     due.insert((at, index));

@@ -15,12 +15,12 @@ use super::{End, Http, Session, unexpected};
 /// An application whose streams are exchanges.
 pub struct Carried<A> {
     app: A,
-    state: State,
+    state: ExchangeState,
 }
 
 /// What there is to know about the exchanges.
 #[derive(Debug)]
-struct State {
+struct ExchangeState {
     /// What requests ask for.
     priority: Priority,
     /// Requests that were not accepted yet.
@@ -32,7 +32,7 @@ struct State {
 /// The connection as the application sees it.
 pub struct Exchanges<'a> {
     session: Session<'a>,
-    state: &'a mut State,
+    state: &'a mut ExchangeState,
 }
 
 impl<A: for<'a> App<Exchanges<'a>>> Carried<A> {
@@ -49,7 +49,10 @@ impl<A: for<'a> App<Exchanges<'a>>> Carried<A> {
     }
 
     fn new(app: A, priority: Priority) -> Self {
-        Self { app, state: State { priority, requests: VecDeque::new(), ended: BTreeSet::new() } }
+        Self {
+            app,
+            state: ExchangeState { priority, requests: VecDeque::new(), ended: BTreeSet::new() },
+        }
     }
 
     fn take(&mut self, event: Event) -> Result<(), AppError> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use sutura_lab::Options;
-use sutura_lab::experiments::eghbal_2022::{self, History, Protected, Setup, Summary};
+use sutura_lab::experiments::eghbal_2022::{self, History, Protected, Visit, Visits};
 use sutura_proto::Algorithm;
 
 const SEEDS: u64 = 21;
@@ -11,13 +11,13 @@ const RTT: Duration = Duration::from_millis(50);
 const URGENT_BYTES: u64 = 5 * 35_000;
 const OTHERS_BYTES: u64 = 5 * 70_000;
 
-fn warm(protected: Protected) -> Setup {
-    Setup::new(History::Warm, Algorithm::BBR, protected)
+fn warm(protected: Protected) -> Visit {
+    Visit::new(History::Warm, Algorithm::BBR, protected)
 }
 
-fn measure(setups: &[Setup]) -> Vec<Summary> {
+fn measure(setups: &[Visit]) -> Vec<Visits> {
     let summaries = eghbal_2022::measure(setups, SEEDS, &Options::default()).unwrap();
-    assert!(summaries.iter().all(|s| s.loads.len() as u64 == SEEDS));
+    assert!(summaries.iter().all(|s| s.runs.len() as u64 == SEEDS));
     summaries
 }
 
@@ -25,16 +25,16 @@ fn measure(setups: &[Setup]) -> Vec<Summary> {
 fn urgent_resources_are_complete_earlier_for_few_bytes() {
     let summaries = measure(&[Protected::Nothing, Protected::Urgent].map(warm));
     let [without, with] = &summaries[..] else { panic!("{summaries:?}") };
-    let median = |s: &Summary| s.times(|load| load.urgent).quantile(0.5);
+    let median = |s: &Visits| s.times(|load| load.urgent).quantile(0.5);
     let saved = median(without).saturating_sub(median(with));
     // Most of a round trip, which a retransmission takes; nothing is faster than one.
     assert!(saved >= RTT / 2, "{with:?} {without:?}");
-    assert!(with.loads.iter().all(|load| load.began >= RTT && load.began <= load.first));
-    assert!(with.loads.iter().all(|load| load.first <= load.urgent));
-    let wire = |s: &Summary| s.mean(|load| load.wire);
+    assert!(with.runs.iter().all(|load| load.began >= RTT && load.began <= load.first));
+    assert!(with.runs.iter().all(|load| load.first <= load.urgent));
+    let wire = |s: &Visits| s.mean(|load| load.wire as f64);
     assert!(wire(with) <= 1.15 * wire(without), "{} {}", wire(with), wire(without));
     // What repair symbols mend is not sent again.
-    let resent = |s: &Summary| s.mean(|load| load.resent);
+    let resent = |s: &Visits| s.mean(|load| load.resent as f64);
     assert!(resent(with) < resent(without), "{} {}", resent(with), resent(without));
 }
 
@@ -43,30 +43,30 @@ fn only_what_is_to_be_protected_is() {
     let arms = [Protected::Nothing, Protected::Urgent, Protected::All];
     let summaries = measure(&arms.map(warm));
     let [nothing, urgent, all] = &summaries[..] else { panic!("{summaries:?}") };
-    for load in &nothing.loads {
+    for load in &nothing.runs {
         assert_eq!((load.urgent_sent.protected, load.others_sent.protected), (0, 0));
         assert!(load.urgent_sent.bare >= URGENT_BYTES && load.others_sent.bare >= OTHERS_BYTES);
         assert_eq!((load.repair_symbols, load.recovered), (0, 0));
     }
-    for load in &urgent.loads {
+    for load in &urgent.runs {
         assert_eq!((load.urgent_sent.bare, load.others_sent.protected), (0, 0));
         assert!(load.urgent_sent.protected >= URGENT_BYTES);
         assert!(load.others_sent.bare >= OTHERS_BYTES);
         // Three behind each of five resources.
         assert_eq!(load.repair_symbols, 15);
     }
-    for load in &all.loads {
+    for load in &all.runs {
         assert_eq!((load.urgent_sent.bare, load.others_sent.bare), (0, 0));
         assert!(load.others_sent.protected >= OTHERS_BYTES);
         assert!(load.repair_symbols >= 30);
     }
-    let recovered = |s: &Summary| s.mean(|load| load.recovered);
+    let recovered = |s: &Visits| s.mean(|load| load.recovered as f64);
     assert!(recovered(all) > recovered(urgent) && recovered(urgent) > 0.0);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_page() {
-    let setup = Setup::new(History::Fresh, Algorithm::CUBIC, Protected::Urgent);
+    let setup = Visit::new(History::Fresh, Algorithm::CUBIC, Protected::Urgent);
     let load = |seed| eghbal_2022::load(setup, seed).unwrap();
     assert_eq!(load(7), load(7));
     assert_ne!(load(7), load(8));

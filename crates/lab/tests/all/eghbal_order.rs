@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use sutura_lab::Options;
 use sutura_lab::experiments::eghbal_order::{
-    self, Arrivals, MESSAGES, POLICIES, Sender, Setup, URGENT_MESSAGES, order,
+    self, Arrivals, MESSAGES, POLICIES, Pacing, Sending, URGENT_MESSAGES, order,
 };
 
 const MATRIX: &str = POLICIES[0];
@@ -12,11 +12,11 @@ const MATRIX: &str = POLICIES[0];
 const SHARED: &str = POLICIES[1];
 const RTT: Duration = Duration::from_millis(50);
 
-fn setup(sender: Sender, policy: Option<&'static str>) -> Setup {
-    Setup { loss: 2, sender, policy }
+fn setup(sender: Pacing, policy: Option<&'static str>) -> Sending {
+    Sending { loss: 2, sender, policy }
 }
 
-fn measure(sender: Sender) -> [Vec<Arrivals>; 3] {
+fn measure(sender: Pacing) -> [Vec<Arrivals>; 3] {
     let setups = [None, Some(MATRIX), Some(SHARED)].map(|policy| setup(sender, policy));
     let mut summaries =
         eghbal_order::measure(&setups, 20, &Options::default()).unwrap().into_iter();
@@ -25,7 +25,7 @@ fn measure(sender: Sender) -> [Vec<Arrivals>; 3] {
 
 #[test]
 fn protected_messages_do_not_wait_for_retransmissions() {
-    for sender in [Sender::Fixed, Sender::Bbr] {
+    for sender in Pacing::ALL {
         let [bare, matrix, shared] = measure(sender);
         let late = |runs: &[Arrivals]| runs.iter().filter(|r| r.urgent_complete() > RTT).count();
         // Some of 125 packets are nearly always lost.
@@ -39,7 +39,7 @@ fn protected_messages_do_not_wait_for_retransmissions() {
 
 #[test]
 fn an_urgent_resource_is_a_square_of_packets() {
-    for run in &measure(Sender::Fixed)[1] {
+    for run in &measure(Pacing::Fixed)[1] {
         assert_eq!(run.completed.len(), MESSAGES);
         assert_eq!(run.urgent().len(), URGENT_MESSAGES);
         // Ten sums for each of five squares.
@@ -50,7 +50,7 @@ fn an_urgent_resource_is_a_square_of_packets() {
 
 #[test]
 fn a_matrix_may_span_all_urgent_resources() {
-    for run in &measure(Sender::Fixed)[2] {
+    for run in &measure(Pacing::Fixed)[2] {
         // A sum for each of five resources, and for each of the 25 packets that they have.
         assert_eq!((run.repairs, run.sources), (30, 125));
     }
@@ -59,7 +59,7 @@ fn a_matrix_may_span_all_urgent_resources() {
 #[test]
 fn the_fixed_rate_is_that_of_the_paper() {
     // The urgent data and its sums take 28 ms, whatever is lost.
-    for run in &measure(Sender::Fixed)[1] {
+    for run in &measure(Pacing::Fixed)[1] {
         let first = run.urgent().iter().min().unwrap();
         assert!(*first < Duration::from_millis(2), "{first:?}");
         assert!(run.urgent_complete() > Duration::from_millis(20), "{:?}", run.urgent_complete());

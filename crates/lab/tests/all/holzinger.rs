@@ -1,22 +1,18 @@
 //! The claims of Holzinger et al. 2025, section V-B, on a tenth of the repetitions.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
-use sutura_lab::experiments::holzinger_http::{Way, measure_streams, measure_transfers};
-use sutura_lab::experiments::holzinger_stream::{self, Setup, Summary};
-use sutura_lab::experiments::{Channel, holzinger_bulk};
+use sutura_lab::experiments::holzinger_bulk::{self, Objects};
+use sutura_lab::experiments::holzinger_stream::{self, Delays, Steady};
+use sutura_lab::experiments::{Channel, Way};
 use sutura_lab::{EXPERIMENTS, Error, Options};
 
 #[test]
 fn half_of_the_small_transfers_that_waited_need_not() {
-    let setup = |channel, burst| holzinger_bulk::Setup {
-        burst,
-        ..holzinger_bulk::Setup::bare(channel, 32_000)
-    };
     for channel in [Channel::Fractions, Channel::Time] {
-        let setups = [setup(channel, 0), setup(channel, 3)];
-        let summaries = holzinger_bulk::measure(&setups, 100, &Options::default()).unwrap();
+        let setups = [0, 3].map(|burst| Objects::bare(channel, 32_000).protected(burst, 0));
+        let summaries =
+            holzinger_bulk::measure(Way::STREAMS, &setups, 100, &Options::default()).unwrap();
         let [without, with] = &summaries[..] else { panic!("{summaries:?}") };
         assert_eq!((without.times.total(), with.times.total()), (100, 100));
         assert!(without.waited() > 0.1, "{channel:?}: {}", without.waited());
@@ -30,12 +26,10 @@ fn half_of_the_small_transfers_that_waited_need_not() {
 }
 
 /// The share of bytes later than the path and 10 ms, with so many repair symbols behind each message.
-fn late(channel: Channel, burst: u32) -> Summary {
-    let setup = match burst {
-        0 => Setup::bare(channel),
-        _ => Setup::of(channel, "incremental", burst, Duration::ZERO),
-    };
-    let mut summaries = holzinger_stream::measure(&[setup], 4000, &Options::default()).unwrap();
+fn late(channel: Channel, burst: u32) -> Delays {
+    let setup = [Steady::incremental(channel, burst, 0)];
+    let mut summaries =
+        holzinger_stream::measure(Way::STREAMS, &setup, 4000, &Options::default()).unwrap();
     let summary = summaries.remove(0);
     assert_eq!(summary.delays.total(), 4000 * 5000);
     summary
@@ -67,20 +61,13 @@ fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
 /// Responses of HTTP/3 that ask for protection, with the paper's congestion control and reaction to loss.
 #[test]
 fn responses_as_in_the_paper_gain_what_plain_streams_do() {
-    let setup = |burst| holzinger_bulk::Setup {
-        burst,
-        ..holzinger_bulk::Setup::bare(Channel::Fractions, 32_000)
-    };
     let options = Options::default();
-    let setups = [setup(0), setup(3)];
-    let transfers = measure_transfers(Way::PAPER, &setups, 200, &options).unwrap();
+    let setups = [0, 3].map(|burst| Objects::bare(Channel::Fractions, 32_000).protected(burst, 0));
+    let transfers = holzinger_bulk::measure(Way::PAPER, &setups, 200, &options).unwrap();
     let [without, with] = [0, 1].map(|n| transfers[n].waited());
     assert!(without > 0.1 && with <= without / 2.0, "{with} with, {without} without");
-    let setups = [
-        Setup::bare(Channel::Fractions),
-        Setup::of(Channel::Fractions, "incremental", 3, Duration::ZERO),
-    ];
-    let streams = measure_streams(Way::PAPER, &setups, 4000, &options).unwrap();
+    let setups = [0, 3].map(|burst| Steady::incremental(Channel::Fractions, burst, 0));
+    let streams = holzinger_stream::measure(Way::PAPER, &setups, 4000, &options).unwrap();
     let [without, with] = [0, 1].map(|n| streams[n].late());
     assert!(without > 0.1 && with <= without / 5.0, "{with} with, {without} without");
 }

@@ -67,13 +67,13 @@ fn the_order_is_the_same_over_a_link() {
     let outcomes = marx_link::measure(&pages, &entrants, &Options::default()).unwrap();
     assert_eq!(outcomes.len(), 6);
     for same_loss in outcomes.chunks(3) {
-        let index = |outcome: &marx_link::Outcome| -> f64 {
-            let pairs = pages.iter().zip(&outcome.loads);
+        let index = |outcome: &marx_link::SchemeLoads| -> f64 {
+            let pairs = pages.iter().zip(&outcome.runs);
             pairs.map(|(p, load)| Set::AboveTheFold.index(p, load, Weighting::Bytes)).sum()
         };
         let [rr, dfifo, bucket] = same_loss else { panic!("{same_loss:?}") };
         assert!(index(bucket) < index(dfifo) && index(dfifo) < index(rr));
-        assert!(same_loss.iter().all(|outcome| outcome.loss == same_loss[0].loss));
+        assert!(same_loss.iter().all(|outcome| outcome.setup.1 == same_loss[0].setup.1));
     }
 }
 
@@ -124,7 +124,7 @@ fn the_same_seed_gives_the_same_loads() {
     let loads = || -> Vec<_> {
         let outcomes =
             marx_link::measure(std::slice::from_ref(&page), &[*rr], &Options::default()).unwrap();
-        outcomes.into_iter().map(|outcome| outcome.loads).collect()
+        outcomes.into_iter().map(|outcome| outcome.runs).collect()
     };
     let first = loads();
     assert_eq!(first, loads());

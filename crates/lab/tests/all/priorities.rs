@@ -46,12 +46,12 @@ const fn get(length: usize, wish: &'static str) -> Act {
 
 /// What came of a script.
 #[derive(Debug)]
-struct Outcome {
+struct Played {
     /// Which request got how many bytes of body, in the order of their arrival.
     arrivals: Vec<(usize, usize)>,
 }
 
-impl Outcome {
+impl Played {
     /// The requests in the order in which their bodies came, each named again when it came after
     /// another.
     fn runs(&self) -> Vec<usize> {
@@ -85,7 +85,7 @@ fn answer(request: &Fields) -> Option<Reply> {
 
 /// Plays a script over a link of 8 Mbit/s with a round trip of 20 ms. `up` changes the direction of
 /// the requests. Times count from the end of the handshake.
-fn play(server: &TransportConfig, up: &str, script: &[(Duration, Act)]) -> Outcome {
+fn play(server: &TransportConfig, up: &str, script: &[(Duration, Act)]) -> Played {
     let link = |more: &str| format!("rate=8mbit delay=10ms {more}").parse().unwrap();
     let (mut page, mut updates) = (Vec::new(), Vec::new());
     for &(at, act) in script {
@@ -110,11 +110,11 @@ fn play(server: &TransportConfig, up: &str, script: &[(Duration, Act)]) -> Outco
     let scenario = Scenario::new(1).link(&link(up), &link("")).server(server);
     let loaded = load(&scenario, client, || Server::app(answer), 0).unwrap();
     let arrivals = loaded.arrivals.iter();
-    Outcome { arrivals: arrivals.map(|a| (a.request, a.bytes as usize)).collect() }
+    Played { arrivals: arrivals.map(|a| (a.request, a.bytes as usize)).collect() }
 }
 
 /// Concurrent requests for responses of the same length.
-fn at_once(wishes: &[Option<&'static str>]) -> Outcome {
+fn at_once(wishes: &[Option<&'static str>]) -> Played {
     let act = |wish: &Option<&'static str>| Act::Get { length: SIZE, wish: *wish, own: None };
     let script: Vec<_> = wishes.iter().map(|wish| (START, act(wish))).collect();
     play(&eps(), "", &script)
@@ -253,7 +253,7 @@ fn the_responses_own_field_wins_the_merge() {
             (START, get(SIZE, "u=2")),
         ]
     };
-    let check = |outcome: &Outcome| {
+    let check = |outcome: &Played| {
         let runs = outcome.runs();
         let [first, .., last_but_one, last] = runs[..] else { panic!("{runs:?}") };
         assert_eq!([first, last_but_one, last], [1, 4, 3], "{runs:?}");
@@ -281,7 +281,7 @@ fn sharing(scheduler: Scheme) -> TransportConfig {
 }
 
 /// The bytes of each request that have arrived when the first one is complete.
-fn until_the_first_is_complete(outcome: &Outcome, length: usize, requests: usize) -> Vec<f64> {
+fn until_the_first_is_complete(outcome: &Played, length: usize, requests: usize) -> Vec<f64> {
     let mut got = vec![0; requests];
     for &(index, n) in &outcome.arrivals {
         got[index] += n;

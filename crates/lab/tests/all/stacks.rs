@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sutura_analysis::statistics::{quantile, sorted};
 use sutura_analysis::{Arrival, Class};
-use sutura_lab::experiments::marx_stacks::{Channel, Files, Trace, download, server, stack};
+use sutura_lab::experiments::marx_stacks::{FileLoss, FileTrace, Files, download, server, stack};
 use sutura_link::LinkConfig;
 use sutura_proto::TransportConfig;
 use sutura_research::marx::{fifo, rr};
@@ -13,8 +13,8 @@ use sutura_schedule::Scheme;
 
 const FILES: Files = Files { count: 10, bytes: 200_000 };
 
-fn lossless(name: &str, files: Files) -> Trace {
-    let (up, down) = Channel::Lossless.links().unwrap();
+fn lossless(name: &str, files: Files) -> FileTrace {
+    let (up, down) = FileLoss::Lossless.links().unwrap();
     let server = stack(Preset::by_name(name).unwrap());
     let trace = download(&server, files, (&up, &down), 1).unwrap();
     assert!(trace.received.arrivals.iter().all(|arrival| arrival.class == Class::New));
@@ -24,12 +24,12 @@ fn lossless(name: &str, files: Files) -> Trace {
 }
 
 /// Frames of one stream in a row: the stream, and how many.
-fn runs(trace: &Trace) -> Vec<(u64, usize)> {
+fn runs(trace: &FileTrace) -> Vec<(u64, usize)> {
     trace.received.runs().collect()
 }
 
 /// The files in the order of runs, counted from 0.
-fn order(trace: &Trace) -> Vec<u64> {
+fn order(trace: &FileTrace) -> Vec<u64> {
     trace.received.runs().map(|(stream, _)| stream / 4).collect()
 }
 
@@ -79,7 +79,7 @@ fn small_stream_windows_stop_streams_for_a_while() {
     // Windows of 256 KiB: a sequential server has to go on with another file.
     let stack = stack(Preset::by_name("picoquic-alt").unwrap());
     let server = TransportConfig { stream_receive_window: 256 << 10, ..stack };
-    let (up, down) = Channel::Lossless.links().unwrap();
+    let (up, down) = FileLoss::Lossless.links().unwrap();
     let files = Files { count: 3, bytes: 1_000_000 };
     let trace = download(&server, files, (&up, &down), 1).unwrap();
     assert!(trace.received.switches() > 2, "{:?}", runs(&trace));
@@ -87,7 +87,7 @@ fn small_stream_windows_stop_streams_for_a_while() {
 
 /// Loses the datagrams of these numbers on the way to the client, and all acknowledgements for a
 /// while, so that the server learns of all losses at once.
-fn lossy(server: &TransportConfig, files: Files, lost: &[usize]) -> Trace {
+fn lossy(server: &TransportConfig, files: Files, lost: &[usize]) -> FileTrace {
     let mut digits = vec![b'0'; 4000];
     for number in lost {
         digits[*number] = b'1';
@@ -99,14 +99,14 @@ fn lossy(server: &TransportConfig, files: Files, lost: &[usize]) -> Trace {
 }
 
 /// Packets of a download whose numbers are missing.
-fn missing(trace: &Trace) -> Vec<u64> {
+fn missing(trace: &FileTrace) -> Vec<u64> {
     let numbers: Vec<u64> =
         trace.received.arrivals.iter().filter_map(|arrival| arrival.packet).collect();
     (numbers[0]..*numbers.last().unwrap()).filter(|n| !numbers.contains(n)).collect()
 }
 
 /// Which files arrive, by letters, from the first retransmission on; what is sent again in lower case.
-fn from_first_retransmission(trace: &Trace) -> String {
+fn from_first_retransmission(trace: &FileTrace) -> String {
     let arrivals = &trace.received.arrivals;
     let again = |arrival: &Arrival| arrival.class == Class::Retransmitted;
     let begin = arrivals.iter().position(again).unwrap();
@@ -177,7 +177,7 @@ fn lost_data_goes_as_the_approach_says() {
 #[test]
 fn a_gap_is_filled_and_both_transports_hand_over_everything() {
     for preset in Preset::ALL {
-        let (up, down) = Channel::Bursts.links().unwrap();
+        let (up, down) = FileLoss::Bursts.links().unwrap();
         let trace = download(&stack(preset), FILES, (&up, &down), 5).unwrap();
         let blocking = &trace.blocking;
         assert_eq!(blocking.received, 2_000_000, "{}", preset.name);
@@ -191,7 +191,7 @@ fn a_gap_is_filled_and_both_transports_hand_over_everything() {
 /// sequence would. One file after the other, or a congestion window of each, is nearly one sequence.
 #[test]
 fn turns_suffer_less_from_every_loss_than_one_file_after_the_other() {
-    let (up, down) = Channel::Random.links().unwrap();
+    let (up, down) = FileLoss::Random.links().unwrap();
     let ratios = |name| {
         let server = stack(Preset::by_name(name).unwrap());
         let files = Files { bytes: 400_000, ..FILES };

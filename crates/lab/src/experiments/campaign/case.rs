@@ -1,7 +1,7 @@
 //! A case of the campaign: who does what over which path, and what happens meanwhile.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use sutura_link::LinkConfig;
@@ -12,63 +12,37 @@ use sutura_sim::{Disturbance, Failure, Transfer};
 use super::super::seeded::{self, Traffic};
 use super::{mixed, ours, paths, settings};
 use crate::Error;
+use crate::hosts::client_at;
 
-/// Which implementation each end runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peers {
-    /// Both ends are ours.
-    Ours,
-    /// Our client and a server of quinn-proto.
-    QuinnServer,
-    /// A client of quinn-proto and our server.
-    QuinnClient,
-}
-
-impl Peers {
-    pub const ALL: [Self; 3] = [Self::Ours, Self::QuinnServer, Self::QuinnClient];
-}
-
-impl fmt::Display for Peers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Ours => "both ends ours",
-            Self::QuinnServer => "server of quinn",
-            Self::QuinnClient => "client of quinn",
-        })
+named! {
+    /// Which implementation each end runs.
+    pub enum Peers {
+        /// Both ends are ours.
+        Ours = "both ends ours",
+        /// Our client and a server of quinn-proto.
+        QuinnServer = "server of quinn",
+        /// A client of quinn-proto and our server.
+        QuinnClient = "client of quinn",
     }
 }
 
-/// What is transferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
-    /// Streams, in both directions at once.
-    Bulk,
-    /// Groups of messages from the server, in a partial order.
-    Updates,
-    /// Messages from the server, each on a stream of its own, with deadlines.
-    Messages,
-    /// Datagrams from the client.
-    Datagrams,
-}
-
-impl Work {
-    pub const ALL: [Self; 4] = [Self::Bulk, Self::Updates, Self::Messages, Self::Datagrams];
-}
-
-impl fmt::Display for Work {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Bulk => "streams",
-            Self::Updates => "ordered groups",
-            Self::Messages => "messages with deadlines",
-            Self::Datagrams => "datagrams",
-        })
+named! {
+    /// What is transferred.
+    pub enum Work {
+        /// Streams, in both directions at once.
+        Bulk = "streams",
+        /// Groups of messages from the server, in a partial order.
+        Updates = "ordered groups",
+        /// Messages from the server, each on a stream of its own, with deadlines.
+        Messages = "messages with deadlines",
+        /// Datagrams from the client.
+        Datagrams = "datagrams",
     }
 }
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct TransferCase {
     pub seed: u64,
     pub peers: Peers,
     pub work: Work,
@@ -85,7 +59,7 @@ pub struct Case {
     pub disturbances: Vec<(Duration, Disturbance)>,
 }
 
-impl seeded::Case for Case {
+impl seeded::Case for TransferCase {
     type Tally = Traffic;
 
     /// Assertions of quinn-proto 0.11 that fail when a client of its server moves. They are not failures
@@ -146,7 +120,7 @@ impl seeded::Case for Case {
     }
 }
 
-impl Case {
+impl TransferCase {
     /// What each stream carries: as much each way, protected by the policy of whoever sends it.
     pub fn transfer(&self) -> Transfer {
         let protection = self.client.redundancy.clone().map(Protection::new);
@@ -202,12 +176,13 @@ pub fn disturbances(
 /// Another port of the client, or another host.
 fn another_address(rng: &mut Rng) -> SocketAddr {
     let host = if rng.below(2) == 0 { 1 } else { 2 + rng.below(200) as u8 };
-    (Ipv4Addr::new(192, 0, 2, host), 50_000 + rng.below(10_000) as u16).into()
+    client_at(host, 50_000 + rng.below(10_000) as u16)
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for TransferCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { peers, work, streams, bytes, up, down, sockets, disturbances, .. } = self;
+        let Self { streams, bytes, up, down, sockets, disturbances, .. } = self;
+        let (peers, work) = (self.peers.name(), self.work.name());
         writeln!(f, "{peers}, {work}, {streams} x {bytes} bytes, {sockets:?}")?;
         writeln!(f, "up {up}\ndown {down}\nevents {disturbances:?}")?;
         writeln!(f, "client {:?}", self.client)?;

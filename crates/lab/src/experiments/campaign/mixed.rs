@@ -1,12 +1,9 @@
 //! Cases in which one end is quinn-proto.
 
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quinn_proto::{IdleTimeout, VarInt};
-use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{ClientConfig, ServerConfig};
 use sutura_random::Rng;
 use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{
@@ -15,10 +12,10 @@ use sutura_sim::{
 };
 
 use super::super::seeded::Traffic;
-use super::case::{Case, Peers};
+use super::case::{Peers, TransferCase};
+use crate::hosts::{self, NAME, client_at, client_config, server_at, server_config};
 
 const ALPN: &[u8] = b"perf";
-const NAME: &str = "server.example";
 /// By when everything is done. Probes of quinn back off without bound, so an outage costs it more.
 const DEADLINE: Duration = Duration::from_secs(1200);
 /// How long both ends may take to release everything after the close.
@@ -34,29 +31,22 @@ const EVENTS: usize = 30;
 /// # Errors
 /// A transfer is not complete in time, bytes are wrong, a connection breaks, or something is left
 /// after the close.
-pub fn run(case: &Case) -> Result<Traffic, Failure> {
-    let mut run = Run::new(case)?;
+pub fn run(case: &TransferCase) -> Result<Traffic, Failure> {
+    let mut run = MixedPair::new(case)?;
     run.work(case)?;
     run.close()?;
     Ok(run.tally())
 }
 
-struct Run {
+/// One end of ours and one of quinn.
+struct MixedPair {
     network: Network,
     /// The client and the server.
     nodes: [NodeId; 2],
 }
 
-fn client_address() -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, 1), 50_000).into()
-}
-
-fn server_address() -> SocketAddr {
-    (Ipv4Addr::new(198, 51, 100, 1), 4433).into()
-}
-
 /// The settings of quinn: as patient as ours, and as eager to find out that it has moved.
-fn quinn_transport(case: &Case) -> Arc<quinn_proto::TransportConfig> {
+fn quinn_transport(case: &TransferCase) -> Arc<quinn_proto::TransportConfig> {
     let mut config = quinn_proto::TransportConfig::default();
     let idle = case.client.max_idle_timeout.and_then(|t| IdleTimeout::try_from(t).ok());
     // quinn does not get out of a path that comes to carry less at the moment when it moves there.
@@ -71,8 +61,8 @@ fn quinn_transport(case: &Case) -> Arc<quinn_proto::TransportConfig> {
     Arc::new(config)
 }
 
-impl Run {
-    fn new(case: &Case) -> Result<Self, Failure> {
+impl MixedPair {
+    fn new(case: &TransferCase) -> Result<Self, Failure> {
         let mut seeds = Rng::new(case.seed);
         let mut network = Network::new(Clock::default());
         network.set_tracer(Box::new(TraceLog::new(EVENTS)));
@@ -86,18 +76,17 @@ impl Run {
             let mut config = null_client(ALPN);
             config.transport_config(quinn_transport(case));
             let mut host = QuinnHost::client(client_seed);
-            let opened = host.connect(now, config, server_address(), NAME, app).map(drop);
+            let opened = host.connect(now, config, server_at(1), NAME, app).map(drop);
             let opened = opened.map_err(|e| e.to_string());
-            let client = network.add(client_address(), host);
-            (client, network.add(server_address(), our_server(case, server_seed)), opened)
+            let client = network.add(client_at(1, 50_000), host);
+            (client, network.add(server_at(1), our_server(case, server_seed)), opened)
         } else {
-            let crypto = Arc::new(NullClientConfig::new(vec![ALPN.to_vec()]));
-            let config = ClientConfig { crypto, transport: Arc::new(case.client.clone()) };
+            let config = client_config(ALPN, Arc::new(case.client.clone()));
             let mut host = Host::with_sockets(case.sockets, None, client_seed);
-            let opened = host.connect(now, config, server_address(), NAME, app).map(drop);
+            let opened = host.connect(now, config, server_at(1), NAME, app).map(drop);
             let opened = opened.map_err(|e| e.to_string());
-            let client = network.add(client_address(), host);
-            (client, network.add(server_address(), quinn_server(case, server_seed)), opened)
+            let client = network.add(client_at(1, 50_000), host);
+            (client, network.add(server_at(1), quinn_server(case, server_seed)), opened)
         };
         network.connect(client, server, &case.up, seeds.next_u64());
         network.connect(server, client, &case.down, seeds.next_u64());
@@ -105,7 +94,7 @@ impl Run {
         Ok(Self { network, nodes: [client, server] })
     }
 
-    fn work(&mut self, case: &Case) -> Result<(), Failure> {
+    fn work(&mut self, case: &TransferCase) -> Result<(), Failure> {
         let mut disturbances = Disturbances::new(&case.disturbances);
         while !self.is_done() {
             disturbances.happen(&mut self.network, self.nodes);
@@ -139,8 +128,7 @@ impl Run {
 
     fn error(&self, node: NodeId) -> Option<String> {
         if let Some(host) = self.network.node::<Host>(node) {
-            let failed = host.app_error().map(ToString::to_string);
-            return failed.or_else(|| Some(host.connection_error()?.to_string()));
+            return hosts::error(host);
         }
         self.network.node::<QuinnHost>(node)?.error()
     }
@@ -182,16 +170,13 @@ impl Run {
     }
 }
 
-fn our_server(case: &Case, seed: u64) -> Host {
-    let config = ServerConfig {
-        crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-        transport: Arc::new(case.server.clone()),
-    };
+fn our_server(case: &TransferCase, seed: u64) -> Host {
+    let config = server_config(ALPN, Arc::new(case.server.clone()));
     let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-    Host::with_sockets(case.sockets, Some((Arc::new(config), accept)), seed)
+    Host::with_sockets(case.sockets, Some((config, accept)), seed)
 }
 
-fn quinn_server(case: &Case, seed: u64) -> QuinnHost {
+fn quinn_server(case: &TransferCase, seed: u64) -> QuinnHost {
     let mut config = null_server(ALPN);
     config.transport_config(quinn_transport(case));
     let accept = Box::new(|| Box::new(BulkServer::default()) as _);

@@ -7,29 +7,24 @@ mod ours;
 pub(super) mod paths;
 pub(super) mod settings;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::table::Table;
-
 pub(super) use self::case::disturbances;
-use self::case::{Case, Peers, Work};
-use super::Experiment;
-use super::seeded::{Outcomes, table};
+use self::case::{Peers, TransferCase, Work};
+use super::seeded::{Occasion, Outcomes, by_event, table};
+use crate::report::{Report, Table};
 use crate::{Error, Options};
 
 /// Seeds of a whole campaign.
 const SEEDS: u64 = 20_000;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "campaign",
-    about: "Random paths, peers, settings and policies: nothing is lost, changed or stalls",
-    run,
-};
+experiment! {
+    "campaign": "Random paths, peers, settings and policies: nothing is lost, changed or stalls"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(&Outcomes::of(options, SEEDS)?))
 }
 
-fn report(outcomes: &Outcomes<Case>) -> Report {
+fn report(outcomes: &Outcomes<TransferCase>) -> Report {
     let text = vec![
             format!(
                 "{}, a connection each. The seed decides on the path each way \
@@ -48,33 +43,31 @@ fn report(outcomes: &Outcomes<Case>) -> Report {
              get over the loss of a whole window."
                 .to_owned(),
     ];
-    let tables = vec![by_peers(outcomes), by_event(outcomes)];
+    let tables = vec![by_peers(outcomes), events(outcomes)];
     outcomes.report("A campaign of random transfers", text, tables)
 }
 
-fn by_peers(outcomes: &Outcomes<Case>) -> Table {
+fn by_peers(outcomes: &Outcomes<TransferCase>) -> Table {
     let line = |peers: Peers, work: Work| {
-        outcomes.line(format!("{peers}, {work}"), |case| case.peers == peers && case.work == work)
+        outcomes.line(format!("{}, {}", peers.name(), work.name()), |case| {
+            case.peers == peers && case.work == work
+        })
     };
     let lines =
         Peers::ALL.iter().flat_map(|peers| Work::ALL.iter().map(|work| line(*peers, *work)));
     table("By peers and work", lines.filter(|line| !line.is_empty()), &[])
 }
 
-/// What may happen in a case, and whether it does.
-type Kind = (&'static str, fn(&Case) -> bool);
-
-fn by_event(outcomes: &Outcomes<Case>) -> Table {
-    let kinds: [Kind; 6] = [
-        ("the client's address changes", Case::has_move),
-        ("a host sleeps", Case::has_sleep),
+fn events(outcomes: &Outcomes<TransferCase>) -> Table {
+    let events: [Occasion<TransferCase>; 6] = [
+        ("the client's address changes", TransferCase::has_move),
+        ("a host sleeps", TransferCase::has_sleep),
         ("outage", |case| case.has("outage=")),
         ("the path changes", |case| case.has("step=")),
         ("path MTU discovery", |case| case.sockets.unfragmented),
         ("ECN", |case| case.sockets.ecn),
     ];
-    let lines = kinds.map(|(name, holds)| outcomes.line(name, holds));
-    table("By what happens (a seed may be in several lines)", lines, &[])
+    by_event(outcomes, events, &[])
 }
 
 #[cfg(test)]
@@ -92,7 +85,7 @@ mod tests {
 
     #[test]
     fn seeds_differ_and_repeat() {
-        let text = |seed| Case::of(seed).unwrap().to_string();
+        let text = |seed| TransferCase::of(seed).unwrap().to_string();
         assert_eq!(text(3), text(3));
         assert_ne!(text(3), text(4));
     }

@@ -7,7 +7,7 @@ use sutura_random::Rng;
 use sutura_sim::{DatagramPlan, Ends, Failure, MessagePlan, Scenario, UpdateOrder, UpdatePlan};
 
 use super::super::seeded::Traffic;
-use super::case::{Case, Work};
+use super::case::{TransferCase, Work};
 
 /// By when everything is done. A path may be gone for half a minute and lose a fifth of the rest.
 const DEADLINE: Duration = Duration::from_secs(600);
@@ -18,7 +18,7 @@ const EVENTS: usize = 30;
 ///
 /// # Errors
 /// Whatever the oracles of [`Scenario`] find.
-pub fn run(case: &Case) -> Result<Traffic, Failure> {
+pub fn run(case: &TransferCase) -> Result<Traffic, Failure> {
     let mut scenario = Scenario::new(case.seed)
         .link(&case.up, &case.down)
         .client(&case.client)
@@ -36,7 +36,7 @@ pub fn run(case: &Case) -> Result<Traffic, Failure> {
     Ok(Traffic::of(&[ends.up, ends.down], recovered))
 }
 
-fn work(scenario: Scenario, case: &Case) -> Result<Ends, Failure> {
+fn work(scenario: Scenario, case: &TransferCase) -> Result<Ends, Failure> {
     let mut rng = Rng::new(!case.seed);
     let interval = Duration::from_millis(1 + rng.below(30));
     let count = 20 + rng.below(100);

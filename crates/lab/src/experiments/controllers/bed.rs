@@ -48,7 +48,7 @@ impl Flow<'_> {
 
 /// What became of a flow.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct FlowOutcome {
     /// How long the transfer took after the handshake; `None` if it is not complete.
     pub time: Option<Duration>,
     /// How long each download took that is complete.
@@ -66,11 +66,11 @@ impl Bed<'_> {
     ///
     /// # Errors
     /// The simulation fails, or an application finds a byte wrong.
-    pub fn run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<Outcome>, Failure> {
+    pub fn run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<FlowOutcome>, Failure> {
         self.try_run(flows, seed).map_err(|failure| Failure { seed: Some(seed), ..failure })
     }
 
-    fn try_run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<Outcome>, Failure> {
+    fn try_run(&self, flows: &[Flow<'_>], seed: u64) -> Result<Vec<FlowOutcome>, Failure> {
         let mut seeds = Rng::new(seed);
         let mut network = Network::new(Clock::default());
         let links = [seeds.next_u64(), seeds.next_u64()];
@@ -95,7 +95,7 @@ impl Bed<'_> {
             network.step()?;
         }
         ends.iter().try_for_each(|ends| ends.check(&network))?;
-        let outcomes = ends.iter().zip(meter.take()).map(|(ends, passage)| Outcome {
+        let outcomes = ends.iter().zip(meter.take()).map(|(ends, passage)| FlowOutcome {
             time: ends.completed(&network),
             downloads: ends.downloads(&network),
             repairs: ends.repair_symbols(&network),
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     /// How long each sender takes for a megabyte, and its passage.
-    fn alone(down: &str) -> Vec<(String, Outcome)> {
+    fn alone(down: &str) -> Vec<(String, FlowOutcome)> {
         let (up, down) = ("rate=10mbit delay=50ms".parse().unwrap(), down.parse().unwrap());
         let bed = Bed { up: &up, down: &down, window: 1 << 22, until: Duration::from_secs(60) };
         let senders = Sender::ours().into_iter().chain(Sender::quinn());
@@ -169,7 +169,7 @@ mod tests {
             start: Duration::ZERO,
         });
         let outcomes = bed.run(&flows, 1).unwrap();
-        let arrived = |outcome: &Outcome| -> u64 {
+        let arrived = |outcome: &FlowOutcome| -> u64 {
             outcome.passage.intervals.iter().map(|interval| interval.arrived).sum()
         };
         let arrived: Vec<u64> = outcomes.iter().map(arrived).collect();

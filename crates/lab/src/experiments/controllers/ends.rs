@@ -1,20 +1,17 @@
 //! The two ends of a flow: a client that downloads and a server that sends, of either transport.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{
-    ClientConfig, ConnectionHandle, ConnectionStats, ServerConfig, TransportConfig,
-};
+use sutura_proto::{ConnectionHandle, ConnectionStats, TransportConfig};
 use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{BulkClient, BulkServer, Failure, FailureKind, Host, Network, NodeId, Transfer};
 
 use super::sender::{QuinnController, Sender, our_transport, quinn_transport};
+use crate::hosts::{NAME, client_at, client_config, server_at, server_config};
 
 const ALPN: &[u8] = b"perf";
-const NAME: &str = "server.example";
 
 /// The ends of a flow.
 #[derive(Debug)]
@@ -24,11 +21,11 @@ pub struct Ends {
     /// The node of the server.
     pub server: NodeId,
     remote: SocketAddr,
-    kind: Kind,
+    kind: Transport,
 }
 
 #[derive(Debug)]
-enum Kind {
+enum Transport {
     Ours {
         transport: Arc<TransportConfig>,
         handle: Option<ConnectionHandle>,
@@ -48,23 +45,19 @@ impl Ends {
         window: u32,
         seeds: [u64; 2],
     ) -> Self {
-        let local = (Ipv4Addr::new(192, 0, 2, index), 50_000).into();
-        let remote = (Ipv4Addr::new(198, 51, 100, index), 4433).into();
+        let (local, remote) = (client_at(index, 50_000), server_at(index));
         match sender {
             Sender::Ours { congestion, protection } => {
                 let transport = Arc::new(our_transport(congestion.clone(), window));
-                let config = ServerConfig {
-                    crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-                    transport: transport.clone(),
-                };
+                let config = server_config(ALPN, transport.clone());
                 let protection = protection.clone();
                 let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
-                let server = Host::server(Arc::new(config), accept, seeds[1]);
+                let server = Host::server(config, accept, seeds[1]);
                 Self {
                     client: network.add(local, Host::client(seeds[0])),
                     server: network.add(remote, server),
                     remote,
-                    kind: Kind::Ours { transport, handle: None },
+                    kind: Transport::Ours { transport, handle: None },
                 }
             }
             Sender::Quinn(controller) => {
@@ -89,7 +82,7 @@ impl Ends {
             client: network.add(local, QuinnHost::client(seeds[0])),
             server: network.add(remote, server),
             remote,
-            kind: Kind::Quinn { transport, handle: None },
+            kind: Transport::Quinn { transport, handle: None },
         }
     }
 
@@ -106,9 +99,8 @@ impl Ends {
         let app = BulkClient::new(transfers, 1, pause);
         let now = network.clock().at(network.now());
         let opened = match &mut self.kind {
-            Kind::Ours { transport, handle } => {
-                let crypto = Arc::new(NullClientConfig::new(vec![ALPN.to_vec()]));
-                let config = ClientConfig { crypto, transport: transport.clone() };
+            Transport::Ours { transport, handle } => {
+                let config = client_config(ALPN, transport.clone());
                 network
                     .node_mut::<Host>(self.client)
                     .map(|host| {
@@ -117,7 +109,7 @@ impl Ends {
                     })
                     .map(|result| result.map_err(|e| e.to_string()))
             }
-            Kind::Quinn { transport, handle } => {
+            Transport::Quinn { transport, handle } => {
                 let mut config = null_client(ALPN);
                 config.transport_config(transport.clone());
                 network
@@ -135,8 +127,10 @@ impl Ends {
 
     fn app<'a>(&self, network: &'a Network) -> Option<&'a BulkClient> {
         match &self.kind {
-            Kind::Ours { handle, .. } => network.node::<Host>(self.client)?.app((*handle)?),
-            Kind::Quinn { handle, .. } => network.node::<QuinnHost>(self.client)?.app((*handle)?),
+            Transport::Ours { handle, .. } => network.node::<Host>(self.client)?.app((*handle)?),
+            Transport::Quinn { handle, .. } => {
+                network.node::<QuinnHost>(self.client)?.app((*handle)?)
+            }
         }
     }
 
@@ -163,10 +157,10 @@ impl Ends {
     /// Repair symbols that the server sent. quinn has none.
     pub fn repair_symbols(&self, network: &Network) -> u64 {
         match &self.kind {
-            Kind::Ours { .. } => {
+            Transport::Ours { .. } => {
                 self.our_stats(network).map_or(0, |stats| stats.fec.repair_symbols_sent)
             }
-            Kind::Quinn { .. } => 0,
+            Transport::Quinn { .. } => 0,
         }
     }
 
@@ -174,10 +168,10 @@ impl Ends {
     /// declares lost, so the bytes of those packets stand for them.
     pub fn sent_again(&self, network: &Network) -> u64 {
         match &self.kind {
-            Kind::Ours { .. } => {
+            Transport::Ours { .. } => {
                 self.our_stats(network).map_or(0, |stats| stats.stream_bytes_retransmitted)
             }
-            Kind::Quinn { .. } => {
+            Transport::Quinn { .. } => {
                 let host = network.node::<QuinnHost>(self.server);
                 let stats = host.and_then(|host| Some(host.connections().next()?.1.stats()));
                 stats.map_or(0, |stats| stats.path.lost_bytes)
@@ -191,8 +185,8 @@ impl Ends {
     /// It did.
     pub fn check(&self, network: &Network) -> Result<(), Failure> {
         let errors = [self.client, self.server].map(|node| match &self.kind {
-            Kind::Ours { .. } => network.node::<Host>(node)?.app_error().cloned(),
-            Kind::Quinn { .. } => network.node::<QuinnHost>(node)?.app_error().cloned(),
+            Transport::Ours { .. } => network.node::<Host>(node)?.app_error().cloned(),
+            Transport::Quinn { .. } => network.node::<QuinnHost>(node)?.app_error().cloned(),
         });
         let error = errors.into_iter().flatten().next();
         error.map_or(Ok(()), |error| Err(network.failure(FailureKind::App(error.to_string()))))

@@ -9,17 +9,11 @@ mod report;
 pub(super) mod sender;
 mod single;
 
-use sutura_analysis::report::Report;
-
-use self::single::Setup;
-use super::Experiment;
+use self::single::Single;
+use crate::report::Report;
 use crate::{Error, Options};
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "controllers",
-    about: "One flow on many paths, by congestion controller, beside quinn's",
-    run,
-};
+experiment! { "controllers": "One flow on many paths, by congestion controller, beside quinn's" }
 
 /// Every sender on every path with every size.
 fn run(options: &Options) -> Result<Report, Error> {
@@ -32,7 +26,7 @@ fn run(options: &Options) -> Result<Report, Error> {
         let long = size.bytes == single::SIZES[single::SIZES.len() - 1].bytes;
         for path in paths.iter().filter(|path| long || smallest || !path.long) {
             let senders = single::senders(path).into_iter();
-            setups.extend(senders.map(|sender| Setup { path, sender, size: *size }));
+            setups.extend(senders.map(|sender| Single { path, sender, size: *size }));
         }
     }
     let summaries = single::measure(&setups, options)?;

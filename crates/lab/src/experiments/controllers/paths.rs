@@ -86,7 +86,7 @@ impl Base {
 
 /// A path from the server to the client and back.
 #[derive(Clone, Debug)]
-pub struct Path {
+pub struct VariedPath {
     /// What it varies.
     pub axis: Axis,
     /// Its name in tables.
@@ -107,7 +107,7 @@ pub struct Path {
     pub long: bool,
 }
 
-impl Path {
+impl VariedPath {
     /// A path without a reference.
     fn plain(axis: Axis, name: String, place: f64, base: Base, more: &str) -> Result<Self, Error> {
         let (up, down) = (base.up("")?, base.down(more)?);
@@ -142,15 +142,15 @@ fn bursts(loss: f64) -> String {
 ///
 /// # Errors
 /// None, as long as the link crate reads what is written here.
-pub fn all() -> Result<Vec<Path>, Error> {
-    let mut paths = vec![Path::plain(Axis::Random, "no loss".to_owned(), 0.0, CENTRE, "")?];
+pub fn all() -> Result<Vec<VariedPath>, Error> {
+    let mut paths = vec![VariedPath::plain(Axis::Random, "no loss".to_owned(), 0.0, CENTRE, "")?];
     for loss in LOSSES {
         let name = format!("random {}", percent(loss));
-        paths.push(Path::lossy(Axis::Random, name, CENTRE, loss, &random(loss))?);
+        paths.push(VariedPath::lossy(Axis::Random, name, CENTRE, loss, &random(loss))?);
     }
     for loss in LOSSES {
         let name = format!("bursts {}", percent(loss));
-        paths.push(Path::lossy(Axis::Bursts, name, CENTRE, loss, &bursts(loss))?);
+        paths.push(VariedPath::lossy(Axis::Bursts, name, CENTRE, loss, &bursts(loss))?);
     }
     for channel in [Channel::Fractions, Channel::Percentages, Channel::Time] {
         paths.push(paper(channel)?);
@@ -175,25 +175,25 @@ pub fn all() -> Result<Vec<Path>, Error> {
 
 /// A path without and with loss.
 fn varied(
-    paths: &mut Vec<Path>,
+    paths: &mut Vec<VariedPath>,
     axis: Axis,
     name: &str,
     place: f64,
     base: Base,
 ) -> Result<(), Error> {
-    paths.push(Path::plain(axis, name.to_owned(), place, base, "")?);
+    paths.push(VariedPath::plain(axis, name.to_owned(), place, base, "")?);
     let name = format!("{name}, random {}", percent(LOSS));
-    let path = Path::lossy(axis, name, base, LOSS, &random(LOSS))?;
-    paths.push(Path { place, ..path });
+    let path = VariedPath::lossy(axis, name, base, LOSS, &random(LOSS))?;
+    paths.push(VariedPath { place, ..path });
     Ok(())
 }
 
-fn paper(channel: Channel) -> Result<Path, Error> {
+fn paper(channel: Channel) -> Result<VariedPath, Error> {
     let link = channel.link()?;
     let loss = link.loss.mean();
     // 10 Mbit/s, 50 ms each way and a queue of one and a half products, as in the preset.
     let slower = Base { queue: 1.5, ..CENTRE }.slower(loss);
-    Ok(Path {
+    Ok(VariedPath {
         axis: Axis::Paper,
         name: format!("paper, {}", channel.name()),
         place: loss,
@@ -205,7 +205,7 @@ fn paper(channel: Channel) -> Result<Path, Error> {
     })
 }
 
-fn steps(paths: &mut Vec<Path>) -> Result<(), Error> {
+fn steps(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     for (name, step) in [
         ("rate halves", "rate=5mbit"),
         ("rate doubles", "rate=20mbit"),
@@ -213,57 +213,63 @@ fn steps(paths: &mut Vec<Path>) -> Result<(), Error> {
         ("rtt halves", "delay=25ms"),
     ] {
         let step = format!("step=3s,{step}");
-        let path = Path::plain(Axis::Step, name.to_owned(), 0.0, CENTRE, &step)?;
+        let path = VariedPath::plain(Axis::Step, name.to_owned(), 0.0, CENTRE, &step)?;
         let up = if step.contains("delay") { CENTRE.up(&step)? } else { path.up.clone() };
-        paths.push(Path { up, long: true, ..path });
+        paths.push(VariedPath { up, long: true, ..path });
     }
     Ok(())
 }
 
-fn acks(paths: &mut Vec<Path>) -> Result<(), Error> {
+fn acks(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     for loss in [0.05, 0.2] {
         let name = format!("ACKs lost, {}", percent(loss));
-        let path = Path::plain(Axis::Acks, name, loss, CENTRE, "")?;
+        let path = VariedPath::plain(Axis::Acks, name, loss, CENTRE, "")?;
         let reference = Some((path.up.clone(), path.down.clone()));
         let up = CENTRE.up(&format!("loss={}", random(loss)))?;
-        paths.push(Path { up, reference, lossy: true, ..path });
+        paths.push(VariedPath { up, reference, lossy: true, ..path });
     }
     Ok(())
 }
 
-fn reordering(paths: &mut Vec<Path>) -> Result<(), Error> {
+fn reordering(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     let base = Base { mbit: 50.0, ..CENTRE };
     for late in [10, 50] {
         let name = format!("50 Mbit/s, 30 % late by {late} ms");
         let more = format!("reorder=0.3,{late}ms");
-        let path = Path::plain(Axis::Reordering, name, 0.0, base, &more)?;
+        let path = VariedPath::plain(Axis::Reordering, name, 0.0, base, &more)?;
         let reference = Some((base.up("")?, base.down("")?));
-        paths.push(Path { reference, lossy: true, ..path });
+        paths.push(VariedPath { reference, lossy: true, ..path });
     }
     Ok(())
 }
 
-fn policers(paths: &mut Vec<Path>) -> Result<(), Error> {
+fn policers(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     for depth in [0.1, 1.0] {
         let bucket = format!("policer:{}b", (depth * CENTRE.product()).round());
-        paths.push(Path {
+        paths.push(VariedPath {
             down: CENTRE.link(&bucket, "")?,
             reference: Some((CENTRE.up("")?, CENTRE.down("")?)),
-            ..Path::plain(Axis::Policer, format!("policer of {depth} BDP"), depth, CENTRE, "")?
+            ..VariedPath::plain(
+                Axis::Policer,
+                format!("policer of {depth} BDP"),
+                depth,
+                CENTRE,
+                "",
+            )?
         });
     }
     Ok(())
 }
 
-fn access(paths: &mut Vec<Path>) -> Result<(), Error> {
+fn access(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     let satellite = Base { mbit: 20.0, rtt: 600.0, queue: 1.0 };
     let name = "satellite, 20 Mbit/s, 600 ms, 1 %".to_owned();
-    paths.push(Path::lossy(Axis::Access, name, satellite, 0.01, &random(0.01))?);
+    paths.push(VariedPath::lossy(Axis::Access, name, satellite, 0.01, &random(0.01))?);
     // Frames wait for their turn on the air, and interference takes half of what is sent for some
     // milliseconds, twice a second.
     let wifi = Base { mbit: 40.0, rtt: 30.0, queue: 2.0 };
     let name = "Wi-Fi, 40 Mbit/s, 30 ms, jitter and bursts".to_owned();
-    let mut path = Path::lossy(Axis::Access, name, wifi, 0.0, "gt:490,10,0.5,0.001")?;
+    let mut path = VariedPath::lossy(Axis::Access, name, wifi, 0.0, "gt:490,10,0.5,0.001")?;
     let loss = path.down.loss.mean();
     path.down.jitter = "10ms".parse()?;
     path.up.jitter = "10ms".parse()?;

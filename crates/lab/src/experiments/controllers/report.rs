@@ -2,23 +2,22 @@
 
 use std::time::Duration;
 
-use sutura_analysis::figure::{self, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::figure;
 
-use super::paths::{Axis, Path};
-use super::single::{DEADLINE, Size, Summary, senders};
+use super::paths::{Axis, VariedPath};
+use super::single::{DEADLINE, SingleFigures, Size, senders};
 use crate::Options;
+use crate::report::{Cell, Chart, Panel, Report, Series, Table, chart_of, report_of};
 
 /// The report.
 pub fn report(
-    paths: &[Path],
+    paths: &[VariedPath],
     sizes: &[Size],
-    summaries: &[Summary<'_>],
+    summaries: &[SingleFigures<'_>],
     options: &Options,
 ) -> Report {
     let mut tables: Vec<Table> = Vec::new();
-    let of_size = |size: &Size| -> Vec<&Summary<'_>> {
+    let of_size = |size: &Size| -> Vec<&SingleFigures<'_>> {
         summaries.iter().filter(|s| s.setup.size.bytes == size.bytes).collect()
     };
     for size in sizes {
@@ -34,13 +33,7 @@ pub fn report(
     if let Some(size) = sizes.last() {
         charts.push(queue_delay(*size, &of_size(size)));
     }
-    Report {
-        title: "One flow, by congestion controller".to_owned(),
-        text: text(sizes, options),
-        tables,
-        charts,
-        ..Report::default()
-    }
+    report_of("One flow, by congestion controller", &text(sizes, options), tables, charts)
 }
 
 fn text(sizes: &[Size], options: &Options) -> Vec<String> {
@@ -76,7 +69,7 @@ fn bytes(size: Size) -> String {
     }
 }
 
-fn time(summary: &Summary<'_>, q: f64) -> Cell {
+fn time(summary: &SingleFigures<'_>, q: f64) -> Cell {
     let time: Duration = summary.times.quantile(q);
     if time < DEADLINE { time.into() } else { format!("> {} s", DEADLINE.as_secs()).into() }
 }
@@ -84,9 +77,9 @@ fn time(summary: &Summary<'_>, q: f64) -> Cell {
 /// A row for each path, a column for each sender.
 fn matrix(
     caption: String,
-    paths: &[Path],
-    summaries: &[&Summary<'_>],
-    cell: impl Fn(&Summary<'_>) -> Cell,
+    paths: &[VariedPath],
+    summaries: &[&SingleFigures<'_>],
+    cell: impl Fn(&SingleFigures<'_>) -> Cell,
 ) -> Table {
     let widest = paths.iter().map(senders).max_by_key(Vec::len).unwrap_or_default();
     let names: Vec<String> = widest.iter().map(ToString::to_string).collect();
@@ -103,12 +96,12 @@ fn matrix(
     table
 }
 
-fn details(size: Size, summaries: &[&Summary<'_>]) -> Table {
+fn details(size: Size, summaries: &[&SingleFigures<'_>]) -> Table {
     Table::of(
         format!("All figures, {}", bytes(size)),
         summaries.iter().copied(),
         &[
-            ("path", &|s: &&Summary<'_>| s.setup.path.name.clone().into()),
+            ("path", &|s: &&SingleFigures<'_>| s.setup.path.name.clone().into()),
             ("sender", &|s| s.setup.sender.to_string().into()),
             ("time p50", &|s| time(s, 0.5)),
             ("p90", &|s| time(s, 0.9)),
@@ -124,9 +117,9 @@ fn details(size: Size, summaries: &[&Summary<'_>]) -> Table {
 
 /// A curve for each sender, over the places of the paths that `take` takes.
 fn curves(
-    summaries: &[&Summary<'_>],
-    take: impl Fn(&Path) -> bool,
-    point: impl Fn(&Summary<'_>) -> Option<(f64, f64)>,
+    summaries: &[&SingleFigures<'_>],
+    take: impl Fn(&VariedPath) -> bool,
+    point: impl Fn(&SingleFigures<'_>) -> Option<(f64, f64)>,
 ) -> Vec<Series> {
     let taken: Vec<_> = summaries.iter().filter(|s| take(s.setup.path)).collect();
     let mut names: Vec<String> = Vec::new();
@@ -145,7 +138,7 @@ fn curves(
 }
 
 /// A chart for each kind of loss: many curves need the legend beside them.
-fn over_loss(size: Size, summaries: &[&Summary<'_>]) -> [Chart; 2] {
+fn over_loss(size: Size, summaries: &[&SingleFigures<'_>]) -> [Chart; 2] {
     let kinds = [("independent losses", Axis::Random), ("bursts of losses", Axis::Bursts)];
     kinds.map(|(kind, axis)| {
         let series = curves(
@@ -164,18 +157,19 @@ fn over_loss(size: Size, summaries: &[&Summary<'_>]) -> [Chart; 2] {
     })
 }
 
-fn queue_delay(size: Size, summaries: &[&Summary<'_>]) -> Chart {
+fn queue_delay(size: Size, summaries: &[&SingleFigures<'_>]) -> Chart {
     let series = curves(
         summaries,
         |path| path.axis == Axis::Queue && !path.lossy,
         |s| Some((s.setup.path.place, s.queue_delay)),
     );
-    Chart {
-        name: "queue delay".to_owned(),
-        title: format!("Queue delay of {} without loss, over the size of the queue", bytes(size)),
-        x: figure::Axis::log("queue in bandwidth-delay products"),
-        y: figure::Axis::linear("mean queue delay in ms"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    }
+    chart_of(
+        "queue delay",
+        format!("Queue delay of {} without loss, over the size of the queue", bytes(size)),
+        [
+            figure::Axis::log("queue in bandwidth-delay products"),
+            figure::Axis::linear("mean queue delay in ms"),
+        ],
+        series,
+    )
 }

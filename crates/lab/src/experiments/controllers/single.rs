@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use sutura_analysis::statistics::{Distribution, mean, millis};
 
-use super::super::paper_path::seed;
-use super::bed::{Bed, Flow, Outcome};
-use super::paths::Path;
+use super::bed::{Bed, Flow, FlowOutcome};
+use super::paths::VariedPath;
 use super::sender::Sender;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Runs, seed};
+use crate::{Error, Options};
 
 /// Flow control leaves room for all of a transfer.
 const WINDOW: u32 = 16 << 20;
@@ -46,9 +46,9 @@ pub fn sizes(options: &Options) -> Vec<Size> {
 
 /// One configuration.
 #[derive(Clone, Debug)]
-pub struct Setup<'a> {
+pub struct Single<'a> {
     /// The path.
-    pub path: &'a Path,
+    pub path: &'a VariedPath,
     /// Who sends.
     pub sender: Sender,
     /// How much, how often.
@@ -57,9 +57,9 @@ pub struct Setup<'a> {
 
 /// The outcome of one configuration.
 #[derive(Clone, Debug)]
-pub struct Summary<'a> {
+pub struct SingleFigures<'a> {
     /// The configuration.
-    pub setup: Setup<'a>,
+    pub setup: Single<'a>,
     /// Times to completion. Transfers that do not end count as [`DEADLINE`].
     pub times: Distribution,
     /// The median of the same transfers on the path's reference.
@@ -74,9 +74,9 @@ pub struct Summary<'a> {
     pub unfinished: f64,
 }
 
-impl<'a> Summary<'a> {
-    fn of(setup: Setup<'a>, outcomes: &[Outcome], reference: Option<Duration>) -> Self {
-        let sum = |value: &dyn Fn(&Outcome) -> f64| outcomes.iter().map(value).sum::<f64>();
+impl<'a> SingleFigures<'a> {
+    fn of(setup: Single<'a>, outcomes: &[FlowOutcome], reference: Option<Duration>) -> Self {
+        let sum = |value: &dyn Fn(&FlowOutcome) -> f64| outcomes.iter().map(value).sum::<f64>();
         let share = |part: f64, whole: f64| part / whole.max(1.0);
         let bytes = (setup.size.bytes * outcomes.len() as u64) as f64;
         Self {
@@ -101,20 +101,20 @@ impl<'a> Summary<'a> {
     }
 }
 
-fn times(outcomes: &[Outcome]) -> Distribution {
+fn times(outcomes: &[FlowOutcome]) -> Distribution {
     Distribution::of(outcomes.iter().map(|outcome| outcome.time.unwrap_or(DEADLINE)))
 }
 
 /// Who is measured on a path: every controller, and ours as published where they differ from that and
 /// with redundancy where that may be of use.
-pub fn senders(path: &Path) -> Vec<Sender> {
+pub fn senders(path: &VariedPath) -> Vec<Sender> {
     let ours = Sender::ours();
     let protected: Vec<_> =
         ours.iter().filter(|_| path.lossy).filter_map(Sender::protected).collect();
     ours.into_iter().chain(Sender::references()).chain(protected).chain(Sender::quinn()).collect()
 }
 
-fn transfer(setup: &Setup<'_>, reference: bool, seed: u64) -> Result<Outcome, Error> {
+fn transfer(setup: &Single<'_>, reference: bool, seed: u64) -> Result<FlowOutcome, Error> {
     let path = setup.path;
     let own = (&path.up, &path.down);
     let links = path.reference.as_ref().filter(|_| reference);
@@ -127,7 +127,7 @@ fn transfer(setup: &Setup<'_>, reference: bool, seed: u64) -> Result<Outcome, Er
 }
 
 /// What makes two references the same.
-fn key(setup: &Setup<'_>) -> Option<String> {
+fn key(setup: &Single<'_>) -> Option<String> {
     let (up, down) = setup.path.reference.as_ref()?;
     Some(format!("{up}/{down}/{}/{}", setup.sender.plain(), setup.size.bytes))
 }
@@ -136,36 +136,33 @@ fn key(setup: &Setup<'_>) -> Option<String> {
 ///
 /// # Errors
 /// A simulation fails.
-pub fn measure<'a>(setups: &[Setup<'a>], options: &Options) -> Result<Vec<Summary<'a>>, Error> {
-    let mut references: BTreeMap<String, Setup<'_>> = BTreeMap::new();
+pub fn measure<'a>(
+    setups: &[Single<'a>],
+    options: &Options,
+) -> Result<Vec<SingleFigures<'a>>, Error> {
+    let mut references: BTreeMap<String, Single<'_>> = BTreeMap::new();
     for setup in setups {
         if let Some(key) = key(setup) {
             let sender = setup.sender.plain();
-            references.entry(key).or_insert_with(|| Setup { sender, ..setup.clone() });
+            references.entry(key).or_insert_with(|| Single { sender, ..setup.clone() });
         }
     }
-    let mut jobs: Vec<(&Setup<'_>, bool, u64)> = Vec::new();
-    for setup in references.values() {
-        let count = setup.size.seeds.min(REFERENCE_SEEDS);
-        jobs.extend((0..count).map(|n| (setup, true, n)));
-    }
-    for setup in setups {
-        jobs.extend((0..setup.size.seeds).map(|n| (setup, false, n)));
-    }
-    let mut outcomes = parallel::map(options, &jobs, |(setup, reference, n)| {
-        transfer(setup, *reference, seed(options.seed, 1 + n))
-    })?
-    .into_iter();
-    let mut medians = BTreeMap::new();
-    for (key, setup) in &references {
-        let count = setup.size.seeds.min(REFERENCE_SEEDS) as usize;
-        let outcomes: Vec<_> = outcomes.by_ref().take(count).collect();
-        medians.insert(key.clone(), times(&outcomes).quantile(0.5));
-    }
-    let summaries = setups.iter().map(|setup| {
-        let outcomes: Vec<_> = outcomes.by_ref().take(setup.size.seeds as usize).collect();
-        let reference = key(setup).and_then(|key| medians.get(&key).copied());
-        Summary::of(setup.clone(), &outcomes, reference)
-    });
-    Ok(summaries.collect())
+    let (keys, references): (Vec<String>, Vec<Single<'_>>) = references.into_iter().unzip();
+    let few = |setup: &Single<'_>| setup.size.seeds.min(REFERENCE_SEEDS);
+    let references = Runs::measure_each(options, &references, few, |setup, n| {
+        transfer(setup, true, seed(options.seed, 1 + n))
+    })?;
+    let medians = references.iter().map(|of| times(&of.runs).quantile(0.5));
+    let medians: BTreeMap<String, Duration> = keys.into_iter().zip(medians).collect();
+    let all = Runs::measure_each(
+        options,
+        setups,
+        |setup| setup.size.seeds,
+        |setup, n| transfer(setup, false, seed(options.seed, 1 + n)),
+    )?;
+    let figures = |Runs { setup, runs }: Runs<Single<'a>, FlowOutcome>| {
+        let reference = key(&setup).and_then(|key| medians.get(&key).copied());
+        SingleFigures::of(setup, &runs, reference)
+    };
+    Ok(all.into_iter().map(figures).collect())
 }

@@ -3,9 +3,9 @@
 use super::sender::Sender;
 use super::single::{SIZES, Size, measure, senders, sizes};
 use super::*;
-use crate::experiments::controllers::paths::Path;
+use crate::experiments::controllers::paths::VariedPath;
 
-fn path(name: &str) -> Path {
+fn path(name: &str) -> VariedPath {
     let all = paths::all().unwrap();
     all.into_iter().find(|path| path.name == name).unwrap_or_else(|| panic!("no path {name}"))
 }
@@ -23,7 +23,7 @@ fn equal_seeds_give_equal_figures() {
     let mut all = senders(&path);
     all.retain(|sender| sender.to_string() != "quinn bbr");
     assert_eq!(all.len(), 2 * ours().len() + Sender::references().len() + 1);
-    let setup = |sender| Setup { path: &path, sender, size: FEW };
+    let setup = |sender| Single { path: &path, sender, size: FEW };
     let setups: Vec<_> = all.into_iter().map(setup).collect();
     let figures = |threads| {
         let options = Options { threads, ..Options::default() };
@@ -37,7 +37,7 @@ fn equal_seeds_give_equal_figures() {
 #[test]
 fn loss_costs_time_and_is_measured_against_a_slower_link() {
     let path = path("bursts 5 %");
-    let setup = |sender| Setup { path: &path, sender, size: FEW };
+    let setup = |sender| Single { path: &path, sender, size: FEW };
     let setups: Vec<_> = Sender::quinn().into_iter().chain(ours()).map(setup).collect();
     for summary in measure(&setups, &Options::default()).unwrap() {
         let name = &summary.setup.sender;
@@ -54,7 +54,7 @@ fn a_policer_drops_and_has_no_queue_and_a_queue_does_the_opposite() {
     let (policer, queue) = (path("policer of 0.1 BDP"), path("queue 4 BDP"));
     for sender in ours() {
         let setups =
-            [&policer, &queue].map(|path| Setup { path, sender: sender.clone(), size: FEW });
+            [&policer, &queue].map(|path| Single { path, sender: sender.clone(), size: FEW });
         let summaries = measure(&setups, &Options::default()).unwrap();
         let [policer, queue] = &summaries[..] else { panic!("{}", summaries.len()) };
         assert!(policer.overflow > 0.0 && policer.queue_delay == 0.0, "{sender}");

@@ -5,16 +5,15 @@ mod report;
 
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{fairness, mean, millis};
 use sutura_link::LinkConfig;
 
-use super::Experiment;
-use super::controllers::bed::{Bed, Flow, Outcome};
+use super::controllers::bed::{Bed, Flow, FlowOutcome};
 use super::controllers::meter::{INTERVAL, Interval};
 use super::controllers::sender::Sender;
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Runs, seed};
+use crate::report::Report;
+use crate::{Error, Options};
 
 /// Bits per second of the bottleneck.
 pub(super) const RATE: u64 = 10_000_000;
@@ -39,14 +38,14 @@ const LOSSES: [f64; 2] = [0.0, 0.02];
 
 /// Who shares the bottleneck: the flows of `first` and `second` begin by turns.
 #[derive(Clone, Debug)]
-struct Setup {
+struct Contest {
     first: Sender,
     second: Sender,
     flows: usize,
     loss: f64,
 }
 
-impl Setup {
+impl Contest {
     fn senders(&self) -> impl Iterator<Item = &Sender> {
         (0..self.flows).map(|n| if n % 2 == 0 { &self.first } else { &self.second })
     }
@@ -62,7 +61,7 @@ impl Setup {
 }
 
 /// All configurations. The flow that begins first is quinn's wherever both take part.
-fn setups() -> Vec<Setup> {
+fn setups() -> Vec<Contest> {
     let mut ours = Sender::ours();
     ours.extend(Sender::references());
     let quinn = Sender::quinn();
@@ -79,7 +78,7 @@ fn setups() -> Vec<Setup> {
         for flows in FLOWS {
             let of_pair = |(first, second): &(Sender, Sender)| {
                 let (first, second) = (first.clone(), second.clone());
-                Setup { first, second, flows, loss }
+                Contest { first, second, flows, loss }
             };
             setups.extend(pairs.iter().map(of_pair));
         }
@@ -101,7 +100,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub fn of(outcomes: Vec<Outcome>, length: Duration) -> Self {
+    pub fn of(outcomes: Vec<FlowOutcome>, length: Duration) -> Self {
         let counted = |intervals: &[Interval]| -> Vec<Interval> {
             let skip = ((length / 3).as_nanos() / INTERVAL.as_nanos()) as usize;
             let all = (length.as_nanos() / INTERVAL.as_nanos()) as usize;
@@ -117,7 +116,7 @@ impl Figures {
             let arrived: u64 = counted(&p.intervals).iter().map(|interval| interval.arrived).sum();
             arrived as f64 / fair
         });
-        let sum = |value: fn(&Outcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64;
+        let sum = |value: fn(&FlowOutcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64;
         Self {
             shares: shares.collect(),
             overflow: sum(|o| o.passage.overflow) / sum(|o| o.passage.sent).max(1.0),
@@ -137,27 +136,24 @@ impl Figures {
     }
 }
 
-/// The outcome of one configuration.
-struct Summary {
-    setup: Setup,
-    runs: Vec<Figures>,
-    /// The mean share of a flow of `first` among its own kind.
-    among_themselves: f64,
-}
+/// The runs of one configuration.
+type Contests = Runs<Contest, Figures>;
 
-impl Summary {
-    /// The mean of a figure over all runs.
-    fn mean(&self, value: impl Fn(&Figures) -> f64) -> f64 {
-        mean(self.runs.iter().map(value))
-    }
-
+impl Contests {
     /// The mean share of the flows of `first` (0) or `second` (1).
     fn share(&self, turn: usize) -> f64 {
         self.mean(|run| mean(run.shares.iter().skip(turn).step_by(2).copied()))
     }
 
-    fn is_mixed(&self) -> bool {
-        self.setup.is_mixed()
+    /// The mean share of a flow of `first` among its own kind; 0 if that is not among `all`.
+    fn among_themselves(&self, all: &[Self]) -> f64 {
+        let Contest { first, flows, loss, .. } = &self.setup;
+        let kin = all.iter().find(|other| {
+            let same = other.setup.flows == *flows && other.setup.loss == *loss;
+            let own = other.setup.first.to_string() == first.to_string();
+            same && own && !other.setup.is_mixed()
+        });
+        kin.map_or(0.0, |kin| kin.mean(Figures::utilisation))
     }
 }
 
@@ -170,14 +166,14 @@ pub(super) fn share(
     loss: f64,
     length: Duration,
     seed: u64,
-) -> Result<Vec<Outcome>, Error> {
+) -> Result<Vec<FlowOutcome>, Error> {
     let up: LinkConfig = UP.parse()?;
     let down: LinkConfig = format!("{PATH} loss=bern:{loss}").parse()?;
     let bed = Bed { up: &up, down: &down, window: WINDOW, until: length };
     Ok(bed.run(flows, seed)?)
 }
 
-fn run_once(setup: &Setup, length: Duration, seed: u64) -> Result<Figures, Error> {
+fn run_once(setup: &Contest, length: Duration, seed: u64) -> Result<Figures, Error> {
     // More than the bottleneck could carry.
     let bytes = RATE / 4 * length.as_secs().max(1);
     let apart = length / STAGGER / setup.flows as u32;
@@ -187,33 +183,19 @@ fn run_once(setup: &Setup, length: Duration, seed: u64) -> Result<Figures, Error
     Ok(Figures::of(outcomes, length))
 }
 
-fn measure(setups: &[Setup], length: Duration, options: &Options) -> Result<Vec<Summary>, Error> {
-    let runs = parallel::repeat(options, setups, options.seeds(SEEDS), |setup, n| {
+fn measure(
+    setups: &[Contest],
+    length: Duration,
+    options: &Options,
+) -> Result<Vec<Contests>, Error> {
+    Runs::measure(options, setups, options.seeds(SEEDS), |setup, n| {
         run_once(setup, length, seed(options.seed, 1 + n))
-    })?;
-    let pairs = setups.iter().cloned().zip(runs);
-    let mut summaries: Vec<Summary> =
-        pairs.map(|(setup, runs)| Summary { setup, runs, among_themselves: 0.0 }).collect();
-    let alone = |summary: &Summary| {
-        let Setup { first, flows, loss, .. } = &summary.setup;
-        let kin = summaries.iter().find(|other| {
-            let same = other.setup.flows == *flows && other.setup.loss == *loss;
-            same && !other.is_mixed() && other.setup.first.to_string() == first.to_string()
-        });
-        kin.map_or(0.0, |kin| kin.mean(Figures::utilisation))
-    };
-    let alone: Vec<f64> = summaries.iter().map(alone).collect();
-    for (summary, alone) in summaries.iter_mut().zip(alone) {
-        summary.among_themselves = alone;
-    }
-    Ok(summaries)
+    })
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "controllers-shared",
-    about: "Several flows at a bottleneck, by congestion controller, beside quinn's",
-    run,
-};
+experiment! {
+    "controllers-shared": "Several flows at a bottleneck, by congestion controller, beside quinn's"
+}
 
 /// Every configuration.
 fn run(options: &Options) -> Result<Report, Error> {
@@ -229,18 +211,19 @@ mod tests {
     #[test]
     fn two_of_a_kind_fill_the_bottleneck_and_share_it() {
         let setups = setups().into_iter();
-        let alone = |s: &Setup| s.flows == 2 && s.loss == 0.0 && s.name().ends_with("alone");
-        let setups: Vec<Setup> = setups.filter(alone).collect();
+        let alone = |s: &Contest| s.flows == 2 && s.loss == 0.0 && s.name().ends_with("alone");
+        let setups: Vec<Contest> = setups.filter(alone).collect();
         let ours = Sender::ours().len() + Sender::references().len();
         assert_eq!(setups.len(), ours + 2);
         let options = Options { seeds: Some(1), ..Options::default() };
-        for summary in measure(&setups, Duration::from_secs(20), &options).unwrap() {
+        let summaries = measure(&setups, Duration::from_secs(20), &options).unwrap();
+        for summary in &summaries {
             let name = summary.setup.name();
             let used = summary.mean(Figures::utilisation);
             assert!((0.7..1.0).contains(&used), "{name}: {used}");
             assert!(summary.mean(Figures::jain) > 0.6, "{name}: {}", summary.mean(Figures::jain));
             assert!((summary.share(0) + summary.share(1) - 2.0 * used).abs() < 1e-9, "{name}");
-            assert!((summary.among_themselves - used).abs() < 1e-9, "{name}");
+            assert!((summary.among_themselves(&summaries) - used).abs() < 1e-9, "{name}");
         }
     }
 
@@ -250,11 +233,11 @@ mod tests {
         let (references, ours) = (Sender::references(), Sender::ours());
         let names: Vec<String> = references.iter().chain(&ours).map(ToString::to_string).collect();
         let setups = setups().into_iter();
-        let alone = |s: &Setup| {
+        let alone = |s: &Contest| {
             let first = s.first.to_string();
             s.flows == 10 && s.loss == 0.0 && !s.is_mixed() && names.contains(&first)
         };
-        let setups: Vec<Setup> = setups.filter(alone).collect();
+        let setups: Vec<Contest> = setups.filter(alone).collect();
         let options = Options { seeds: Some(1), ..Options::default() };
         let summaries = measure(&setups, Duration::from_secs(30), &options).unwrap();
         let of = |name: &str| summaries.iter().find(|s| s.setup.first.to_string() == name).unwrap();

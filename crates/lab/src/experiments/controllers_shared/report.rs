@@ -2,39 +2,36 @@
 
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
 use sutura_analysis::statistics::millis;
-use sutura_analysis::table::{Cell, Table};
 
-use super::{Figures, INTERVAL, Interval, Summary};
+use super::{Contests, Figures, INTERVAL, Interval};
 use crate::Options;
+use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 
 /// How many flows a table names one by one.
 const FEW: usize = 3;
 /// How many flows the charts over time show.
 const DRAWN: usize = 3;
 
-pub(super) fn report(summaries: &[Summary], length: Duration, options: &Options) -> Report {
+pub(super) fn report(summaries: &[Contests], length: Duration, options: &Options) -> Report {
     let mut losses: Vec<f64> = summaries.iter().map(|summary| summary.setup.loss).collect();
     losses.dedup();
     let mut charts: Vec<Chart> = Vec::new();
     for loss in losses {
-        let drawn = |s: &&Summary| s.setup.loss == loss && s.setup.flows == DRAWN;
-        let drawn: Vec<&Summary> = summaries.iter().filter(drawn).collect();
+        let drawn = |s: &&Contests| s.setup.loss == loss && s.setup.flows == DRAWN;
+        let drawn: Vec<&Contests> = summaries.iter().filter(drawn).collect();
         charts.push(throughput(&drawn, loss));
         charts.push(queue_delay(&drawn, loss));
     }
-    Report {
-        title: "Several flows at a bottleneck, by congestion controller".to_owned(),
-        text: text(summaries, length, options),
-        tables: vec![table(summaries)],
+    report_of(
+        "Several flows at a bottleneck, by congestion controller",
+        &text(summaries, length, options),
+        [table(summaries)],
         charts,
-        ..Report::default()
-    }
+    )
 }
 
-fn text(summaries: &[Summary], length: Duration, options: &Options) -> Vec<String> {
+fn text(summaries: &[Contests], length: Duration, options: &Options) -> Vec<String> {
     let runs = summaries.first().map_or(0, |summary| summary.runs.len());
     vec![
         format!(
@@ -55,7 +52,7 @@ fn text(summaries: &[Summary], length: Duration, options: &Options) -> Vec<Strin
 }
 
 /// The share of each flow, or the smallest and the largest; of the first run.
-fn shares(summary: &Summary) -> String {
+fn shares(summary: &Contests) -> String {
     let shares = summary.runs.first().map_or(&[][..], |run| &run.shares[..]);
     let text = |share: &f64| format!("{share:.2}");
     if shares.len() <= FEW {
@@ -66,8 +63,8 @@ fn shares(summary: &Summary) -> String {
     format!("{} to {}", text(&least), text(&most))
 }
 
-fn table(summaries: &[Summary]) -> Table {
-    let mixed = |s: &Summary, value: f64| s.is_mixed().then_some(Cell::Number(value));
+fn table(summaries: &[Contests]) -> Table {
+    let mixed = |s: &Contests, value: f64| s.setup.is_mixed().then_some(Cell::Number(value));
     Table::of(
         "Shared bottleneck",
         summaries,
@@ -78,7 +75,7 @@ fn table(summaries: &[Summary]) -> Table {
             ("shares, first run", &|s| shares(s).into()),
             ("newcomer", &|s| mixed(s, s.share(1)).into()),
             ("incumbent", &|s| mixed(s, s.share(0)).into()),
-            ("to incumbent", &|s| mixed(s, s.share(0) / s.among_themselves).into()),
+            ("to incumbent", &|s| mixed(s, s.share(0) / s.among_themselves(summaries)).into()),
             ("Jain", &|s| Cell::Number(s.mean(Figures::jain))),
             ("utilisation", &|s| Cell::Share(s.mean(Figures::utilisation))),
             ("lost in queue", &|s| Cell::Share(s.mean(|run| run.overflow))),
@@ -97,32 +94,30 @@ fn middle(index: usize) -> f64 {
 }
 
 /// A panel for each configuration, a curve for each flow of its first run.
-fn throughput(summaries: &[&Summary], loss: f64) -> Chart {
+fn throughput(summaries: &[&Contests], loss: f64) -> Chart {
     let curve = |(number, course): (usize, &Vec<Interval>)| {
         let rate = |interval: &Interval| interval.arrived as f64 * 8e-6 / INTERVAL.as_secs_f64();
         let points = course.iter().enumerate().map(|(i, at)| (middle(i), rate(at))).collect();
         Series::line(format!("flow {number}"), points)
     };
-    let panel = |summary: &&Summary| Panel {
+    let panel = |summary: &&Contests| Panel {
         title: summary.setup.name(),
         series: summary
             .runs
             .first()
             .map_or_else(Vec::new, |run| (1..).zip(&run.courses).map(curve).collect()),
     };
-    Chart {
-        name: format!("throughput {loss}"),
-        title: title("Throughput", loss),
-        x: Axis::linear("time in s"),
-        y: Axis::linear("Mbit/s"),
-        baseline: None,
-        panels: summaries.iter().map(panel).collect(),
-    }
+    panels_of(
+        format!("throughput {loss}"),
+        title("Throughput", loss),
+        [Axis::linear("time in s"), Axis::linear("Mbit/s")],
+        summaries.iter().map(panel),
+    )
 }
 
 /// A panel for each configuration, with the queue delay of all flows of its first run.
-fn queue_delay(summaries: &[&Summary], loss: f64) -> Chart {
-    let panel = |summary: &&Summary| {
+fn queue_delay(summaries: &[&Contests], loss: f64) -> Chart {
+    let panel = |summary: &&Contests| {
         let courses = summary.runs.first().map_or(&[][..], |run| &run.courses[..]);
         let length = courses.iter().map(Vec::len).max().unwrap_or(0);
         let points = (0..length).filter_map(|i| {
@@ -134,12 +129,10 @@ fn queue_delay(summaries: &[&Summary], loss: f64) -> Chart {
         let series = Series::line("mean of all packets", points.collect());
         Panel { title: summary.setup.name(), series: vec![series] }
     };
-    Chart {
-        name: format!("queue delay {loss}"),
-        title: title("Queue delay", loss),
-        x: Axis::linear("time in s"),
-        y: Axis::linear("queue delay in ms"),
-        baseline: None,
-        panels: summaries.iter().map(panel).collect(),
-    }
+    panels_of(
+        format!("queue delay {loss}"),
+        title("Queue delay", loss),
+        [Axis::linear("time in s"), Axis::linear("queue delay in ms")],
+        summaries.iter().map(panel),
+    )
 }

@@ -13,18 +13,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::Distribution;
 use sutura_h3::Priority;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{Observed, Scenario};
 
-use super::Experiment;
-use super::paper_path::seed;
+use super::paper_path::transport;
+use crate::comparison::{Runs, seed};
 use crate::pages::Trigger;
+use crate::report::Report;
 use crate::web::{self, Client, Coverage, Reply, Request, Server, StreamBytes};
-use crate::{Error, Options, parallel};
+use crate::{Error, Options};
 
 /// Pages of each configuration, each on a connection of its own.
 const SEEDS: u64 = 200;
@@ -43,48 +42,29 @@ const GAP: Duration = Duration::from_millis(200);
 /// Burst loss tolerance where it is not varied, as in the other experiments.
 const BURST: u32 = 3;
 
-/// Which resources have repair symbols.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protected {
-    /// None.
-    Nothing,
-    /// The urgent ones.
-    Urgent,
-    /// All of them.
-    All,
-}
-
-impl Protected {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Nothing => "nothing",
-            Self::Urgent => "urgent",
-            Self::All => "all",
-        }
+named! {
+    /// Which resources have repair symbols.
+    pub enum Protected {
+        /// None.
+        Nothing = "nothing",
+        /// The urgent ones.
+        Urgent = "urgent",
+        /// All of them.
+        All = "all",
     }
 }
 
-/// What the connection did before the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum History {
-    /// Nothing: the page begins with the initial window.
-    Fresh,
-    /// It carried 4 MB, and congestion control has met the loss.
-    Warm,
+named! {
+    /// What the connection did before the page.
+    pub enum History {
+        /// Nothing: the page begins with the initial window.
+        Fresh = "fresh",
+        /// It carried 4 MB, and congestion control has met the loss.
+        Warm = "warm",
+    }
 }
 
 impl History {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fresh => "fresh",
-            Self::Warm => "warm",
-        }
-    }
-
     const fn bytes(self) -> Option<u64> {
         match self {
             Self::Fresh => None,
@@ -93,9 +73,9 @@ impl History {
     }
 }
 
-/// One configuration.
+/// A page that is loaded over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct Visit {
     /// The share of packets lost in each direction, percent.
     pub loss: u8,
     /// What the connection did before.
@@ -110,7 +90,7 @@ pub struct Setup {
     pub delay: Duration,
 }
 
-impl Setup {
+impl Visit {
     /// The configuration with 2 % of loss and three repair symbols for each resource that is
     /// protected.
     #[must_use]
@@ -153,7 +133,7 @@ impl Setup {
 
 /// The outcome of one page. Times are from its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PageLoad {
+pub struct VisitTimes {
     /// Until anything of a response arrived: the round trip that the requests take.
     pub began: Duration,
     /// Until the first urgent resource was complete, in the order of the requests.
@@ -182,13 +162,9 @@ pub struct PageLoad {
 ///
 /// # Errors
 /// The simulation fails.
-pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
+pub fn load(setup: Visit, seed: u64) -> Result<VisitTimes, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
-    let transport = TransportConfig {
-        congestion: Arc::new(setup.congestion),
-        redundancy: None,
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig { congestion: Arc::new(setup.congestion), ..transport() };
     let requests = setup.requests();
     let page = requests.len() - URGENT - OTHERS;
     let coverage = Coverage::default();
@@ -202,7 +178,7 @@ pub fn load(setup: Setup, seed: u64) -> Result<PageLoad, Error> {
 }
 
 /// The outcome of the page whose first request is number `page`.
-fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLoad {
+fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> VisitTimes {
     let (urgent, others) = (page..page + URGENT, page + URGENT..page + URGENT + OTHERS);
     let load = &loaded.load;
     let time = |request: usize| load.completed[request] - load.requested[request];
@@ -218,7 +194,7 @@ fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLo
     };
     let (before, after) = (&loaded.before, &loaded.after);
     let (server, client) = (&after.server, &after.client);
-    PageLoad {
+    VisitTimes {
         began: began.map(|arrival| arrival.at - load.requested[page]).unwrap_or_default(),
         first: time(page),
         urgent: urgent.clone().map(time).max().unwrap_or_default(),
@@ -233,63 +209,39 @@ fn page_load(loaded: &web::PageLoad, page: usize, coverage: &Coverage) -> PageLo
     }
 }
 
-/// The outcome of one configuration.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// The configuration.
-    pub setup: Setup,
-    /// Each page.
-    pub loads: Vec<PageLoad>,
-}
-
-impl Summary {
-    /// The distribution of one of the times.
-    #[must_use]
-    pub fn times(&self, time: impl Fn(&PageLoad) -> Duration) -> Distribution {
-        Distribution::of(self.loads.iter().map(time))
-    }
-
-    /// The mean of one of the counts.
-    #[must_use]
-    pub fn mean(&self, count: impl Fn(&PageLoad) -> u64) -> f64 {
-        self.loads.iter().map(count).sum::<u64>() as f64 / self.loads.len().max(1) as f64
-    }
-}
+/// The pages of one configuration.
+pub type Visits = Runs<Visit, VisitTimes>;
 
 /// Loads the page `seeds` times with each of `setups`, which all get the same seeds.
 ///
 /// # Errors
 /// A simulation fails.
-pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let loads = parallel::repeat(options, setups, seeds, |setup, n| {
-        load(*setup, seed(options.seed, 1 + n))
-    })?;
-    Ok(setups.iter().zip(loads).map(|(&setup, loads)| Summary { setup, loads }).collect())
+pub fn measure(setups: &[Visit], seeds: u64, options: &Options) -> Result<Vec<Visits>, Error> {
+    Runs::measure(options, setups, seeds, |setup, n| load(*setup, seed(options.seed, 1 + n)))
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "eghbal-2022",
-    about: "Completion times of a page of which only the urgent resources are protected",
-    run,
-};
+experiment! {
+    "eghbal-2022": "Completion times of a page of which only the urgent resources are protected"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let seeds = options.seeds(SEEDS);
-    let nothing = |history, congestion| Setup::new(history, congestion, Protected::Nothing);
+    let nothing = |history, congestion| Visit::new(history, congestion, Protected::Nothing);
     let warm = nothing(History::Warm, Algorithm::BBR);
     let connections = [
         warm,
-        Setup { loss: 1, ..warm },
+        Visit { loss: 1, ..warm },
         nothing(History::Fresh, Algorithm::BBR),
         nothing(History::Warm, Algorithm::CUBIC),
         nothing(History::Fresh, Algorithm::CUBIC),
     ];
-    let arms = [Protected::Nothing, Protected::Urgent, Protected::All];
-    let setups: Vec<Setup> =
-        connections.iter().flat_map(|setup| arms.map(|arm| setup.protecting(arm))).collect();
+    let setups: Vec<Visit> = connections
+        .iter()
+        .flat_map(|setup| Protected::ALL.map(|arm| setup.protecting(arm)))
+        .collect();
     let varied = [(1, 0), (2, 0), (5, 0), (BURST, 25)].map(|(burst, ms)| {
         let delay = Duration::from_millis(ms);
-        Setup { burst, delay, ..warm.protecting(Protected::Urgent) }
+        Visit { burst, delay, ..warm.protecting(Protected::Urgent) }
     });
     let summaries = measure(&setups, seeds, options)?;
     let varied = measure(&varied, seeds, options)?;

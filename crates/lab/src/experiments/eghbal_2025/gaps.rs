@@ -7,7 +7,7 @@ use sutura_analysis::statistics::millis;
 use sutura_sim::DeliveredMessage;
 
 use super::report::{figure, path_name};
-use super::{MESSAGES, Summary};
+use super::{MESSAGES, ScreenFigures};
 
 /// Gaps of less than this share of the round-trip time are not drawn: there is one for each message.
 const DRAWN: u32 = 10;
@@ -48,7 +48,7 @@ pub(super) fn drawn(gaps: &[Gap], pause: Duration, rtt: Duration) -> Vec<(f64, f
 }
 
 /// The chart of a path.
-pub(super) fn chart(rows: &[&Summary]) -> Option<Chart> {
+pub(super) fn chart(rows: &[&ScreenFigures]) -> Option<Chart> {
     let first = rows.first()?;
     let shown = rows.iter().filter(|s| SCHEMES.contains(&s.setup.scheme.name));
     let series = shown.map(|s| {

@@ -11,15 +11,14 @@ mod streams;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{Distribution, mean};
+use sutura_analysis::statistics::Distribution;
 use sutura_link::LinkConfig;
 use sutura_proto::policy::{LossReactionFactory, ResendAtOnce};
 use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
-use super::Experiment;
-use super::paper_path::seed;
+use crate::comparison::{Runs, redundancy, seed};
+use crate::report::Report;
 use crate::{Error, Options, parallel};
 use gaps::Gap;
 
@@ -39,29 +38,19 @@ const RECOVERED: u64 = 1;
 /// Runs of each configuration.
 const SEEDS: u64 = 5;
 
-/// Whether updates follow each other or wait for the user.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Workload {
-    /// As fast as the path takes them, like a video.
-    Streaming,
-    /// Each when the user acts.
-    Interactive,
-}
-
-impl Workload {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Streaming => "streaming",
-            Self::Interactive => "non-streaming",
-        }
+named! {
+    /// Whether updates follow each other or wait for the user.
+    pub enum Mode {
+        /// As fast as the path takes them, like a video.
+        Streaming = "streaming",
+        /// Each when the user acts.
+        Interactive = "non-streaming",
     }
 }
 
 /// A path, with the paper's figures of it for both workloads.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Path {
+pub struct ScreenPath {
     /// Share of packets lost in both directions together, in percent.
     pub loss: f64,
     /// Round-trip time in milliseconds.
@@ -75,7 +64,7 @@ pub struct Path {
 }
 
 /// The paper's baseline.
-const BASELINE: Path = Path {
+const BASELINE: ScreenPath = ScreenPath {
     loss: 0.5,
     rtt: 100,
     mbit: 100,
@@ -84,29 +73,29 @@ const BASELINE: Path = Path {
 };
 /// All paths of Table 1: one thing differs from the baseline. The last two have the controllers as the paper's
 /// are, which answer every loss.
-const PATHS: [Path; 11] = [
+const PATHS: [ScreenPath; 11] = [
     BASELINE,
-    Path { loss: 0.1, figures: ["Fig. 10", "Fig. 19"], ..BASELINE },
-    Path { loss: 1.0, figures: ["Fig. 11", "Fig. 20"], ..BASELINE },
-    Path { rtt: 50, figures: ["Fig. 12", "Fig. 21"], ..BASELINE },
-    Path { rtt: 200, figures: ["Fig. 13", "Fig. 22"], ..BASELINE },
-    Path { mbit: 10, figures: ["Fig. 14", "Fig. 23"], ..BASELINE },
-    Path { mbit: 1000, figures: ["Fig. 15", "Fig. 24"], ..BASELINE },
-    Path { congestion: Algorithm::CUBIC, figures: ["Fig. 16", "Fig. 25"], ..BASELINE },
-    Path { loss: 0.0, figures: ["Fig. 17", "Fig. 26"], ..BASELINE },
-    Path {
+    ScreenPath { loss: 0.1, figures: ["Fig. 10", "Fig. 19"], ..BASELINE },
+    ScreenPath { loss: 1.0, figures: ["Fig. 11", "Fig. 20"], ..BASELINE },
+    ScreenPath { rtt: 50, figures: ["Fig. 12", "Fig. 21"], ..BASELINE },
+    ScreenPath { rtt: 200, figures: ["Fig. 13", "Fig. 22"], ..BASELINE },
+    ScreenPath { mbit: 10, figures: ["Fig. 14", "Fig. 23"], ..BASELINE },
+    ScreenPath { mbit: 1000, figures: ["Fig. 15", "Fig. 24"], ..BASELINE },
+    ScreenPath { congestion: Algorithm::CUBIC, figures: ["Fig. 16", "Fig. 25"], ..BASELINE },
+    ScreenPath { loss: 0.0, figures: ["Fig. 17", "Fig. 26"], ..BASELINE },
+    ScreenPath {
         congestion: Algorithm::BBR_WITHOUT_FLOOR,
         figures: ["Fig. 9 without floor", "Fig. 18 without floor"],
         ..BASELINE
     },
-    Path {
+    ScreenPath {
         congestion: Algorithm::CUBIC_WITHOUT_FLOOR,
         figures: ["Fig. 16 without floor", "Fig. 25 without floor"],
         ..BASELINE
     },
 ];
 
-impl Path {
+impl ScreenPath {
     fn link(&self) -> Result<LinkConfig, Error> {
         let Self { loss, rtt, mbit, .. } = self;
         let loss = match loss {
@@ -179,29 +168,27 @@ const SCHEMES: [Scheme; 16] = [
 const RS_5: &str = "block:rate=1.05";
 const RS_10: &str = "block:rate=1.1";
 
-/// One configuration.
+/// Updates over a path, and how they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setup {
+pub struct Screen {
     /// What is sent when.
-    pub workload: Workload,
+    pub workload: Mode,
     /// The path.
-    pub path: Path,
+    pub path: ScreenPath,
     /// How it is delivered and protected.
     pub scheme: Scheme,
 }
 
-impl Setup {
+impl Screen {
     fn plan(&self, updates: usize) -> UpdatePlan {
         let pace = match self.workload {
-            Workload::Streaming => Pace::Streaming,
-            Workload::Interactive => Pace::Asked(GAP),
+            Mode::Streaming => Pace::Streaming,
+            Mode::Interactive => Pace::Asked(GAP),
         };
         UpdatePlan { order: self.scheme.order, pace, ..UpdatePlan::equal(updates, MESSAGES, BYTES) }
     }
 
     fn transport(&self) -> Result<TransportConfig, Error> {
-        let registry = sutura_research::redundancy();
-        let policy = self.scheme.policy.map(|policy| registry.find(policy)).transpose()?;
         let window = u64::from(u32::MAX) / 4;
         let defaults = TransportConfig::default();
         let loss_reaction: Arc<dyn LossReactionFactory> = match self.scheme.at_once {
@@ -210,7 +197,7 @@ impl Setup {
         };
         Ok(TransportConfig {
             congestion: Arc::new(self.path.congestion),
-            redundancy: policy,
+            redundancy: redundancy(self.scheme.policy)?,
             loss_reaction,
             stop_recovered: self.scheme.stops.then_some(RECOVERED),
             udp_payload_size: PACKET,
@@ -226,15 +213,15 @@ impl Setup {
     /// What a gap between two updates contains anyway: the user's pause and the round trip of the request.
     fn pause(&self) -> Duration {
         match self.workload {
-            Workload::Streaming => Duration::ZERO,
-            Workload::Interactive => GAP + Duration::from_millis(self.path.rtt),
+            Mode::Streaming => Duration::ZERO,
+            Mode::Interactive => GAP + Duration::from_millis(self.path.rtt),
         }
     }
 
     fn run(&self, updates: usize, seed: u64) -> Result<UpdatesOutcome, Error> {
         let path = match self.scheme.ideal {
             false => self.path,
-            true => Path { loss: 0.0, ..self.path },
+            true => ScreenPath { loss: 0.0, ..self.path },
         };
         let link = path.link()?;
         let scenario = Scenario::new(seed).link(&link, &link).transport(&self.transport()?);
@@ -244,7 +231,7 @@ impl Setup {
 
 /// What is measured of one run.
 #[derive(Clone, Debug)]
-struct Run {
+struct Deliveries {
     /// For each message, how long it waited for others after it was complete.
     blocked: Vec<Duration>,
     /// For each message but the first, the time since the one before was delivered.
@@ -263,7 +250,7 @@ struct Run {
     recovered: f64,
 }
 
-impl Run {
+impl Deliveries {
     fn new(outcome: &UpdatesOutcome) -> Self {
         let all = &outcome.delivered;
         let of_update = |chunk: &[sutura_sim::DeliveredMessage]| {
@@ -289,8 +276,8 @@ impl Run {
 
 /// The runs of one configuration.
 #[derive(Clone, Debug)]
-struct Summary {
-    setup: Setup,
+struct ScreenFigures {
+    setup: Screen,
     blocked: Distribution,
     gaps: Distribution,
     /// The gaps of the first run that are drawn: seconds since the start, and milliseconds.
@@ -307,57 +294,53 @@ struct Summary {
     recovered: f64,
 }
 
-impl Summary {
-    fn new(setup: Setup, runs: &[Run]) -> Self {
-        let all = |value: fn(&Run) -> &Vec<Duration>| {
-            Distribution::of(runs.iter().flat_map(move |run| value(run).iter().copied()))
-        };
-        let mean_of = |value: &dyn Fn(&Run) -> f64| mean(runs.iter().map(value));
+impl ScreenFigures {
+    fn of(all: &Runs<Screen, Deliveries>) -> Self {
+        let Runs { setup, runs } = all;
         let pause = setup.pause();
         let longest = Duration::from_millis(setup.path.rtt);
-        let long =
-            |run: &Run| run.gaps.iter().filter(|gap| gap.beyond(pause) > longest).count() as f64;
-        let inner = |gap: &&Gap| setup.workload == Workload::Streaming || !gap.between_updates;
+        let long = |run: &Deliveries| {
+            run.gaps.iter().filter(|gap| gap.beyond(pause) > longest).count() as f64
+        };
+        let inner = |gap: &&Gap| setup.workload == Mode::Streaming || !gap.between_updates;
         let gaps = runs.iter().flat_map(|run| &run.gaps);
         Self {
-            setup,
-            blocked: all(|run| &run.blocked),
+            setup: *setup,
+            blocked: all.all_times(|run| &run.blocked),
             gaps: Distribution::of(gaps.filter(inner).map(|gap| gap.length)),
             drawn: runs.first().map_or_else(Vec::new, |run| gaps::drawn(&run.gaps, pause, longest)),
-            responses: all(|run| &run.responses),
-            long_gaps: mean_of(&long),
-            complete: mean_of(&|run| run.complete.as_secs_f64()),
-            wire: mean_of(&|run| run.wire),
-            again: mean_of(&|run| run.again),
-            rate: mean_of(&|run| run.rate),
-            repairs: mean_of(&|run| run.repairs),
-            recovered: mean_of(&|run| run.recovered),
+            responses: all.all_times(|run| &run.responses),
+            long_gaps: all.mean(long),
+            complete: all.mean(|run| run.complete.as_secs_f64()),
+            wire: all.mean(|run| run.wire),
+            again: all.mean(|run| run.again),
+            rate: all.mean(|run| run.rate),
+            repairs: all.mean(|run| run.repairs),
+            recovered: all.mean(|run| run.recovered),
         }
     }
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "eghbal-2025",
-    about: "Screen updates in total and in partial order, with each code",
-    run,
-};
+experiment! { "eghbal-2025": "Screen updates in total and in partial order, with each code" }
 
-fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
+fn measure(setups: &[Screen], seeds: u64, options: &Options) -> Result<Vec<ScreenFigures>, Error> {
     let updates = usize::try_from(options.reduced(UPDATES)).unwrap_or(usize::MAX);
     // A configuration at a time, since the deliveries of all runs together take gigabytes.
     parallel::map(options, setups, |setup| {
-        let run = |n| setup.run(updates, seed(options.seed, n)).map(|outcome| Run::new(&outcome));
+        let run =
+            |n| setup.run(updates, seed(options.seed, n)).map(|outcome| Deliveries::new(&outcome));
         let runs = (0..seeds).map(run).collect::<Result<Vec<_>, Error>>()?;
-        Ok(Summary::new(*setup, &runs))
+        Ok(ScreenFigures::of(&Runs { setup: *setup, runs }))
     })
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
-    let setups = [Workload::Streaming, Workload::Interactive].into_iter().flat_map(|workload| {
-        let of_path = move |path: Path| SCHEMES.map(|scheme| Setup { workload, path, scheme });
+    let setups = Mode::ALL.into_iter().flat_map(|workload| {
+        let of_path =
+            move |path: ScreenPath| SCHEMES.map(|scheme| Screen { workload, path, scheme });
         PATHS.into_iter().flat_map(of_path)
     });
-    let setups: Vec<Setup> = setups.collect();
+    let setups: Vec<Screen> = setups.collect();
     let mut report = report::report(&measure(&setups, options.seeds(SEEDS), options)?);
     report.tables.push(streams::table(options)?);
     Ok(report)

@@ -1,38 +1,36 @@
 //! The report.
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
+use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 use sutura_analysis::statistics::millis;
-use sutura_analysis::table::{Cell, Table};
 
-use super::{MESSAGES, Path, Summary, UPDATES, Workload, controllers, gaps};
+use super::{MESSAGES, Mode, ScreenFigures, ScreenPath, UPDATES, controllers, gaps};
 
 /// Schemes that are not drawn, so that a chart can be read.
 const OMITTED: [&str; 5] =
     ["RS 1.03", "window 1.03", "LDPC 1.05", "RS 1.05 at once", "RS 1.10 stopped"];
 
-pub(super) fn path_name(path: &Path) -> String {
-    let Path { loss, rtt, mbit, congestion, .. } = path;
+pub(super) fn path_name(path: &ScreenPath) -> String {
+    let ScreenPath { loss, rtt, mbit, congestion, .. } = path;
     format!("{loss} %, {rtt} ms, {mbit} Mbit/s, {congestion}")
 }
 
-pub(super) fn figure(summary: &Summary) -> &'static str {
+pub(super) fn figure(summary: &ScreenFigures) -> &'static str {
     let [streaming, interactive] = summary.setup.path.figures;
     match summary.setup.workload {
-        Workload::Streaming => streaming,
-        Workload::Interactive => interactive,
+        Mode::Streaming => streaming,
+        Mode::Interactive => interactive,
     }
 }
 
-fn table(caption: &str, rows: &[&Summary], workload: Workload) -> Table {
-    let waits = |s: &Summary, q| match workload {
-        Workload::Streaming => Cell::Millis(millis(s.blocked.quantile(q))),
-        Workload::Interactive => Cell::Millis(millis(s.responses.quantile(q))),
+fn table(caption: &str, rows: &[&ScreenFigures], workload: Mode) -> Table {
+    let waits = |s: &ScreenFigures, q| match workload {
+        Mode::Streaming => Cell::Millis(millis(s.blocked.quantile(q))),
+        Mode::Interactive => Cell::Millis(millis(s.responses.quantile(q))),
     };
-    let gap = |s: &Summary, q| Cell::Millis(millis(s.gaps.quantile(q)));
+    let gap = |s: &ScreenFigures, q| Cell::Millis(millis(s.gaps.quantile(q)));
     let named = |q: &str| match workload {
-        Workload::Streaming => format!("blocked {q}"),
-        Workload::Interactive => format!("response {q}"),
+        Mode::Streaming => format!("blocked {q}"),
+        Mode::Interactive => format!("response {q}"),
     };
     let [p50, p80, p99] = ["p50", "p80", "p99"].map(named);
     Table::of(
@@ -58,42 +56,41 @@ fn table(caption: &str, rows: &[&Summary], workload: Workload) -> Table {
     )
 }
 
-pub(super) fn report(summaries: &[Summary]) -> Report {
+pub(super) fn report(summaries: &[ScreenFigures]) -> Report {
     let of = |workload| {
         let rows = summaries.iter().filter(move |s| s.setup.workload == workload);
         rows.collect::<Vec<_>>()
     };
-    let (streaming, interactive) = (of(Workload::Streaming), of(Workload::Interactive));
-    Report {
-        title: "Screen updates in partial order".to_owned(),
-        text: text(),
-        tables: vec![
-            table("Streaming updates", &streaming, Workload::Streaming),
-            table("Non-streaming updates", &interactive, Workload::Interactive),
+    let (streaming, interactive) = (of(Mode::Streaming), of(Mode::Interactive));
+    report_of(
+        "Screen updates in partial order",
+        &text(),
+        [
+            table("Streaming updates", &streaming, Mode::Streaming),
+            table("Non-streaming updates", &interactive, Mode::Interactive),
             controllers::table(summaries),
         ],
-        charts: charts(&streaming).into_iter().chain(charts(&interactive)).collect(),
-        ..Report::default()
-    }
+        charts(&streaming).into_iter().chain(charts(&interactive)).collect::<Vec<_>>(),
+    )
 }
 
 /// Two charts for each figure of the paper: the distribution of the time for which messages are blocked, or of
 /// responses, and the gaps between deliveries.
-fn charts(rows: &[&Summary]) -> Vec<Chart> {
+fn charts(rows: &[&ScreenFigures]) -> Vec<Chart> {
     let figures = rows.chunk_by(|a, b| figure(a) == figure(b));
     figures.flat_map(|rows| distributions(rows).into_iter().chain(gaps::chart(rows))).collect()
 }
 
-fn distributions(rows: &[&Summary]) -> Option<Chart> {
+fn distributions(rows: &[&ScreenFigures]) -> Option<Chart> {
     let first = rows.first()?;
     let (label, least) = match first.setup.workload {
-        Workload::Streaming => ("time for which a message is blocked, in ms", 0.01),
-        Workload::Interactive => ("time to respond, in ms", 1.0),
+        Mode::Streaming => ("time for which a message is blocked, in ms", 0.01),
+        Mode::Interactive => ("time to respond, in ms", 1.0),
     };
     let series = rows.iter().filter(|s| !OMITTED.contains(&s.setup.scheme.name)).map(|s| {
         let distribution = match s.setup.workload {
-            Workload::Streaming => &s.blocked,
-            Workload::Interactive => &s.responses,
+            Mode::Streaming => &s.blocked,
+            Mode::Interactive => &s.responses,
         };
         let at = |q: u32| {
             let time = distribution.quantile(f64::from(q) / 1000.0);
@@ -101,14 +98,12 @@ fn distributions(rows: &[&Summary]) -> Option<Chart> {
         };
         Series::line(s.setup.scheme.name, (0..1000).step_by(5).map(at).collect())
     });
-    Some(Chart {
-        name: figure(first).to_lowercase().replace(". ", "-"),
-        title: format!("{}: {}", figure(first), path_name(&first.setup.path)),
-        x: Axis::log(label),
-        y: Axis::linear("share"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    })
+    Some(chart_of(
+        figure(first).to_lowercase().replace(". ", "-"),
+        format!("{}: {}", figure(first), path_name(&first.setup.path)),
+        [Axis::log(label), Axis::linear("share")],
+        series,
+    ))
 }
 
 fn text() -> Vec<String> {

@@ -1,10 +1,10 @@
 //! What it costs that each message is a stream of its own, where each update is one in the paper (section 4.1).
 
-use sutura_analysis::table::{Cell, Table};
 use sutura_proto::TransportConfig;
 use sutura_sim::{Scenario, UpdatePlan, UpdatesOutcome};
 
-use super::{BASELINE, BYTES, MESSAGES, Path, SCHEMES, Setup, UPDATES, Workload, seed};
+use super::{BASELINE, BYTES, MESSAGES, Mode, SCHEMES, Screen, ScreenPath, UPDATES, seed};
+use crate::report::{Cell, Table};
 use crate::{Error, Options, parallel};
 
 /// The paths: none loses anything, since a loss costs either kind of stream the same.
@@ -16,19 +16,19 @@ const GRAINS: [(usize, &str); 2] = [(MESSAGES, "message"), (1, "update")];
 
 /// Streaming updates, cut into streams.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cut {
+pub(super) struct Grain {
     pub(super) mbit: u64,
     /// Streams of an update, and what each of them is.
     pub(super) grain: (usize, &'static str),
     pub(super) permitted: u64,
 }
 
-impl Cut {
+impl Grain {
     /// Sends the updates and receives them in partial order.
     pub(super) fn run(&self, updates: usize, seed: u64) -> Result<UpdatesOutcome, Error> {
-        let path = Path { loss: 0.0, mbit: self.mbit, ..BASELINE };
+        let path = ScreenPath { loss: 0.0, mbit: self.mbit, ..BASELINE };
         let [_, partial, ..] = SCHEMES;
-        let setup = Setup { workload: Workload::Streaming, path, scheme: partial };
+        let setup = Screen { workload: Mode::Streaming, path, scheme: partial };
         let transport = TransportConfig {
             max_concurrent_uni_streams: self.permitted,
             max_concurrent_group_streams: self.permitted,
@@ -46,10 +46,10 @@ impl Cut {
 pub(super) fn table(options: &Options) -> Result<Table, Error> {
     let updates = usize::try_from(options.reduced(UPDATES)).unwrap_or(usize::MAX);
     let cuts = MBITS.into_iter().flat_map(|mbit| {
-        let of_grain = move |grain| PERMITTED.map(|permitted| Cut { mbit, grain, permitted });
+        let of_grain = move |grain| PERMITTED.map(|permitted| Grain { mbit, grain, permitted });
         GRAINS.into_iter().flat_map(of_grain)
     });
-    let cuts: Vec<Cut> = cuts.collect();
+    let cuts: Vec<Grain> = cuts.collect();
     let outcomes = parallel::map(options, &cuts, |cut| cut.run(updates, seed(options.seed, 0)))?;
     let rows: Vec<_> = cuts.iter().zip(&outcomes).collect();
     let bytes = (updates * MESSAGES * BYTES) as f64;

@@ -6,19 +6,20 @@ use sutura_analysis::statistics::millis;
 const UPDATES: usize = 30;
 
 /// The paths by their figures: streaming updates.
-fn path(figure: &str) -> Path {
+fn path(figure: &str) -> ScreenPath {
     PATHS.into_iter().find(|path| path.figures.contains(&figure)).unwrap()
 }
 
-fn summary(figure: &str, scheme: &str) -> Summary {
+fn summary(figure: &str, scheme: &str) -> ScreenFigures {
     let path = path(figure);
     let workload = match path.figures[0] == figure {
-        true => Workload::Streaming,
-        false => Workload::Interactive,
+        true => Mode::Streaming,
+        false => Mode::Interactive,
     };
     let scheme = SCHEMES.into_iter().find(|of| of.name == scheme).unwrap();
-    let setup = Setup { workload, path, scheme };
-    Summary::new(setup, &[Run::new(&setup.run(UPDATES, seed(1, 0)).unwrap())])
+    let setup = Screen { workload, path, scheme };
+    let runs = vec![Deliveries::new(&setup.run(UPDATES, seed(1, 0)).unwrap())];
+    ScreenFigures::of(&Runs { setup, runs })
 }
 
 fn p99(distribution: &Distribution) -> f64 {
@@ -41,7 +42,7 @@ fn with_redundancy_no_message_is_blocked() {
 fn updates_that_are_asked_for_come_without_a_round_trip_more() {
     let [total, repaired] = ["total", "RS 1.05"].map(|scheme| summary("Fig. 18", scheme));
     // One in ten, which leaves out the three updates during which the connection starts.
-    let slow = |summary: Summary| millis(summary.responses.quantile(0.89));
+    let slow = |summary: ScreenFigures| millis(summary.responses.quantile(0.89));
     let [total, repaired] = [total, repaired].map(slow);
     assert!(total > 200.0 && repaired <= 162.0, "{total} {repaired}");
 }
@@ -50,7 +51,7 @@ fn updates_that_are_asked_for_come_without_a_round_trip_more() {
 #[test]
 fn without_loss_redundancy_costs_no_long_gaps() {
     let [total, repaired] = ["total", "RS 1.05"].map(|scheme| summary("Fig. 17", scheme));
-    let gap = |s: &Summary| millis(s.gaps.quantile(0.9995));
+    let gap = |s: &ScreenFigures| millis(s.gaps.quantile(0.9995));
     assert!(gap(&repaired) < gap(&total) + 10.0, "{} {}", gap(&repaired), gap(&total));
     assert!(p99(&repaired.blocked) <= 0.4);
 }
@@ -84,7 +85,7 @@ fn redundancy_gains_more_with_bbr_than_with_cubic() {
 #[test]
 fn cubic_as_in_the_paper_is_bound_by_losses_alone() {
     let path = path("Fig. 16 without floor");
-    let setup = Setup { workload: Workload::Streaming, path, scheme: SCHEMES[0] };
+    let setup = Screen { workload: Mode::Streaming, path, scheme: SCHEMES[0] };
     let ends = setup.run(UPDATES, seed(1, 0)).unwrap().ends;
     let queued = ends.server.rtt.saturating_sub(ends.server.min_rtt);
     assert!(ends.down.overflow == 0 && queued < Duration::from_millis(1), "{queued:?}");
@@ -131,7 +132,7 @@ fn each_figure_has_two_charts() {
 #[test]
 fn a_stream_for_each_message_costs_little_if_enough_are_permitted() {
     let cut = |streams, permitted| {
-        let cut = streams::Cut { mbit: 100, grain: (streams, ""), permitted };
+        let cut = streams::Grain { mbit: 100, grain: (streams, ""), permitted };
         let outcome = cut.run(UPDATES, seed(1, 0)).unwrap();
         let last = outcome.delivered.iter().map(|message| message.delivered).max().unwrap();
         (last - outcome.asked_at[0], outcome.ends.down.sent_bytes as f64)

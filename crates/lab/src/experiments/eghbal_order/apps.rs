@@ -22,7 +22,7 @@ pub(super) struct Resource {
 
 /// What the server sends.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct PagePlan {
     /// Bytes of a transfer that comes before, so that congestion control knows the path.
     pub(super) warm_up: usize,
     /// The time after it.
@@ -39,7 +39,7 @@ fn wrong(what: &str, error: impl std::fmt::Display) -> AppError {
 
 /// Sends the transfer before, and then the resources. Runs on the server.
 pub(super) struct Source {
-    plan: Plan,
+    plan: PagePlan,
     /// The stream of the transfer before, and how much of it was written.
     warm_up: Option<(StreamId, usize)>,
     /// When the resources are to be sent.
@@ -48,7 +48,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub(super) const fn new(plan: Plan) -> Self {
+    pub(super) const fn new(plan: PagePlan) -> Self {
         Self { plan, warm_up: None, due: None, begun: None }
     }
 
@@ -137,7 +137,7 @@ impl App<Connection> for Source {
 
 /// Receives it, each stream in the order of arrival. Runs on the client.
 pub(super) struct Sink {
-    plan: Plan,
+    plan: PagePlan,
     /// Streams that have not ended.
     open: Vec<StreamId>,
     /// For each message in the order of sending, how many of its bytes are missing, and when it was
@@ -146,7 +146,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    pub(super) fn new(plan: Plan) -> Self {
+    pub(super) fn new(plan: PagePlan) -> Self {
         let bytes: usize = plan.resources.iter().map(|resource| resource.bytes).sum();
         let messages = vec![(plan.message, None); bytes / plan.message];
         Self { plan, open: Vec::new(), messages }

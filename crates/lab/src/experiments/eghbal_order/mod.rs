@@ -12,7 +12,6 @@ mod report;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
 use sutura_link::LinkConfig;
 use sutura_proto::policy::FixedRate;
 use sutura_proto::{
@@ -20,12 +19,12 @@ use sutura_proto::{
 };
 use sutura_sim::{Clock, Ends, Progress, Scenario};
 
-use apps::{Plan, Resource, Sink, Source};
+use apps::{PagePlan, Resource, Sink, Source};
 pub use order::{Order, order};
 
-use super::Experiment;
-use super::paper_path::seed;
-use crate::{Error, Options, parallel};
+use crate::comparison::{Runs, protection, seed};
+use crate::report::Report;
+use crate::{Error, Options};
 
 /// Connections of each configuration.
 const SEEDS: u64 = 100;
@@ -67,25 +66,17 @@ pub const POLICIES: [&str; 5] = [
     "auto",
 ];
 
-/// Who decides how fast is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sender {
-    /// Nobody: the rate is fixed, as in the paper.
-    Fixed,
-    /// BBR.
-    Bbr,
+named! {
+    /// Who decides how fast is sent.
+    pub enum Pacing {
+        /// Nobody: the rate is fixed, as in the paper.
+        Fixed = "70 Mbit/s",
+        /// BBR.
+        Bbr = "BBR",
+    }
 }
 
-impl Sender {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "70 Mbit/s",
-            Self::Bbr => "BBR",
-        }
-    }
-
+impl Pacing {
     fn transport(self) -> TransportConfig {
         // The sums of rows and columns are not among the codes that a decoder accepts by default.
         let codes = CodeSet::default().with(CodeId::PARITY_2D);
@@ -107,33 +98,32 @@ impl Sender {
     }
 }
 
-/// One configuration.
+/// Who sends the messages, and how they are protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Setup {
+pub struct Sending {
     /// The share of packets lost in each direction, percent.
     pub loss: u8,
     /// Who decides how fast is sent.
-    pub sender: Sender,
+    pub sender: Pacing,
     /// The policy for the urgent resources; `None` to protect nothing.
     pub policy: Option<&'static str>,
 }
 
-impl Setup {
+impl Sending {
     /// The same without protection.
     #[must_use]
     pub const fn bare(self) -> Self {
         Self { policy: None, ..self }
     }
 
-    fn plan(&self) -> Result<Plan, Error> {
-        let find = |name| sutura_research::redundancy().find(name).map(Protection::new);
-        let protection = self.policy.map(find).transpose()?;
+    fn plan(&self) -> Result<PagePlan, Error> {
+        let protection = protection(self.policy)?;
         let resource = |[count, messages]: [usize; 2], urgency, protection: Option<Protection>| {
             let priority = Priority::new(urgency, false).unwrap_or_default();
             std::iter::repeat_n(Resource { bytes: messages * MESSAGE, priority, protection }, count)
         };
         let resources = resource(URGENT, 1, protection).chain(resource(OTHERS, 5, None)).collect();
-        Ok(Plan { warm_up: WARM_UP, gap: GAP, resources, message: MESSAGE })
+        Ok(PagePlan { warm_up: WARM_UP, gap: GAP, resources, message: MESSAGE })
     }
 }
 
@@ -185,7 +175,7 @@ impl Arrivals {
 ///
 /// # Errors
 /// The simulation fails, or there is no such policy.
-pub fn send(setup: Setup, seed: u64) -> Result<Arrivals, Error> {
+pub fn send(setup: Sending, seed: u64) -> Result<Arrivals, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
     let plan = setup.plan()?;
     let scenario = Scenario::new(seed).link(&path, &path).transport(&setup.sender.transport());
@@ -218,48 +208,41 @@ pub fn send(setup: Setup, seed: u64) -> Result<Arrivals, Error> {
     })
 }
 
-/// The outcome of one configuration.
-#[derive(Clone, Debug)]
-pub struct Summary {
-    /// The configuration.
-    pub setup: Setup,
-    /// Each connection.
-    pub runs: Vec<Arrivals>,
-    /// When the urgent messages of this sender are complete if nothing is lost and nothing protected.
-    pub lossless: Duration,
-}
+/// The connections of one configuration.
+pub type Sendings = Runs<Sending, Arrivals>;
 
 /// Sends the messages `seeds` times with each of `setups`, which all get the same seeds.
 ///
 /// # Errors
 /// A simulation fails, or there is no such policy.
-pub fn measure(setups: &[Setup], seeds: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let runs = parallel::repeat(options, setups, seeds, |setup, n| {
-        send(*setup, seed(options.seed, 1 + n))
-    })?;
-    let reference = |setup: &Setup| send(Setup { loss: 0, ..setup.bare() }, seed(options.seed, 0));
-    let summaries = setups.iter().zip(runs).map(|(setup, runs)| {
-        Ok(Summary { setup: *setup, runs, lossless: reference(setup)?.urgent_complete() })
-    });
-    summaries.collect()
+pub fn measure(setups: &[Sending], seeds: u64, options: &Options) -> Result<Vec<Sendings>, Error> {
+    Runs::measure(options, setups, seeds, |setup, n| send(*setup, seed(options.seed, 1 + n)))
+}
+
+/// When the urgent messages of each sender are complete if nothing is lost and nothing protected.
+fn lossless(options: &Options) -> Result<Vec<(Pacing, Duration)>, Error> {
+    let complete = |sender| {
+        let bare = Sending { loss: 0, sender, policy: None };
+        Ok((sender, send(bare, seed(options.seed, 0))?.urgent_complete()))
+    };
+    Pacing::ALL.into_iter().map(complete).collect()
 }
 
 /// All configurations. Those of one sender and one loss are neighbours.
 #[must_use]
-pub fn setups() -> Vec<Setup> {
-    let channels = [2, 1].into_iter().flat_map(|loss| [(loss, Sender::Fixed), (loss, Sender::Bbr)]);
+pub fn setups() -> Vec<Sending> {
+    let channels = [2, 1].into_iter().flat_map(|loss| [(loss, Pacing::Fixed), (loss, Pacing::Bbr)]);
     let policies = || std::iter::once(None).chain(POLICIES.map(Some));
-    let of_channel = |(loss, sender)| policies().map(move |policy| Setup { loss, sender, policy });
+    let of_channel =
+        |(loss, sender)| policies().map(move |policy| Sending { loss, sender, policy });
     channels.flat_map(of_channel).collect()
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "eghbal-order",
-    about: "The order in which messages arrive, of which the urgent ones are protected",
-    run,
-};
+experiment! {
+    "eghbal-order": "The order in which messages arrive, of which the urgent ones are protected"
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let summaries = measure(&setups(), options.seeds(SEEDS), options)?;
-    Ok(report::report(&summaries))
+    Ok(report::report(&summaries, &lossless(options)?))
 }

@@ -2,34 +2,25 @@
 
 use std::time::Duration;
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{Distribution, mean, millis};
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::statistics::{Distribution, millis};
 
-use super::{Arrivals, ONE_WAY, Order, Setup, Summary, URGENT_MESSAGES, order};
+use super::{Arrivals, ONE_WAY, Order, Pacing, Sending, Sendings, URGENT_MESSAGES, order};
+use crate::comparison::mean_of;
+use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 
 /// A message that is later than this waited for a retransmission, which takes more than a round trip.
 const WAITED: Duration = ONE_WAY;
 
-impl Setup {
+impl Sending {
     fn policy_name(&self) -> &'static str {
         self.policy.unwrap_or("none")
     }
 }
 
-impl Summary {
-    fn times(&self, time: impl Fn(&Arrivals) -> Duration) -> Distribution {
-        Distribution::of(self.runs.iter().map(time))
-    }
-
+impl Sendings {
     /// When urgent messages were complete.
     fn urgent_messages(&self) -> Distribution {
-        Distribution::of(self.runs.iter().flat_map(Arrivals::urgent).copied())
-    }
-
-    fn mean(&self, value: impl Fn(&Arrivals) -> f64) -> f64 {
-        mean(self.runs.iter().map(value))
+        self.all_times(Arrivals::urgent)
     }
 
     fn orders(&self, messages: fn(&Arrivals) -> &[Duration]) -> Vec<Order> {
@@ -38,43 +29,39 @@ impl Summary {
 }
 
 /// The summary of the same sender and loss without protection.
-fn bare<'a>(summaries: &'a [Summary], of: &'a Summary) -> &'a Summary {
+fn bare<'a>(summaries: &'a [Sendings], of: &'a Sendings) -> &'a Sendings {
     summaries.iter().find(|s| s.setup == of.setup.bare()).unwrap_or(of)
 }
 
-pub(super) fn report(summaries: &[Summary]) -> Report {
-    Report {
-        title: "The order in which messages arrive".to_owned(),
-        text: vec![
+pub(super) fn report(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Report {
+    report_of(
+        "The order in which messages arrive",
+        &[
             "Eghbal and Lu 2022, Fig. 1: five urgent resources of 35 kB and five others of 70 kB in \
              messages of 7 kB, 75 in all, over 1 Gbit/s with a round-trip time of 50 ms, with 2 % of \
              packets lost at random in each direction, or 1 %. The urgent ones are sent first, and \
              only they are protected. A resource is a stream, which is read in the order of arrival. A \
-             message takes five packets, an urgent resource 25."
-                .to_owned(),
+             message takes five packets, an urgent resource 25.",
             "`70 Mbit/s` is a fixed rate whatever is lost, like the paper's UDPBlast; the paper does not \
              give the rate, but its times fit this one. `BBR` is a congestion controller. Each \
              connection carried 4 MB before. Times are since the first byte could have arrived, 25 ms \
-             after the messages were handed to the transport, as the paper counts."
-                .to_owned(),
+             after the messages were handed to the transport, as the paper counts.",
             "A connection waited if its last urgent message came more than half a round trip after the \
              time of a connection without losses. A message is displaced by the places between its \
              number and its rank in the order of completion. It is held if an earlier one is not complete \
              yet: a transport that keeps the order would not deliver it, and `held for` is how long that \
              would take, on average over all messages. More bytes are UDP payload from the server, \
-             compared with no protection."
-                .to_owned(),
+             compared with no protection.",
         ],
-        tables: vec![urgent(summaries), orders(summaries), costs(summaries)],
-        charts: charts(summaries),
-        ..Report::default()
-    }
+        [urgent(summaries, lossless), orders(summaries), costs(summaries)],
+        charts(summaries),
+    )
 }
 
-type Column<'a> = (&'a str, &'a dyn Fn(&&Summary) -> Cell);
+type Column<'a> = (&'a str, &'a dyn Fn(&&Sendings) -> Cell);
 
 /// A table with the columns that say which configuration it is.
-fn table(title: &str, summaries: &[Summary], columns: &[Column<'_>]) -> Table {
+fn table(title: &str, summaries: &[Sendings], columns: &[Column<'_>]) -> Table {
     let setup: [Column<'_>; 3] = [
         ("loss", &|s| format!("{} %", s.setup.loss).into()),
         ("sender", &|s| s.setup.sender.name().into()),
@@ -84,9 +71,13 @@ fn table(title: &str, summaries: &[Summary], columns: &[Column<'_>]) -> Table {
     Table::of(title, summaries.iter(), &columns)
 }
 
-fn urgent(summaries: &[Summary]) -> Table {
-    let complete = |s: &Summary, q| s.times(Arrivals::urgent_complete).quantile(q).into();
-    let waited = |s: &Summary| s.times(Arrivals::urgent_complete).share_above(s.lossless + WAITED);
+fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
+    let complete = |s: &Sendings, q| s.times(Arrivals::urgent_complete).quantile(q).into();
+    let waited = |s: &Sendings| {
+        let own = lossless.iter().find(|(sender, _)| *sender == s.setup.sender);
+        let least = own.map(|(_, time)| *time).unwrap_or_default();
+        s.times(Arrivals::urgent_complete).share_above(least + WAITED)
+    };
     table(
         "Urgent messages",
         summaries,
@@ -102,16 +93,13 @@ fn urgent(summaries: &[Summary]) -> Table {
     )
 }
 
-fn orders(summaries: &[Summary]) -> Table {
-    let urgent = |s: &Summary| s.orders(Arrivals::urgent);
-    let all = |s: &Summary| s.orders(|run| &run.completed);
-    let share = |orders: Vec<Order>| Cell::Share(mean(orders.iter().map(|order| order.held)));
-    let places = |orders: Vec<Order>| Cell::Number(mean(orders.iter().map(|o| o.displaced)));
-    let most = |orders: Vec<Order>| {
-        Cell::Number(mean(orders.iter().map(|order| order.most_displaced as f64)))
-    };
-    let time =
-        |orders: Vec<Order>| Cell::Millis(mean(orders.iter().map(|order| millis(order.held_for))));
+fn orders(summaries: &[Sendings]) -> Table {
+    let urgent = |s: &Sendings| s.orders(Arrivals::urgent);
+    let all = |s: &Sendings| s.orders(|run| &run.completed);
+    let places = |o: Vec<Order>| Cell::Number(mean_of(&o, |order| order.displaced));
+    let most = |o: Vec<Order>| Cell::Number(mean_of(&o, |order| order.most_displaced as f64));
+    let share = |o: Vec<Order>| Cell::Share(mean_of(&o, |order| order.held));
+    let time = |o: Vec<Order>| Cell::Millis(mean_of(&o, |order| millis(order.held_for)));
     table(
         "Order",
         summaries,
@@ -128,8 +116,8 @@ fn orders(summaries: &[Summary]) -> Table {
     )
 }
 
-fn costs(summaries: &[Summary]) -> Table {
-    let wire = |s: &Summary| s.mean(|run| run.wire as f64);
+fn costs(summaries: &[Sendings]) -> Table {
+    let wire = |s: &Sendings| s.mean(|run| run.wire as f64);
     table(
         "Costs",
         summaries,
@@ -149,10 +137,10 @@ fn costs(summaries: &[Summary]) -> Table {
 
 /// For each sender and loss, the messages of one connection as in the paper's figure, a panel for each
 /// protection.
-fn charts(summaries: &[Summary]) -> Vec<Chart> {
-    let same_channel = |a: &Summary, b: &Summary| a.setup.bare() == b.setup.bare();
-    let chart = |group: &[Summary]| {
-        let Setup { loss, sender, .. } = group.first()?.setup;
+fn charts(summaries: &[Sendings]) -> Vec<Chart> {
+    let same_channel = |a: &Sendings, b: &Sendings| a.setup.bare() == b.setup.bare();
+    let chart = |group: &[Sendings]| {
+        let Sending { loss, sender, .. } = group.first()?.setup;
         let channel = format!("{loss} % loss, {}", sender.name());
         let run = typical(group.first()?)?;
         let panels = group.iter().map(|s| {
@@ -167,20 +155,18 @@ fn charts(summaries: &[Summary]) -> Vec<Chart> {
             ];
             Panel { title: s.setup.policy_name().to_owned(), series: series.into() }
         });
-        Some(Chart {
-            title: format!("When messages are complete: {channel}"),
-            name: channel,
-            x: Axis::linear("complete after ms"),
-            y: Axis::linear("number of the message"),
-            baseline: None,
-            panels: panels.collect(),
-        })
+        Some(panels_of(
+            channel.as_str(),
+            format!("When messages are complete: {channel}"),
+            [Axis::linear("complete after ms"), Axis::linear("number of the message")],
+            panels,
+        ))
     };
     summaries.chunk_by(same_channel).filter_map(chart).collect()
 }
 
 /// The connection whose urgent messages take the median time.
-fn typical(summary: &Summary) -> Option<usize> {
+fn typical(summary: &Sendings) -> Option<usize> {
     let median = summary.times(Arrivals::urgent_complete).quantile(0.5);
     summary.runs.iter().position(|run| run.urgent_complete() == median)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::statistics::{mean, quantile, sorted};
+use sutura_analysis::statistics::mean;
 use sutura_analysis::{
     Arrival, Blocking, Class, Direction, Multiplexing, head_of_line_blocking, multiplexing,
 };
@@ -13,31 +13,24 @@ use sutura_research::stacks::Preset;
 use sutura_sim::{BulkClient, BulkServer, Clock, Observed, Progress, Scenario, Transfer};
 
 use crate::Error;
+use crate::comparison::Values;
 use crate::recorder::Recorder;
 
 /// The receive window of the connection that the client of the paper offers.
 const WINDOW: u64 = 1 << 20;
 
-/// A network of the paper, which does not give the round-trip times. The queues never overflow, so all losses are
-/// those of the channel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Network {
-    /// 35 Mbit/s to the client, 2 Mbit/s back.
-    Residential,
-    /// 1 Gbit/s to the client, 10 Mbit/s back.
-    University,
+named! {
+    /// A network of the paper, which does not give the round-trip times. The queues never overflow, so all losses are
+    /// those of the channel.
+    pub enum Network {
+        /// 35 Mbit/s to the client, 2 Mbit/s back.
+        Residential = "35/2 Mbit/s",
+        /// 1 Gbit/s to the client, 10 Mbit/s back.
+        University = "1000/10 Mbit/s",
+    }
 }
 
 impl Network {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Residential => "35/2 Mbit/s",
-            Self::University => "1000/10 Mbit/s",
-        }
-    }
-
     /// The path to the server, and the one back.
     const fn paths(self) -> [&'static str; 2] {
         match self {
@@ -51,28 +44,19 @@ impl Network {
     }
 }
 
-/// The loss on the way to the client.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Channel {
-    /// Nothing.
-    Lossless,
-    /// One packet in five hundred, each on its own.
-    Random,
-    /// One packet in five hundred, in bursts of eight on average.
-    Bursts,
+named! {
+    /// The loss on the way to the client.
+    pub enum FileLoss {
+        /// Nothing.
+        Lossless = "lossless",
+        /// One packet in five hundred, each on its own.
+        Random = "random",
+        /// One packet in five hundred, in bursts of eight on average.
+        Bursts = "bursts",
+    }
 }
 
-impl Channel {
-    /// Its name in tables.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Lossless => "lossless",
-            Self::Random => "random",
-            Self::Bursts => "bursts",
-        }
-    }
-
+impl FileLoss {
     /// The links of the residential network to the server and back.
     ///
     /// # Errors
@@ -129,7 +113,7 @@ pub struct Files {
 
 /// What a client received.
 #[derive(Clone, Debug)]
-pub struct Trace {
+pub struct FileTrace {
     /// The STREAM frames that carried anything, in the order of their arrival.
     pub received: Multiplexing,
     /// The bytes that were held back. The order in which TCP would send is estimated from what the
@@ -148,7 +132,7 @@ pub fn download(
     files: Files,
     (up, down): (&LinkConfig, &LinkConfig),
     seed: u64,
-) -> Result<Trace, Error> {
+) -> Result<FileTrace, Error> {
     // All requests are in one packet, so that the server knows all files before it sends any.
     let client = TransportConfig {
         receive_window: server.receive_window,
@@ -174,19 +158,19 @@ pub fn download(
     })?;
     completed.sort_by_key(|transfer| transfer.index);
     let trace = recorder.take();
-    Ok(Trace {
+    Ok(FileTrace {
         received: multiplexing(&trace, Direction::Received),
         blocking: head_of_line_blocking(&trace, &[]),
         completion: completed.iter().map(|t| t.completed - t.started).collect(),
     })
 }
 
-impl Trace {
+impl FileTrace {
     /// A tenth, half and nine tenths of the runs are not longer than this.
     #[must_use]
     pub fn run_lengths(&self) -> [usize; 3] {
-        let lengths = sorted(self.received.runs().map(|(_, length)| length as f64));
-        [0.1, 0.5, 0.9].map(|q| quantile(&lengths, q) as usize)
+        let lengths = Values::of(self.received.runs().map(|(_, length)| length as f64));
+        [0.1, 0.5, 0.9].map(|q| lengths.at(q) as usize)
     }
 
     /// How many frames that were sent again come in a row, on average; 0 if there are none.

@@ -5,20 +5,19 @@ mod download;
 mod files;
 mod tables;
 
-pub use download::{Channel, Files, Network, Trace, download, server, stack};
+pub use download::{FileLoss, FileTrace, Files, Network, download, server, stack};
 
 use std::sync::Arc;
 
 use sutura_analysis::Held;
 use sutura_analysis::figure::{Picture, multiplexing};
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{self, millis, quantile};
+use sutura_analysis::statistics::{mean, millis};
 use sutura_proto::TransportConfig;
 use sutura_research::marx::{fifo, rr};
 use sutura_research::stacks::{Preset, resend_order};
 
-use super::Experiment;
-use super::paper_path::seed;
+use crate::comparison::{Runs, Values, seed};
+use crate::report::Report;
 use crate::{Error, Options, parallel};
 
 /// As in the paper.
@@ -26,34 +25,25 @@ const FILES: Files = Files { count: 10, bytes: 1_000_000 };
 /// Downloads of each configuration; the paper has ten at least.
 const TRACES: u64 = 30;
 
-/// One configuration.
+/// What serves the files, and over which channel.
 #[derive(Clone, Debug)]
-struct Setup {
+struct Served {
     name: String,
     server: TransportConfig,
-    channel: Channel,
+    channel: FileLoss,
 }
 
-/// The outcome of one configuration: the downloads in which anything was lost.
-#[derive(Clone, Debug)]
-struct Summary(Vec<Sample>);
+/// The downloads of one configuration in which anything was lost.
+type ServedRuns = Runs<Served, Sample>;
 
-impl Summary {
-    fn sorted(&self, value: fn(&Sample) -> f64) -> Vec<f64> {
-        statistics::sorted(self.0.iter().map(value))
-    }
-
+impl ServedRuns {
     fn median(&self, value: fn(&Sample) -> f64) -> f64 {
-        quantile(&self.sorted(value), 0.5)
+        self.values(value).at(0.5)
     }
 
-    fn mean(&self, value: fn(&Sample) -> f64) -> f64 {
-        statistics::mean(self.0.iter().map(value))
-    }
-
-    /// The most that QUIC held back in relation to the most that TCP would have, sorted.
-    fn ratios(&self) -> Vec<f64> {
-        self.sorted(|sample| sample.ratio.unwrap_or(0.0))
+    /// The most that QUIC held back in relation to the most that TCP would have.
+    fn ratios(&self) -> Values {
+        self.values(|sample| sample.ratio.unwrap_or(0.0))
     }
 }
 
@@ -77,7 +67,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &FileTrace) -> Self {
         let blocking = &trace.blocking;
         let waited = |held: &Held| held.bytes as f64 / blocking.received.max(1) as f64;
         Self {
@@ -94,39 +84,38 @@ impl Sample {
 }
 
 /// Milliseconds until a file of a download was complete, on average.
-fn mean_completion(trace: &Trace) -> f64 {
-    statistics::mean(trace.completion.iter().map(|time| millis(*time)))
+fn mean_completion(trace: &FileTrace) -> f64 {
+    mean(trace.completion.iter().map(|time| millis(*time)))
 }
 
 /// Downloads `count` times with each of `setups`, which all get the same seeds.
-fn measure(setups: &[Setup], count: u64, options: &Options) -> Result<Vec<Summary>, Error> {
-    let samples = parallel::repeat(options, setups, count, |setup, n| {
+fn measure(setups: &[Served], count: u64, options: &Options) -> Result<Vec<ServedRuns>, Error> {
+    let mut all = Runs::measure(options, setups, count, |setup, n| {
         let (up, down) = setup.channel.links()?;
         let trace = download(&setup.server, FILES, (&up, &down), seed(options.seed, 1 + n))?;
         Ok::<_, Error>(Sample::of(&trace))
     })?;
-    let lossy = samples.into_iter().map(|mut samples| {
-        samples.retain(|sample| sample.ratio.is_some());
-        Summary(samples)
-    });
-    Ok(lossy.collect())
+    for summary in &mut all {
+        summary.runs.retain(|sample| sample.ratio.is_some());
+    }
+    Ok(all)
 }
 
 /// The presets on a channel.
-fn presets(channel: Channel) -> Vec<Setup> {
+fn presets(channel: FileLoss) -> Vec<Served> {
     let setup =
-        |preset: &Preset| Setup { name: preset.name.to_owned(), server: stack(preset), channel };
+        |preset: &Preset| Served { name: preset.name.to_owned(), server: stack(preset), channel };
     Preset::ALL.iter().map(setup).collect()
 }
 
 /// Every retransmission approach with turns of a packet and with one stream after the other, with one
 /// stream in a packet and with several.
-fn approaches(channel: Channel) -> Vec<Setup> {
+fn approaches(channel: FileLoss) -> Vec<Served> {
     let mut setups = Vec::new();
     for (order, scheme) in [("round robin", rr::SCHEME), ("FIFO", fifo::SCHEME)] {
         for number in 1..=3 {
             for (streams, mix_streams) in [("one stream", false), ("several streams", true)] {
-                setups.push(Setup {
+                setups.push(Served {
                     name: format!("{order}, RA #{number}, {streams}"),
                     server: TransportConfig {
                         scheduler: Arc::new(scheme),
@@ -146,13 +135,13 @@ fn approaches(channel: Channel) -> Vec<Setup> {
 const TRIES: u64 = 20;
 
 /// One download with each preset; where the channel loses packets, one in which some are lost.
-fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
+fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error> {
     parallel::map(options, &presets(channel), |setup| {
         let (up, down) = channel.links()?;
         let with = |n| download(&setup.server, FILES, (&up, &down), seed(options.seed, n));
         let mut trace = with(1)?;
         for n in 2..=TRIES {
-            if channel == Channel::Lossless || trace.blocking.gaps > 0 {
+            if channel == FileLoss::Lossless || trace.blocking.gaps > 0 {
                 break;
             }
             trace = with(n)?;
@@ -161,32 +150,25 @@ fn single(channel: Channel, options: &Options) -> Result<Vec<Trace>, Error> {
     })
 }
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "marx-stacks",
-    about: "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
-    run,
-};
+experiment! { "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up" }
 
 /// The experiment: the multiplexing graphs without and with loss, and head-of-line blocking.
 fn run(options: &Options) -> Result<Report, Error> {
-    let lossless = single(Channel::Lossless, options)?;
-    let mut pictures = graphs(Channel::Lossless, &lossless);
-    pictures.extend(graphs(Channel::Bursts, &single(Channel::Bursts, options)?));
+    let lossless = single(FileLoss::Lossless, options)?;
+    let mut pictures = graphs(FileLoss::Lossless, &lossless);
+    pictures.extend(graphs(FileLoss::Bursts, &single(FileLoss::Bursts, options)?));
     let count = options.seeds(TRACES);
-    let lossy = [Channel::Random, Channel::Bursts];
-    let stacks: Vec<Setup> = lossy.into_iter().flat_map(presets).collect();
+    let lossy = [FileLoss::Random, FileLoss::Bursts];
+    let stacks: Vec<Served> = lossy.into_iter().flat_map(presets).collect();
     let blocked = measure(&stacks, count, options)?;
-    let others = approaches(Channel::Bursts);
-    let compared = measure(&others, count, options)?;
-    let stacks: Vec<_> = stacks.iter().zip(&blocked).collect();
-    let others: Vec<_> = others.iter().zip(&compared).collect();
-    let mut report = tables::report(&lossless, &stacks, &others);
+    let compared = measure(&approaches(FileLoss::Bursts), count, options)?;
+    let mut report = tables::report(&lossless, &blocked, &compared);
     report.tables.push(files::table(options)?);
     Ok(Report { pictures, ..report })
 }
 
-fn graphs(channel: Channel, traces: &[Trace]) -> Vec<Picture> {
-    let picture = |(preset, trace): (&Preset, &Trace)| {
+fn graphs(channel: FileLoss, traces: &[FileTrace]) -> Vec<Picture> {
+    let picture = |(preset, trace): (&Preset, &FileTrace)| {
         let name = format!("{} {}", channel.name(), preset.name);
         let title = format!("{name}, {} files of {} bytes", FILES.count, FILES.bytes);
         Picture { svg: multiplexing(&trace.received, &[], &title), name }

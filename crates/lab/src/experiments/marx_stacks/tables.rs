@@ -1,44 +1,42 @@
 //! The report.
 
-use sutura_analysis::figure::{Axis, Chart, Panel, Series};
-use sutura_analysis::report::Report;
-use sutura_analysis::statistics::{quantile, sorted};
-use sutura_analysis::table::{Cell, Column, Table};
 use sutura_research::stacks::{Block, Discipline, Preset};
 
-use super::{Channel, FILES, Setup, Summary, Trace, mean_completion};
+use super::{FILES, FileLoss, FileTrace, ServedRuns, mean_completion};
+use crate::comparison::Values;
+use crate::report::{Axis, Cell, Chart, Column, Report, Series, Table, chart_of, report_of};
 
-/// A configuration with what came of it.
-type Measured<'a> = (&'a Setup, &'a Summary);
-
-pub(super) fn report(lossless: &[Trace], stacks: &[Measured], others: &[Measured]) -> Report {
-    Report {
-        title: "Multiplexing and head-of-line blocking of ten stacks".to_owned(),
-        text: text(stacks),
-        tables: vec![looks(lossless), blocking(stacks), approaches(others)],
-        charts: [Channel::Random, Channel::Bursts]
+pub(super) fn report(
+    lossless: &[FileTrace],
+    stacks: &[ServedRuns],
+    others: &[ServedRuns],
+) -> Report {
+    report_of(
+        "Multiplexing and head-of-line blocking of ten stacks",
+        &text(stacks),
+        [looks(lossless), blocking(stacks), approaches(others)],
+        [FileLoss::Random, FileLoss::Bursts]
             .into_iter()
             .flat_map(|channel| [chart(stacks, channel), traces(stacks, channel)])
-            .collect(),
-        ..Report::default()
-    }
+            .collect::<Vec<_>>(),
+    )
 }
 
-fn text(stacks: &[Measured]) -> Vec<String> {
-    let median = |channel: Channel, belongs: &dyn Fn(Discipline) -> bool| {
+fn text(stacks: &[ServedRuns]) -> Vec<String> {
+    let median = |channel: FileLoss, belongs: &dyn Fn(Discipline) -> bool| {
         let of_kind = |preset: &Preset| belongs(preset.discipline);
         let names: Vec<&str> =
             Preset::ALL.iter().filter(|p| of_kind(p)).map(|preset| preset.name).collect();
         let measured = stacks
             .iter()
-            .filter(|(setup, _)| setup.channel == channel && names.contains(&setup.name.as_str()));
-        quantile(&sorted(measured.flat_map(|(_, s)| s.ratios())), 0.5)
+            .filter(|s| s.setup.channel == channel && names.contains(&s.setup.name.as_str()));
+        Values::of(measured.flat_map(|s| s.ratios().to_vec())).at(0.5)
     };
     let turns = |d| d == Discipline::RoundRobin(Block::Packets(1));
     let blocks = |d| matches!(d, Discipline::RoundRobin(Block::Packets(n)) if n > 1);
     let windows = |d| d == Discipline::RoundRobin(Block::Window);
     let sequential = |d| matches!(d, Discipline::Fifo | Discipline::Lifo);
-    let sentence = |(channel, name): (Channel, &str)| {
+    let sentence = |(channel, name): (FileLoss, &str)| {
         format!(
             "With {name} the median ratio is {:.2} with turns of a packet, {:.2} with turns of \
              4 and 14, {:.2} with turns of a window, and {:.2} with one stream after the other.",
@@ -70,13 +68,13 @@ fn text(stacks: &[Measured]) -> Vec<String> {
          be handed over. `in a row` is how many frames that were sent again came without others in \
          between."
             .to_owned(),
-        [(Channel::Random, "random loss"), (Channel::Bursts, "bursts of loss")].map(sentence).join(" "),
+        [(FileLoss::Random, "random loss"), (FileLoss::Bursts, "bursts of loss")].map(sentence).join(" "),
     ]
 }
 
 /// How a download looks without loss.
-fn looks(lossless: &[Trace]) -> Table {
-    let first_complete = |trace: &Trace| {
+fn looks(lossless: &[FileTrace]) -> Table {
+    let first_complete = |trace: &FileTrace| {
         let fastest = trace.completion.iter().enumerate().min_by_key(|(_, time)| **time);
         Cell::from(fastest.map_or(0, |(index, _)| index + 1))
     };
@@ -113,7 +111,7 @@ fn approach(preset: &Preset) -> String {
 }
 
 /// What a download looks like, from the lengths of its runs alone.
-fn look(trace: &Trace) -> String {
+fn look(trace: &FileTrace) -> String {
     let [short, _, long] = trace.run_lengths();
     let mut streams = trace.received.runs().map(|(stream, _)| stream);
     if trace.received.switches() < FILES.count {
@@ -128,77 +126,75 @@ fn look(trace: &Trace) -> String {
     }
 }
 
-fn blocking(stacks: &[Measured]) -> Table {
-    let names: [Column<Measured>; 2] = [
-        ("loss", &|(setup, _)| setup.channel.name().into()),
-        ("stack", &|(setup, _)| setup.name.as_str().into()),
+fn blocking(stacks: &[ServedRuns]) -> Table {
+    let names: [Column<&ServedRuns>; 2] = [
+        ("loss", &|s| s.setup.channel.name().into()),
+        ("stack", &|s| s.setup.name.as_str().into()),
     ];
     Table::of(
         "Head-of-line blocking of the stacks (bytes are medians of the largest)",
-        stacks.iter().copied(),
+        stacks,
         &[&names[..], &figures()].concat(),
     )
 }
 
-fn approaches(others: &[Measured]) -> Table {
-    let name: [Column<Measured>; 1] = [("order", &|(setup, _)| setup.name.as_str().into())];
-    let more: [Column<Measured>; 2] = [
-        ("mixed packets", &|(_, summary)| Cell::Number(summary.mean(|s| s.mixed))),
-        ("mean completion", &|(_, summary)| Cell::Millis(summary.mean(|s| s.completion))),
+fn approaches(others: &[ServedRuns]) -> Table {
+    let name: [Column<&ServedRuns>; 1] = [("order", &|s| s.setup.name.as_str().into())];
+    let more: [Column<&ServedRuns>; 2] = [
+        ("mixed packets", &|s| Cell::Number(s.mean(|sample| sample.mixed))),
+        ("mean completion", &|s| Cell::Millis(s.mean(|sample| sample.completion))),
     ];
     Table::of(
         "Retransmission approaches with bursts of loss, with one stream or several in a packet",
-        others.iter().copied(),
+        others,
         &[&name[..], &figures(), &more].concat(),
     )
 }
 
 /// What is told of every configuration.
-fn figures<'a>() -> [Column<'a, Measured<'a>>; 9] {
+fn figures<'a>() -> [Column<'a, &'a ServedRuns>; 9] {
     [
-        ("downloads", &|(_, summary)| summary.0.len().into()),
-        ("ratio p50", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.5))),
-        ("p10", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.1))),
-        ("p90", &|(_, summary)| Cell::Number(quantile(&summary.ratios(), 0.9))),
-        ("QUIC bytes", &|(_, summary)| Cell::Count(summary.median(|s| s.max_quic) as u64)),
-        ("TCP bytes", &|(_, summary)| Cell::Count(summary.median(|s| s.max_tcp) as u64)),
-        ("waited QUIC", &|(_, summary)| Cell::Share(summary.mean(|s| s.waited_quic))),
-        ("waited TCP", &|(_, summary)| Cell::Share(summary.mean(|s| s.waited_tcp))),
-        ("in a row", &|(_, summary)| Cell::Number(summary.mean(|s| s.retransmitted_run))),
+        ("downloads", &|s| s.runs.len().into()),
+        ("ratio p50", &|s| s.ratios().cell(0.5)),
+        ("p10", &|s| s.ratios().cell(0.1)),
+        ("p90", &|s| s.ratios().cell(0.9)),
+        ("QUIC bytes", &|s| Cell::Count(s.median(|sample| sample.max_quic) as u64)),
+        ("TCP bytes", &|s| Cell::Count(s.median(|sample| sample.max_tcp) as u64)),
+        ("waited QUIC", &|s| Cell::Share(s.mean(|sample| sample.waited_quic))),
+        ("waited TCP", &|s| Cell::Share(s.mean(|sample| sample.waited_tcp))),
+        ("in a row", &|s| Cell::Number(s.mean(|sample| sample.retransmitted_run))),
     ]
 }
 
 /// The ratios on a channel as cumulative distributions.
-fn chart(stacks: &[Measured], channel: Channel) -> Chart {
-    let of_channel = stacks.iter().filter(|(setup, _)| setup.channel == channel);
-    let series = of_channel.map(|(setup, summary)| {
-        let ratios = summary.ratios();
-        let shares = (1..=ratios.len()).map(|n| n as f64 / ratios.len() as f64);
-        Series::line(setup.name.clone(), ratios.iter().copied().zip(shares).collect())
-    });
-    Chart {
-        name: format!("blocking {}", channel.name()),
-        title: format!("Head-of-line blocking, {} loss", channel.name()),
-        x: Axis::linear("largest release of QUIC by that of TCP"),
-        y: Axis::linear("share of downloads"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    }
+fn chart(stacks: &[ServedRuns], channel: FileLoss) -> Chart {
+    let of_channel = stacks.iter().filter(|s| s.setup.channel == channel);
+    let series = of_channel.map(|s| Series::line(s.setup.name.clone(), s.ratios().curve()));
+    chart_of(
+        format!("blocking {}", channel.name()),
+        format!("Head-of-line blocking, {} loss", channel.name()),
+        [
+            Axis::linear("largest release of QUIC by that of TCP"),
+            Axis::linear("share of downloads"),
+        ],
+        series,
+    )
 }
 
 /// The ratio of each download on a channel (Fig. 3): a point, above the number of its stack.
-fn traces(stacks: &[Measured], channel: Channel) -> Chart {
-    let of_channel = stacks.iter().filter(|(setup, _)| setup.channel == channel);
-    let series = of_channel.zip(1..).map(|((setup, summary), number)| {
-        let points = summary.ratios().into_iter().map(|ratio| (f64::from(number), ratio));
-        Series::points(format!("{number}: {}", setup.name), points.collect())
+fn traces(stacks: &[ServedRuns], channel: FileLoss) -> Chart {
+    let of_channel = stacks.iter().filter(|s| s.setup.channel == channel);
+    let series = of_channel.zip(1..).map(|(s, number)| {
+        let points = s.ratios().iter().map(|ratio| (f64::from(number), *ratio)).collect();
+        Series::points(format!("{number}: {}", s.setup.name), points)
     });
-    Chart {
-        name: format!("traces {}", channel.name()),
-        title: format!("Head-of-line blocking, {} loss: a point is a download", channel.name()),
-        x: Axis::linear("number of the stack"),
-        y: Axis::linear("largest release of QUIC by that of TCP"),
-        baseline: None,
-        panels: vec![Panel::of(series)],
-    }
+    chart_of(
+        format!("traces {}", channel.name()),
+        format!("Head-of-line blocking, {} loss: a point is a download", channel.name()),
+        [
+            Axis::linear("number of the stack"),
+            Axis::linear("largest release of QUIC by that of TCP"),
+        ],
+        series,
+    )
 }

@@ -1,15 +1,11 @@
 //! A meeting: two ends, the path between them, and what happens to them.
 
 use std::fmt;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::LinkConfig;
-use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
-use sutura_proto::{
-    ClientConfig, Connection, Extensions, ServerConfig, SocketFeatures, TransportConfig,
-};
+use sutura_proto::{Connection, Extensions, SocketFeatures, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{
     Accept, Clock, Disturbance, Disturbances, Failure, FailureKind, Host, Network, NodeId, TraceLog,
@@ -17,9 +13,10 @@ use sutura_sim::{
 
 use super::super::campaign::{disturbances, paths, settings};
 use super::super::seeded::{self, Traffic};
-use super::Tally;
+use super::MeetingTally;
 use super::guest::Guest;
 use crate::Error;
+use crate::hosts::{self, NAME, client_at, client_config, server_at, server_config};
 
 const ALPN: &[u8] = b"meeting";
 /// By when everything is over and nothing is left.
@@ -29,7 +26,7 @@ const EVENTS: usize = 30;
 
 /// Everything that a seed decides.
 #[derive(Clone, Debug)]
-pub struct Case {
+pub struct MeetingCase {
     pub seed: u64,
     up: LinkConfig,
     down: LinkConfig,
@@ -42,8 +39,8 @@ pub struct Case {
     extensions: [Extensions; 2],
 }
 
-impl seeded::Case for Case {
-    type Tally = Tally;
+impl seeded::Case for MeetingCase {
+    type Tally = MeetingTally;
 
     /// The meeting of a seed.
     ///
@@ -76,12 +73,12 @@ impl seeded::Case for Case {
     /// # Errors
     /// A byte is wrong, a connection breaks or contradicts itself, or anything is left when
     /// everything is over.
-    fn run(&self) -> Result<Tally, Failure> {
-        Run::new(self)?.complete(self)
+    fn run(&self) -> Result<MeetingTally, Failure> {
+        Meeting::new(self)?.complete(self)
     }
 }
 
-impl Case {
+impl MeetingCase {
     /// Whether anything happens to a host.
     pub fn is_disturbed(&self) -> bool {
         !self.disturbances.is_empty()
@@ -111,7 +108,7 @@ fn extensions(rng: &mut Rng) -> Extensions {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for MeetingCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { up, down, sockets, disturbances, extensions, .. } = self;
         writeln!(f, "up {up}\ndown {down}\n{sockets:?}, events {disturbances:?}")?;
@@ -121,38 +118,32 @@ impl fmt::Display for Case {
     }
 }
 
-struct Run {
+/// Two ends, each with a guest.
+struct Meeting {
     network: Network,
     /// The client and the server.
     nodes: [NodeId; 2],
 }
 
-impl Run {
-    fn new(case: &Case) -> Result<Self, Failure> {
+impl Meeting {
+    fn new(case: &MeetingCase) -> Result<Self, Failure> {
         let mut seeds = Rng::new(!case.seed);
         let mut network = Network::new(Clock::default());
         network.set_tracer(Box::new(TraceLog::new(EVENTS)));
         let [ours, theirs] = case.guests;
-        let config = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-            transport: Arc::new(case.server.clone()),
-        };
+        let config = server_config(ALPN, Arc::new(case.server.clone()));
         let accept: Accept = Box::new(move || Box::new(Guest::new(theirs)));
-        let server = Some((Arc::new(config), accept));
+        let server = Some((config, accept));
         let [client_offers, server_offers] = case.extensions;
         let server = Host::with_sockets(case.sockets, server, seeds.next_u64());
         let server = server.offering(server_offers).checked();
         let client = Host::with_sockets(case.sockets, None, seeds.next_u64());
         let mut client = client.offering(client_offers).checked();
-        let config = ClientConfig {
-            crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
-            transport: Arc::new(case.client.clone()),
-        };
-        let remote: SocketAddr = (Ipv4Addr::new(198, 51, 100, 1), 4433).into();
+        let config = client_config(ALPN, Arc::new(case.client.clone()));
         let now = network.clock().at(Duration::ZERO);
-        let opened = client.connect(now, config, remote, "server.example", Guest::new(ours));
-        let client = network.add((Ipv4Addr::new(192, 0, 2, 1), 50_000).into(), client);
-        let server = network.add(remote, server);
+        let opened = client.connect(now, config, server_at(1), NAME, Guest::new(ours));
+        let client = network.add(client_at(1, 50_000), client);
+        let server = network.add(server_at(1), server);
         network.connect(client, server, &case.up, seeds.next_u64());
         network.connect(server, client, &case.down, seeds.next_u64());
         match opened {
@@ -161,7 +152,7 @@ impl Run {
         }
     }
 
-    fn complete(mut self, case: &Case) -> Result<Tally, Failure> {
+    fn complete(mut self, case: &MeetingCase) -> Result<MeetingTally, Failure> {
         let mut disturbances = Disturbances::new(&case.disturbances);
         loop {
             disturbances.happen(&mut self.network, self.nodes);
@@ -183,7 +174,7 @@ impl Run {
         let ends = self.nodes.map(|node| self.end(node));
         let guests = || ends.iter().flatten().map(|(_, guest)| *guest);
         let recovered = ends.iter().flatten().map(|(quic, _)| quic.stats().fec.recovered).sum();
-        Ok(Tally {
+        Ok(MeetingTally {
             traffic: Traffic::of(&links, recovered),
             bytes: guests().map(|guest| guest.bytes).sum(),
             promises: guests().map(|guest| guest.promises).sum(),
@@ -198,9 +189,7 @@ impl Run {
     }
 
     fn error(&self, node: NodeId) -> Option<String> {
-        let host = self.network.node::<Host>(node)?;
-        let failed = host.app_error().map(ToString::to_string);
-        failed.or_else(|| Some(host.connection_error()?.to_string()))
+        hosts::error(self.network.node::<Host>(node)?)
     }
 
     /// `Ok` once both ends have done everything, and nothing is left of it.

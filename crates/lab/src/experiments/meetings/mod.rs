@@ -6,26 +6,19 @@ mod guest;
 
 use std::time::Duration;
 
-use sutura_analysis::report::Report;
-use sutura_analysis::table::Table;
-
-use self::case::Case;
-use super::Experiment;
-use super::seeded::{Line, Outcomes, Traffic, table};
+use self::case::MeetingCase;
+use super::seeded::{Line, Occasion, Outcomes, Traffic, by_event};
+use crate::report::{Report, Table};
 use crate::{Error, Options};
 
 /// Seeds of a whole run.
 const SEEDS: u64 = 10_000;
 
-pub(super) const EXPERIMENT: Experiment = Experiment {
-    name: "meetings",
-    about: "Two ends do anything at random: nothing is wrong, stuck or left",
-    run,
-};
+experiment! { "meetings": "Two ends do anything at random: nothing is wrong, stuck or left" }
 
 /// What a meeting came to, if nothing went wrong.
 #[derive(Clone, Copy, Debug)]
-pub struct Tally {
+pub struct MeetingTally {
     traffic: Traffic,
     /// Bytes that were read, each compared.
     bytes: u64,
@@ -35,7 +28,7 @@ pub struct Tally {
     time: Duration,
 }
 
-impl AsRef<Traffic> for Tally {
+impl AsRef<Traffic> for MeetingTally {
     fn as_ref(&self) -> &Traffic {
         &self.traffic
     }
@@ -45,7 +38,7 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(&Outcomes::of(options, SEEDS)?))
 }
 
-fn report(outcomes: &Outcomes<Case>) -> Report {
+fn report(outcomes: &Outcomes<MeetingCase>) -> Report {
     let text = vec![
             format!(
                 "{}, a connection each. Both ends open streams, change their protection and priority, \
@@ -63,25 +56,21 @@ fn report(outcomes: &Outcomes<Case>) -> Report {
              (`Connection::check_nothing_left`)."
                 .to_owned(),
     ];
-    outcomes.report("Random meetings", text, vec![by_event(outcomes)])
+    outcomes.report("Random meetings", text, vec![events(outcomes)])
 }
 
-/// What may happen in a meeting, and whether it does.
-type Kind = (&'static str, fn(&Case) -> bool);
-
-fn by_event(outcomes: &Outcomes<Case>) -> Table {
-    let kinds: [Kind; 5] = [
+fn events(outcomes: &Outcomes<MeetingCase>) -> Table {
+    let events: [Occasion<MeetingCase>; 5] = [
         ("all", |_| true),
-        ("a host moves or sleeps", Case::is_disturbed),
+        ("a host moves or sleeps", MeetingCase::is_disturbed),
         ("outage", |case| case.has("outage=")),
         ("the path changes", |case| case.has("step=")),
-        ("streams may be reset at a size", Case::can_promise),
+        ("streams may be reset at a size", MeetingCase::can_promise),
     ];
-    let lines = kinds.map(|(name, holds)| outcomes.line(name, holds));
-    let hours = |line: &Line<'_, Case>| line.sum(|tally| tally.time.as_secs()) / 3600;
-    table(
-        "By what happens (a seed may be in several lines)",
-        lines,
+    let hours = |line: &Line<'_, MeetingCase>| line.sum(|tally| tally.time.as_secs()) / 3600;
+    by_event(
+        outcomes,
+        events,
         &[
             ("promises", &|line| line.sum(|tally| tally.promises).into()),
             ("bytes", &|line| line.sum(|tally| tally.bytes).into()),
@@ -104,7 +93,7 @@ mod tests {
 
     #[test]
     fn seeds_differ_and_repeat() {
-        let text = |seed| Case::of(seed).unwrap().to_string();
+        let text = |seed| MeetingCase::of(seed).unwrap().to_string();
         assert_eq!(text(3), text(3));
         assert_ne!(text(3), text(4));
     }

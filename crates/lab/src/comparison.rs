@@ -1,0 +1,408 @@
+//! Configurations that are run with the same seeds, and how they compare: means and quantiles over the
+//! runs, and ratios to what is not protected.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sutura_analysis::statistics::{self, Distribution};
+use sutura_proto::Protection;
+use sutura_proto::policy::RedundancyFactory;
+use sutura_sim::{Failure, FailureKind};
+
+use crate::report::Cell;
+use crate::{Error, Options, parallel};
+
+/// A seed for one part of an experiment. Parts that are compared get the same, so that the channel
+/// treats them alike.
+pub fn seed(base: u64, part: u64) -> u64 {
+    sutura_random::Rng::stream(base, part).next_u64()
+}
+
+/// A configuration and what came of it with each seed.
+#[derive(Clone, Debug)]
+pub struct Runs<S, R> {
+    /// The configuration.
+    pub setup: S,
+    /// One for each seed.
+    pub runs: Vec<R>,
+}
+
+impl<S, R> Runs<S, R> {
+    /// Runs `work` with each of `setups` and each number below `count`, on as many threads as the options
+    /// say.
+    ///
+    /// # Errors
+    /// The error of the first run that fails.
+    pub fn measure<E: Send>(
+        options: &Options,
+        setups: &[S],
+        count: u64,
+        work: impl Fn(&S, u64) -> Result<R, E> + Sync,
+    ) -> Result<Vec<Self>, E>
+    where
+        S: Clone + Sync,
+        R: Send,
+    {
+        Self::measure_each(options, setups, |_| count, work)
+    }
+
+    /// Does the same with a count for each setup.
+    ///
+    /// # Errors
+    /// As for [`measure`](Self::measure).
+    pub fn measure_each<E: Send>(
+        options: &Options,
+        setups: &[S],
+        count: impl Fn(&S) -> u64,
+        work: impl Fn(&S, u64) -> Result<R, E> + Sync,
+    ) -> Result<Vec<Self>, E>
+    where
+        S: Clone + Sync,
+        R: Send,
+    {
+        let jobs = setups.iter().flat_map(|setup| (0..count(setup)).map(move |n| (setup, n)));
+        let jobs: Vec<(&S, u64)> = jobs.collect();
+        let mut results = parallel::map(options, &jobs, |(setup, n)| work(setup, *n))?.into_iter();
+        let of_setup = |setup: &S| {
+            let runs = (0..count(setup)).zip(results.by_ref()).map(|(_, run)| run).collect();
+            Self { setup: setup.clone(), runs }
+        };
+        Ok(setups.iter().map(of_setup).collect())
+    }
+
+    /// The mean of a figure; 0 without runs.
+    pub fn mean(&self, value: impl Fn(&R) -> f64) -> f64 {
+        mean_of(&self.runs, value)
+    }
+
+    /// The sum of a count.
+    pub fn sum(&self, count: impl Fn(&R) -> u64) -> f64 {
+        self.runs.iter().map(count).sum::<u64>() as f64
+    }
+
+    /// The largest value of a figure.
+    pub fn most(&self, value: impl Fn(&R) -> f64) -> f64 {
+        self.runs.iter().map(value).fold(f64::NEG_INFINITY, f64::max)
+    }
+
+    /// A figure of each run.
+    pub fn values(&self, value: impl Fn(&R) -> f64) -> Values {
+        Values::of(self.runs.iter().map(value))
+    }
+
+    /// The distribution of one time of each run.
+    pub fn times(&self, time: impl Fn(&R) -> Duration) -> Distribution {
+        Distribution::of(self.runs.iter().map(time))
+    }
+
+    /// The distribution of all times of a kind.
+    pub fn all_times(&self, times: impl Fn(&R) -> &[Duration]) -> Distribution {
+        Distribution::of(self.runs.iter().flat_map(|run| times(run).iter().copied()))
+    }
+}
+
+/// Numbers in ascending order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Values(Vec<f64>);
+
+impl Values {
+    /// These numbers, which may be in any order.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
+        Self(statistics::sorted(values))
+    }
+
+    /// The [quantile](statistics::quantile()) `q`.
+    pub fn at(&self, q: f64) -> f64 {
+        statistics::quantile(&self.0, q)
+    }
+
+    /// The same as a cell of a table.
+    pub fn cell(&self, q: f64) -> Cell {
+        Cell::Number(self.at(q))
+    }
+
+    /// The share of the numbers of which something holds; 0 if there are none.
+    pub fn share(&self, holds: impl Fn(f64) -> bool) -> f64 {
+        share(&self.0, |value| holds(*value))
+    }
+
+    /// The distribution function: at each number, the share that does not exceed it.
+    pub fn curve(&self) -> Vec<(f64, f64)> {
+        let count = self.0.len().max(1) as f64;
+        (1..).zip(&self.0).map(|(n, value)| (*value, f64::from(n) / count)).collect()
+    }
+}
+
+impl Deref for Values {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        &self.0
+    }
+}
+
+/// The mean of a figure of `all`; 0 if there are none.
+pub fn mean_of<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
+    statistics::mean(all.iter().map(value))
+}
+
+/// The share of `all` of which something holds, 0 to 1; 0 if there are none.
+pub fn share<T>(all: &[T], holds: impl Fn(&T) -> bool) -> f64 {
+    all.iter().filter(|value| holds(value)).count() as f64 / all.len().max(1) as f64
+}
+
+/// A configuration that can be run without protection and with it.
+pub trait Subject: Clone + Sync {
+    /// What comes of a run.
+    type Outcome: Send;
+
+    /// How many seeds are between those of a configuration and those of the next one; 0 if all have the
+    /// same.
+    const APART: u64;
+
+    /// The same over a path without losses.
+    #[must_use]
+    fn lossless(&self) -> Self;
+
+    /// Runs it once.
+    ///
+    /// # Errors
+    /// The simulation fails.
+    fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Self::Outcome, Error>;
+}
+
+/// A configuration without protection and with each of several policies, with the same seeds.
+#[derive(Clone, Debug)]
+pub struct Compared<S: Subject> {
+    /// What was run.
+    pub setup: S,
+    /// Without protection.
+    pub plain: Vec<S::Outcome>,
+    /// With each policy; not more runs than without.
+    pub policies: Vec<Vec<S::Outcome>>,
+    /// Without protection on the same path without losses, if that was run.
+    pub ideal: Option<S::Outcome>,
+}
+
+impl<S: Subject> Compared<S> {
+    /// Runs each of `setups` with each of `policies` and without: with the first one `seeds` times, as
+    /// without, and `others` times with those beside it.
+    ///
+    /// # Errors
+    /// There is no such policy, or a simulation fails.
+    pub fn measure(
+        options: &Options,
+        setups: &[S],
+        policies: &[&str],
+        [seeds, others]: [u64; 2],
+    ) -> Result<Vec<Self>, Error> {
+        let others = others.min(seeds);
+        let named = std::iter::once(None).chain(policies.iter().copied().map(Some));
+        let protections = named.map(protection).collect::<Result<Vec<_>, Error>>()?;
+        let runs = |index: usize| if index < 2 { seeds } else { others };
+        let mut jobs = Vec::new();
+        for (place, setup) in (0u64..).zip(setups) {
+            for (index, protection) in protections.iter().enumerate() {
+                let first = place * S::APART;
+                jobs.extend((0..runs(index)).map(|n| (setup, protection, first + n)));
+            }
+        }
+        let outcomes = parallel::map(options, &jobs, |(setup, protection, part)| {
+            setup.run(protection.as_ref(), seed(options.seed, *part))
+        })?;
+        let mut outcomes = outcomes.into_iter();
+        let mut take = |index| {
+            let count = usize::try_from(runs(index)).unwrap_or(usize::MAX);
+            outcomes.by_ref().take(count).collect::<Vec<_>>()
+        };
+        let of_setup = |setup: &S| Self {
+            setup: setup.clone(),
+            plain: take(0),
+            policies: (1..protections.len()).map(&mut take).collect(),
+            ideal: None,
+        };
+        Ok(setups.iter().map(of_setup).collect())
+    }
+
+    /// Does the same, and runs each of `setups` without losses.
+    ///
+    /// # Errors
+    /// As for [`measure`](Self::measure).
+    pub fn measure_to_ideal(
+        options: &Options,
+        setups: &[S],
+        policies: &[&str],
+        seeds: [u64; 2],
+    ) -> Result<Vec<Self>, Error> {
+        let mut compared = Self::measure(options, setups, policies, seeds)?;
+        let ideals =
+            parallel::map(options, setups, |setup| setup.lossless().run(None, options.seed))?;
+        for (compared, ideal) in compared.iter_mut().zip(ideals) {
+            compared.ideal = Some(ideal);
+        }
+        Ok(compared)
+    }
+
+    /// The runs with a policy.
+    pub fn with(&self, policy: usize) -> &[S::Outcome] {
+        self.policies.get(policy).map_or(&[], Vec::as_slice)
+    }
+
+    /// What is taken from the runs with a policy, divided by the same without protection.
+    pub fn ratio(&self, policy: usize, of: impl Fn(&[S::Outcome]) -> f64) -> f64 {
+        let with = self.with(policy);
+        let plain = of(self.plain.get(..with.len()).unwrap_or(&self.plain));
+        if plain > 0.0 && !with.is_empty() { of(with) / plain } else { 1.0 }
+    }
+
+    /// What is taken from the run without losses, divided by the same without protection.
+    pub fn ideal_ratio(&self, of: impl Fn(&[S::Outcome]) -> f64) -> Option<f64> {
+        let ideal = self.ideal.as_ref().map(std::slice::from_ref);
+        ideal.map(|ideal| of(ideal) / of(&self.plain))
+    }
+}
+
+/// Comparisons of a kind, such as those over all paths.
+pub type Grouped<K, S> = (K, Vec<Compared<S>>);
+
+/// A policy on comparisons of a kind: a row of a table.
+pub struct Arm<'a, K, S: Subject> {
+    index: usize,
+    /// The policy.
+    pub policy: &'a str,
+    /// Which kind it is.
+    pub kind: &'a K,
+    /// The comparisons.
+    pub all: &'a [Compared<S>],
+}
+
+impl<'a, K, S: Subject> Arm<'a, K, S> {
+    /// An arm for each of `policies`, in their order, and each of `groups`.
+    pub fn each(policies: &[&'a str], groups: &'a [Grouped<K, S>]) -> Vec<Self> {
+        let of_policy = |(index, policy): (usize, &&'a str)| {
+            let policy = *policy;
+            groups.iter().map(move |(kind, all)| Self { index, policy, kind, all })
+        };
+        policies.iter().enumerate().flat_map(of_policy).collect()
+    }
+
+    /// The [`ratio`](Compared::ratio) of each comparison.
+    pub fn ratios(&self, of: impl Fn(&[S::Outcome]) -> f64 + Copy) -> Values {
+        Values::of(self.all.iter().map(|compared| compared.ratio(self.index, of)))
+    }
+
+    /// The [`ideal_ratio`](Compared::ideal_ratio) of each comparison.
+    pub fn ideal_ratios(&self, of: impl Fn(&[S::Outcome]) -> f64 + Copy) -> Values {
+        Values::of(self.all.iter().filter_map(|compared| compared.ideal_ratio(of)))
+    }
+
+    /// How many runs with the policy a comparison has.
+    pub fn runs(&self) -> Option<usize> {
+        self.all.first().map(|compared| compared.with(self.index).len())
+    }
+
+    /// The mean of a figure over all runs with the policy, as a cell of a table.
+    pub fn mean(&self, value: impl Fn(&S::Outcome) -> f64) -> Cell {
+        let runs = self.all.iter().flat_map(|compared| compared.with(self.index));
+        Cell::Number(statistics::mean(runs.map(value)))
+    }
+}
+
+/// A redundancy policy, or none.
+pub type Policy = Option<Arc<dyn RedundancyFactory>>;
+
+/// The redundancy policy `name`, or none.
+///
+/// # Errors
+/// There is no such policy.
+pub fn redundancy(name: Option<&str>) -> Result<Policy, Error> {
+    Ok(name.map(|name| sutura_research::redundancy().find(name)).transpose()?)
+}
+
+/// The protection by the policy `name`, or none.
+///
+/// # Errors
+/// There is no such policy.
+pub fn protection(name: Option<&str>) -> Result<Option<Protection>, Error> {
+    Ok(redundancy(name)?.map(Protection::new))
+}
+
+/// What came of a simulation; `None` if the connection broke, since a burst of losses may outlast all
+/// probes of the idle timeout.
+///
+/// # Errors
+/// It failed in another way.
+pub fn unless_broken<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Error> {
+    match outcome {
+        Ok(outcome) => Ok(Some(outcome)),
+        Err(Failure { kind: FailureKind::ConnectionLost(_), .. }) => Ok(None),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_stay_with_their_setup() {
+        let measured = Runs::measure(&Options::default(), &[10, 20], 3, |setup, n| {
+            Ok::<_, ()>(*setup as f64 + n as f64)
+        });
+        let measured = measured.unwrap();
+        assert_eq!(measured[0].runs, [10.0, 11.0, 12.0]);
+        assert_eq!((measured[1].setup, &measured[1].runs[..]), (20, &[20.0, 21.0, 22.0][..]));
+        assert_eq!((measured[1].mean(|n| *n), measured[1].most(|n| *n)), (21.0, 22.0));
+        assert_eq!(measured[0].values(|n| -n).at(0.5), -11.0);
+    }
+
+    #[test]
+    fn a_curve_ends_at_one() {
+        let values = Values::of([2.0, 1.0]);
+        assert_eq!(values.curve(), [(1.0, 0.5), (2.0, 1.0)]);
+        assert_eq!((values.at(0.5), values.share(|value| value > 1.5)), (1.0, 0.5));
+        assert_eq!((Values::of([]).share(|_| true), Values::of([]).at(0.5)), (0.0, 0.0));
+    }
+
+    /// Takes longer by its number and its seed, and half as long with protection.
+    #[derive(Clone, Debug)]
+    struct Numbered(f64);
+
+    impl Subject for Numbered {
+        type Outcome = f64;
+
+        const APART: u64 = 100;
+
+        fn lossless(&self) -> Self {
+            Self(self.0 / 10.0)
+        }
+
+        fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<f64, Error> {
+            let time = self.0 + (seed % 1000) as f64 / 1000.0;
+            Ok(if protection.is_some() { time / 2.0 } else { time })
+        }
+    }
+
+    #[test]
+    fn policies_are_compared_with_the_same_seeds() {
+        let setups = [Numbered(1000.0), Numbered(2000.0)];
+        let first = |outcomes: &[f64]| outcomes.last().copied().unwrap_or(0.0);
+        let policies = ["tail", "auto"];
+        let compared =
+            Compared::measure_to_ideal(&Options::default(), &setups, &policies, [4, 2]).unwrap();
+        for compared in &compared {
+            let counts: Vec<_> = compared.policies.iter().map(Vec::len).collect();
+            assert_eq!((compared.plain.len(), counts), (4, vec![4, 2]));
+            assert_eq!([0, 1, 2].map(|policy| compared.ratio(policy, first)), [0.5, 0.5, 1.0]);
+            assert!((compared.ideal_ratio(first).unwrap() - 0.1).abs() < 0.001);
+        }
+        assert_ne!(compared[0].plain[0].fract(), compared[1].plain[0].fract());
+        let groups = [((), compared)];
+        let arms = Arm::each(&policies, &groups);
+        assert_eq!(arms[0].ratios(first), Values::of([0.5, 0.5]));
+        assert_eq!((arms[0].ideal_ratios(first).len(), arms[1].policy), (2, "auto"));
+        let unknown = Compared::measure(&Options::default(), &setups, &["nonsense"], [1, 1]);
+        assert!(matches!(unknown, Err(Error::Policy(_))));
+    }
+}

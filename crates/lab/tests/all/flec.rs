@@ -33,11 +33,12 @@ fn messages_are_in_time_up_to_200_ms_and_short_paths_pay_nothing() {
                 assert!(bytes < 1.6, "{:?}: {}", summary.setup, bytes);
                 assert_eq!(repairs < 150, short, "{:?}: {repairs}", summary.setup);
             }
-            // It knows nothing of the path when a connection begins.
+            // It knows nothing of the path when a connection begins. On short paths it protects the few
+            // messages that had to wait before they were sent.
             Variant::Auto => {
                 assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
                 assert!(bytes < 1.32, "{:?}: {}", summary.setup, bytes);
-                assert_eq!(repairs < 5, short, "{:?}: {repairs}", summary.setup);
+                assert_eq!(repairs < 15, short, "{:?}: {repairs}", summary.setup);
             }
             Variant::Messages => {
                 assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);

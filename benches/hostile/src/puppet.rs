@@ -11,8 +11,8 @@ use sutura_benches::Error;
 use sutura_proto::crypto::{ClientCrypto, KeyChange, Keys, Session, SessionVersions};
 use sutura_proto::fuzz::encode_ack;
 use sutura_proto::fuzz::packet::{
-    Coalesced, HeaderRules, LongHeader, LongType, Packet, PacketType, ProtectedPacket, ShortHeader,
-    TruncatedNumber,
+    Coalesced, DecodedPacket, HeaderRules, LongHeader, LongType, PacketType, ProtectedPacket,
+    ShortHeader, TruncatedNumber,
 };
 use sutura_proto::fuzz::range_set::RangeSet;
 use sutura_proto::wire_format::{Carrier, Close, Frame, FrameIter, TransportParameters};
@@ -286,8 +286,8 @@ impl Puppet {
         let mut packets = Coalesced::new(RULES);
         while let Some(Ok(packet)) = packets.next(datagram) {
             match packet {
-                Packet::Protected(packet) => drop(self.open(&packet, datagram)),
-                Packet::Retry(retry) => {
+                DecodedPacket::Protected(packet) => drop(self.open(&packet, datagram)),
+                DecodedPacket::Retry(retry) => {
                     self.token = datagram.get(retry.token).unwrap_or_default().to_vec();
                     self.dcid = retry.scid;
                     let keys = self.crypto.initial_keys(Version::V1.number(), &retry.scid);
@@ -295,7 +295,7 @@ impl Puppet {
                     space.keys = keys.ok();
                     space.crypto_sent = 0;
                 }
-                Packet::VersionNegotiation(_) => {}
+                DecodedPacket::VersionNegotiation(_) => {}
             }
         }
     }

@@ -22,7 +22,7 @@ impl Egress {
         ensure(lost.is_none(), || format!("a message without its stream: {lost:?}"))
     }
 
-    /// What waits to be sent again waits in the queue of exactly one stream.
+    /// A symbol that waits to be sent again is in the queue of exactly one stream.
     fn check_queued_symbols(&self) -> Result<(), String> {
         let mut entries = HashMap::new();
         for entry in self.streams.queued_symbols() {

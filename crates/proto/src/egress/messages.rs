@@ -85,7 +85,7 @@ pub enum MessageOutcome {
 /// How many messages and datagrams came to which end.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageStats {
-    /// Those that the application sent.
+    /// Messages that the application sent.
     pub sent: u64,
     /// See [`MessageOutcome::Arrived`].
     pub arrived: u64,
@@ -131,7 +131,7 @@ pub(super) struct MessageTable {
     due: BTreeSet<(Instant, MessageId)>,
     /// Messages to cancel once some of them is to be sent, because their time is over.
     overdue: BTreeSet<MessageId>,
-    /// Those of which some may have to be sent.
+    /// Messages of which some may have to be sent.
     suspects: BTreeSet<MessageId>,
     /// Messages that wait for a stream, in the order in which they were sent.
     waiting: VecDeque<MessageId>,
@@ -415,7 +415,7 @@ impl Egress {
         self.messages.wake = first.map(|at| at + Duration::from_micros(1));
     }
 
-    /// What must be at the receiver before `horizon` comes too late if it is sent now.
+    /// Data that must be at the receiver before `horizon` comes too late if it is sent now.
     fn expire(&mut self, horizon: Instant) {
         self.sessions.expire(horizon);
         let mut queued = false;

@@ -231,7 +231,7 @@ impl Egress {
                 }
             }
         }
-        // What arrived left its buffers to be used again, and the lists of these may have grown.
+        // The buffers of data that arrived are used again, and the lists of free buffers may have grown.
         self.enforce_budget();
         self.settle_unqueued();
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 /// packets of 500 Mbit/s and 300 ms are fewer.
 pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
 
-/// What is known of a symbol beyond the window.
+/// The fate of a symbol beyond the window, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LeftState {
     /// Its packet is in flight.
@@ -20,8 +20,8 @@ pub(super) enum LeftState {
     Bare,
 }
 
-/// What is remembered of a symbol. Its bytes are gone: it can neither be covered by another repair symbol
-/// nor be sent again as it was.
+/// A symbol that left the window. Its bytes are gone: no other repair symbol can cover it, and it cannot be
+/// sent again as a symbol.
 #[derive(Debug)]
 pub(super) struct Left {
     pub(super) contents: Contents,
@@ -40,11 +40,11 @@ pub(super) struct Left {
 #[derive(Debug, Default)]
 pub(super) struct Beyond {
     symbols: BTreeMap<u64, Left>,
-    /// Those that wait, by the end of their waiting.
+    /// The symbols that wait, by the end of their waiting.
     by_time: BTreeSet<(Instant, u64)>,
-    /// The same, by the last repair symbol that may bring them.
+    /// The symbols that wait, by the last repair symbol that may bring them.
     by_repair: BTreeSet<(u64, u64)>,
-    /// Those that are [`LeftState::Bare`], by the last repair symbol that may bring them.
+    /// The symbols that are [`LeftState::Bare`], by the last repair symbol that may bring them.
     bare: BTreeSet<(u64, u64)>,
 }
 
@@ -126,8 +126,8 @@ impl Beyond {
         true
     }
 
-    /// What a symbol carries, which is not sent as a symbol any more. A report that it was recovered is still
-    /// taken, until [`forget_bare`](Self::forget_bare), if it carries frames.
+    /// Gives up a symbol: its contents, which this returns, are only sent bare from now on. A report that the
+    /// peer recovered the symbol is still taken, until [`forget_bare`](Self::forget_bare), if it carries frames.
     pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
         let left = self.remove(id)?;
         if !left.contents.frames.is_empty() {
@@ -161,13 +161,13 @@ impl Beyond {
         self.by_time.iter().map(|(_, id)| *id)
     }
 
-    /// When the first of those that wait does so no longer.
+    /// When the first symbol stops waiting.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.by_time.first().map(|(until, _)| *until)
     }
 
-    /// Those whose time is over, and those that no repair symbol in flight can bring: `oldest` is the
-    /// number of the oldest one, if there is any.
+    /// The symbols that wait in vain: their time is over, or no repair symbol in flight can bring them.
+    /// `oldest` is the number of the oldest repair symbol in flight, if there is any.
     pub(super) fn overdue(&self, now: Instant, oldest: Option<u64>) -> impl Iterator<Item = u64> {
         let late = self.by_time.iter().take_while(move |(until, _)| *until <= now);
         let oldest = oldest.unwrap_or(u64::MAX);

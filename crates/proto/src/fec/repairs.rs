@@ -40,12 +40,12 @@ impl InFlight {
 /// Repair symbols. Each can mend one symbol of its span.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// Those in flight that cover something of the window, oldest first.
+    /// Repair symbols in flight that cover something of the window, oldest first.
     list: VecDeque<InFlight>,
-    /// Those in flight that cover only what left the window before its fate was known.
+    /// Repair symbols in flight that cover only symbols beyond the window.
     past: VecDeque<InFlight>,
-    /// Those that arrived and have mended nothing so far, oldest first. Together with a later one they
-    /// may: two symbols that are missing take two repair symbols.
+    /// Repair symbols that arrived and have mended nothing so far, oldest first. Each may still mend a symbol
+    /// together with a later repair symbol: two missing symbols take two repair symbols.
     arrived: VecDeque<SentRepair>,
     /// The sizes of those that can mend nothing else, because the peer lacks a symbol that was sent bare, by
     /// that symbol.
@@ -72,7 +72,7 @@ impl Repairs {
 
     /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
     pub(super) fn on_arrived(&mut self, span: &Range<u64>, first: u64) {
-        // One that has mended something accounts for this acknowledgement, if there is one.
+        // A repair symbol that has mended something accounts for this acknowledgement, if there is any.
         if self.take(span, true).is_none()
             && let Some(repair) = self.take(span, false)
         {
@@ -293,7 +293,7 @@ impl Repairs {
 /// The spans of repair symbols, each of which mends one symbol. As few symbols remain as possible: each
 /// takes the repair symbol whose span ends first, and leaves those that reach further to later ones.
 struct Spans {
-    /// Those that begin after the last symbol.
+    /// Spans that begin after the last symbol.
     waiting: Peekable<std::vec::IntoIter<(u64, u64)>>,
     /// The ends of the others that have mended nothing.
     ends: BinaryHeap<Reverse<u64>>,

@@ -43,7 +43,7 @@ pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 /// symbols, the header of a STREAM frame would be a large part of each.
 const MIN_SYMBOL_SIZE: usize = 64;
 
-/// What a REPAIR frame adds to the longest source symbol of its span, besides the session, the first
+/// Bytes that a REPAIR frame adds to the longest source symbol of its span, besides the session, the first
 /// identifier and the key: type 2, code 1, count 2, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 7;
 
@@ -72,7 +72,7 @@ pub enum LostSymbol {
 pub struct RepairBid {
     /// The session.
     pub session: u16,
-    /// What its policy wants, limited to the symbols in the window.
+    /// The plan of its policy, limited to the symbols in the window.
     pub plan: RepairPlan,
     /// The header of the frame.
     header: RepairHeader,
@@ -107,7 +107,7 @@ pub struct SendSessions {
     held: u64,
     /// `None` after any change.
     rest: Option<Rest>,
-    /// What must be at the receiver before this time comes too late, if sessions were not told.
+    /// Symbols that must be at the receiver before this time come too late, and sessions were not told.
     expired: Option<Instant>,
 }
 
@@ -558,7 +558,7 @@ impl SendSessions {
         session.and_then(|s| s.contents(symbol.id)).map_or(&[], |contents| &contents.datagrams)
     }
 
-    /// What must be at the receiver before `time` comes too late from now on.
+    /// Symbols that must be at the receiver before `time` come too late from now on.
     pub fn expire(&mut self, time: Instant) {
         if self.rest.is_some() {
             // No symbol has a deadline, and sessions are told before they get one that has.
@@ -572,8 +572,8 @@ impl SendSessions {
         }
     }
 
-    /// What a symbol carries that left its window before it was known to have arrived. Its frames can only
-    /// be sent again without it.
+    /// Gives up a symbol that left its window before it was known to have arrived. Returns its contents, whose
+    /// frames can only be sent again without it.
     pub fn send_bare(&mut self, symbol: SymbolRef) -> Option<Contents> {
         self.session(symbol.session)?.send_bare(symbol.id)
     }

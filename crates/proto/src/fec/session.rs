@@ -29,7 +29,7 @@ const MOST_UNTOLD: u64 = 128;
 /// The STREAM frames of one source symbol.
 pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
 
-/// What one source symbol, or several of them, carry.
+/// The contents of one source symbol, or of several.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) frames: Frames,
@@ -99,7 +99,7 @@ impl SymbolState {
 #[derive(Debug)]
 pub(super) struct Symbol {
     pub(super) state: SymbolState,
-    /// What is in it; nothing once it is [`SymbolState::Done`].
+    /// Its contents; nothing once it is [`SymbolState::Done`].
     pub(super) contents: Contents,
     /// When it must be at the receiver.
     deadline: Option<Instant>,
@@ -166,19 +166,19 @@ pub(super) struct CodingSession {
     pub(super) protection: Protection,
     pub(super) policy: Box<dyn Redundancy>,
     pub(super) kind: DataKind,
-    /// What was sent since the session has this protection.
+    /// Counts since the session has this protection.
     pub(super) counts: CodingCounts,
     /// The policy's reason as the observer knows it; `None` if it does not know the policy.
     reported: Option<Option<Reason>>,
     /// Symbols in the encoder's window, oldest first.
     symbols: VecDeque<Symbol>,
-    /// What those of the symbols carry that are not [`SymbolState::Done`].
+    /// The contents of the symbols that are not [`SymbolState::Done`].
     carried: Carried,
-    /// Those of the symbols that are [`SymbolState::Done`].
+    /// The symbols that are [`SymbolState::Done`].
     done: RangeSet,
     /// Number of symbols in the window that are not [`SymbolState::Done`].
     open: u32,
-    /// Those of the symbols that are [`SymbolState::Held`], by the end of their waiting.
+    /// The symbols that are [`SymbolState::Held`], by the end of their waiting.
     held: BTreeSet<(Instant, u64)>,
     /// Symbols in the window that are held or wait to be sent again.
     missing: BTreeSet<u64>,
@@ -399,7 +399,7 @@ impl CodingSession {
         self.beyond.get(id).is_some()
     }
 
-    /// What a symbol carries whose fate is open.
+    /// The contents of a symbol whose fate is open.
     pub(super) fn contents(&self, id: u64) -> Option<&Contents> {
         let window = self.get(id).map(|symbol| &symbol.contents);
         window.or_else(|| self.beyond.get(id).map(|left| &left.contents))
@@ -410,8 +410,8 @@ impl CodingSession {
         self.beyond.len()
     }
 
-    /// What a symbol carries that left the window: from now on, its data is bare data. A report that it was
-    /// recovered is still taken, if a repair symbol may have brought it and as long as one is in flight.
+    /// Gives up a symbol that left the window. Its contents, which this returns, are only sent bare from now
+    /// on. A report that the peer recovered the symbol is still taken, if a repair symbol may have brought it and as long as one is in flight.
     pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
         let contents = self.beyond.send_bare(id)?;
         if !self.repairs.on_sent_bare(id) {
@@ -543,7 +543,7 @@ impl CodingSession {
         self.set_state(id, SymbolState::Done);
         self.done.insert(id..id + 1);
         self.open -= 1;
-        // With it, the peer can recover what waited for it.
+        // With this symbol, the peer can recover others that waited for it.
         self.overheld |= was_lost && self.holds_any();
         Some(contents)
     }
@@ -584,8 +584,8 @@ impl CodingSession {
         self.uncovered.cover(span.end);
     }
 
-    /// What must be at the receiver before `time` comes too late from now on.
-    /// Returns whether there is any.
+    /// Symbols that must be at the receiver before `time` come too late from now on. Returns whether there
+    /// are any.
     pub(super) fn expire(&mut self, time: Instant) -> bool {
         let before = self.uncovered.count();
         self.uncovered.expire(time);
@@ -639,8 +639,8 @@ impl CodingSession {
         let Some(newest) = self.newest_help(id) else {
             return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
         };
-        // Symbols that are held come first. As many copies of this one as there are repair symbols
-        // show how many of these are left for it.
+        // Symbols that are held take repair symbols first. To count the repair symbols that are left for this
+        // symbol, it is entered once for each of them.
         let repairs = self.repairs.covering(id);
         let held = || self.held_symbols().map(|(id, _)| id);
         let copies = std::iter::repeat_n(id, repairs);
@@ -667,7 +667,7 @@ impl CodingSession {
         newest_first.find(|(_, copy)| self.repairs.have_arrived_over(id, *copy)).map(|(at, _)| *at)
     }
 
-    /// The same for a symbol that left the window: no more repair symbols are to come for it.
+    /// The outlook of a symbol that left the window: no more repair symbols are to come for it.
     fn outlook_beyond(&self, id: u64) -> RepairOutlook {
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         RepairOutlook {

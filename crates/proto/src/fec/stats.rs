@@ -12,7 +12,7 @@ use std::time::Duration;
 pub struct CodingCounts {
     /// Packets sent with a source symbol, including retransmissions.
     pub source_symbols: u64,
-    /// Those of them that had been sent before.
+    /// Source symbols that had been sent before.
     pub resent_symbols: u64,
     /// Bytes of these source symbols, without the headers of their SOURCE_SYMBOL frames.
     pub source_bytes: u64,
@@ -86,7 +86,7 @@ pub struct ProtectionStats {
     pub protection: Protection,
     /// Why the policy sends redundancy at present, or none, if it says so.
     pub reason: Option<Reason>,
-    /// What was sent since the session has this protection.
+    /// Counts since the session has this protection.
     pub counts: CodingCounts,
 }
 

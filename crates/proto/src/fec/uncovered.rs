@@ -15,7 +15,7 @@ pub(crate) struct Uncovered {
     undated: u32,
     /// How many have one.
     count: u32,
-    /// What has to be there before this time comes too late.
+    /// Symbols that have to be there before this time come too late.
     expired: Option<Instant>,
 }
 

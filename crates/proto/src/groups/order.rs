@@ -30,9 +30,9 @@ pub(super) struct Order<T> {
     held: BTreeMap<u64, WaitingMessage<T>>,
     /// Bytes of those.
     bytes: usize,
-    /// Those of the held messages that wait for all below a number.
+    /// Held messages that wait for all below a number.
     behind: BTreeMap<u64, BTreeSet<u64>>,
-    /// Those of the held messages that wait for a single one.
+    /// Held messages that wait for a single one.
     after: BTreeMap<u64, BTreeSet<u64>>,
     /// How many messages the group has in the end.
     end: Option<u64>,

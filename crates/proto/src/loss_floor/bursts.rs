@@ -20,7 +20,7 @@ const SHORTEST: f64 = 62.5e-6;
 const BINS: usize = 14;
 /// How many losses back the estimate looks.
 const MEMORY: f32 = 100.0;
-/// As many are remembered for a new connection.
+/// The number of losses that a new connection starts with.
 const REMEMBERED: f32 = 20.0;
 
 /// The shortest time `T` that is considered, in seconds; each further one is twice as long. Shorter
@@ -65,7 +65,7 @@ impl Gaps {
         }
     }
 
-    /// As much of it as a later connection should believe.
+    /// The part of it that a later connection should believe.
     pub(super) fn remembered(mut self) -> Self {
         self.scale((REMEMBERED / self.total().max(REMEMBERED)).min(1.0));
         self

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 /// is looked for between them.
 const MAX_STRETCHES: usize = 16;
 const STRETCH: f64 = 50.0;
-/// So many packets since the change are the fewest that prove one.
+/// The fewest packets since a change that prove it.
 const FEWEST: f64 = 100.0;
 /// The statistic of the likelihood-ratio test above which a change is proven. A comparison of equals
 /// exceeds it by chance in one of 15 000 cases, and there are many comparisons.

@@ -25,13 +25,13 @@ use tally::Tally;
 const MEMORY: f64 = 2_000.0;
 /// Losses count in full once the outcomes of this many packets are known.
 const CONFIDENT: f64 = 100.0;
-/// So many slow packets are evidence against what faster ones say.
+/// The number of slow packets that are evidence against what faster ones say.
 const ENOUGH_SLOW: f64 = 50.0;
 /// No floor is higher: a path that loses more is broken or congested by others.
 const MAX_FLOOR: f64 = 0.25;
 /// How many standard deviations more than the floor are still chance.
 const NOISE_DEVIATIONS: f64 = 2.0;
-/// As much as is remembered of the floor when a new connection uses the path, in packets.
+/// Evidence about the floor that a new connection on the path starts with, in packets.
 const REMEMBERED: f64 = 200.0;
 
 /// What is known about the losses of a path. All shares are from 0 to 1.

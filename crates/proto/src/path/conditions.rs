@@ -22,7 +22,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// Those of a path of which nothing is known.
+    /// The conditions of a path of which nothing is known.
     pub fn unknown(
         mtu: Mtu,
         initial_rtt: Duration,

@@ -13,7 +13,7 @@ pub const TEST_PACKETS: u64 = 10;
 /// Whether the path carries marks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum EcnProgress {
-    /// Not known yet. So many test packets may still be sent; of those that were, so many were lost.
+    /// Not known yet: test packets that may still be sent, that were sent, and that were lost.
     Testing { left: u64, sent: u64, lost: u64 },
     /// It does, as far as is known.
     Capable,

@@ -104,7 +104,7 @@ pub struct Block {
 /// How many parity symbols there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Amount {
-    /// So many for each block, however short.
+    /// This number for each block, however short.
     Each(u32),
     /// In proportion to the update: see [`Block::rated`].
     Rate(BlockRate),
@@ -113,13 +113,13 @@ enum Amount {
 /// The parity symbols of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Parities {
-    /// Those of a Reed-Solomon code.
+    /// Parity symbols of a Reed-Solomon code.
     ReedSolomon(Amount),
     /// One for each row and each column of so many columns; 0 for a square.
     Lines(u32),
-    /// Those of an LDPC-Staircase code.
+    /// Parity symbols of an LDPC-Staircase code.
     Staircase(Amount),
-    /// Those of the sliding window's code.
+    /// Repair symbols of the sliding window's code.
     Window(Amount),
 }
 

@@ -371,9 +371,8 @@ pub trait Redundancy: Debug + Send {
     }
 
     /// Whether data that is sent now becomes a source symbol. A policy that will not cover it by a
-    /// repair symbol says no, and saves what marking it as a symbol takes of each packet. What is
-    /// sent bare is sent again as it was if it is lost; it is protected then if the policy says so
-    /// at that time.
+    /// repair symbol says no, and saves the bytes that a symbol's header takes of each packet. If such
+    /// data is lost, the policy is asked again when the data is sent again.
     fn protects(&self, view: &View) -> bool {
         let _ = view;
         true

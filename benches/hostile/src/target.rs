@@ -150,13 +150,12 @@ impl Target {
 
     /// What the process has used so far.
     pub fn usage(&self) -> Result<Usage, Error> {
-        let status = self.read("status")?;
-        Ok(Usage {
-            cpu: cpu_seconds(&self.read("stat")?).ok_or("/proc/…/stat is not understood")?,
-            resident_kib: kib(&self.read("smaps_rollup")?, "Rss")
-                .ok_or("/proc/…/smaps_rollup has no Rss")?,
-            peak_kib: kib(&status, "VmHWM").ok_or("/proc/…/status has no VmHWM")?,
-        })
+        let cpu = cpu_seconds(&self.read("stat")?).ok_or("/proc/…/stat is not understood")?;
+        let resident_kib =
+            kib(&self.read("smaps_rollup")?, "Rss").ok_or("/proc/…/smaps_rollup has no Rss")?;
+        let peak_kib = kib(&self.read("status")?, "VmHWM").ok_or("/proc/…/status has no VmHWM")?;
+        // The kernel adds up the pages of a process only now and then for `status`.
+        Ok(Usage { cpu, resident_kib, peak_kib: peak_kib.max(resident_kib) })
     }
 
     /// Whether the process still runs.

@@ -37,7 +37,7 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> = Entry::new(
 #[derive(Clone, Debug, Default)]
 pub struct Deadline {
     slots: KeyMap<Slot>,
-    nodes: Vec<Node>,
+    nodes: Vec<DeadlineNode>,
     vacant: Vec<Slot>,
     /// The active streams with a deadline.
     dated: Queue,
@@ -46,7 +46,7 @@ pub struct Deadline {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Node {
+struct DeadlineNode {
     /// The rank among the streams with a deadline; `None` without one.
     rank: Option<u128>,
     active: bool,
@@ -73,7 +73,7 @@ impl Deadline {
 
     /// Queues a stream, unless it is queued already.
     fn enqueue(&mut self, stream: StreamKey, slot: Slot) {
-        let Node { rank, place, .. } = &mut self.nodes[slot];
+        let DeadlineNode { rank, place, .. } = &mut self.nodes[slot];
         match *rank {
             Some(rank) if !place.is_queued() => self.dated.push(place, slot, rank, stream),
             Some(_) => {}
@@ -82,7 +82,7 @@ impl Deadline {
     }
 
     fn dequeue(&mut self, stream: StreamKey, slot: Slot) {
-        let Node { rank, place, .. } = &mut self.nodes[slot];
+        let DeadlineNode { rank, place, .. } = &mut self.nodes[slot];
         match rank {
             Some(_) => self.dated.remove(place),
             None => self.undated.deactivate(stream),
@@ -96,7 +96,7 @@ impl Scheduler for Deadline {
             return self.reprioritize(stream, priority);
         }
         let rank = rank(&priority);
-        let node = Node { rank, active: false, place: Place::new(0) };
+        let node = DeadlineNode { rank, active: false, place: Place::new(0) };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot

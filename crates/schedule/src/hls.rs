@@ -8,7 +8,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use crate::hmm::tree::{Inner, Kind, Node, ROOT, ROOT_INNER, Rank, Sharing, Tree};
+use crate::hmm::tree::{Inner, Kind, ROOT, ROOT_INNER, Sharing, SharingRank, Tree, TreeNode};
 use crate::hmm::{LMAX, MAX_DEBT, tree_calls, tree_counts};
 use crate::queue::Slot;
 use crate::registry::Entry;
@@ -107,7 +107,7 @@ struct Rounds;
 
 /// What a class hands out in a round.
 #[derive(Debug, Default)]
-struct Class {
+struct ClassShare {
     /// The weights of the backlogged incremental members of each urgency, in thousandths, and how many
     /// they are.
     weights: [u64; Urgency::CLASSES],
@@ -123,7 +123,7 @@ struct Class {
     given: i64,
 }
 
-impl Class {
+impl ClassShare {
     /// Begins a round among members with these weights.
     fn begin(&mut self, sum: u64) {
         (self.base, self.sum, self.dealt, self.given) = (0, sum, 0, 0);
@@ -166,7 +166,7 @@ impl Class {
     }
 }
 
-/// How a member takes part in the round of [`Member::seen`].
+/// How a member takes part in the round of [`RoundMember::seen`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Part {
     /// Not at all.
@@ -179,7 +179,7 @@ enum Part {
 }
 
 #[derive(Debug, Default)]
-struct Member {
+struct RoundMember {
     /// The bytes that a stream may send in its turn. If negative, its debt.
     balance: i64,
     /// The last round in which it was scheduled or charged.
@@ -187,7 +187,7 @@ struct Member {
     part: Part,
 }
 
-impl Member {
+impl RoundMember {
     /// Forgives the debts of a member that was not there in all rounds.
     #[inline]
     fn see(&mut self, round: u64) {
@@ -229,7 +229,7 @@ impl Tree<Rounds> {
     /// Begins a round with the turn of `first`, the stream that goes first if priorities alone decide.
     #[inline(always)]
     fn begin_round(&mut self, first: Slot) {
-        let Node { parent, rank, .. } = self.nodes[first];
+        let TreeNode { parent, rank, .. } = self.nodes[first];
         let members = &self.inners[ROOT_INNER as usize].state.members;
         if parent == ROOT as u32 && !(rank.incremental && members[rank.urgency.class()] > 1) {
             self.begin_alone(first);
@@ -266,7 +266,7 @@ impl Tree<Rounds> {
         let mut largest = 1f64;
         pending.push((ROOT, 1.0));
         while let Some((slot, reciprocal)) = pending.pop() {
-            let Node { ref mut member, kind, .. } = nodes[slot];
+            let TreeNode { ref mut member, kind, .. } = nodes[slot];
             member.see(*round);
             member.part = Part::Waiting;
             match kind {
@@ -298,7 +298,7 @@ impl Tree<Rounds> {
     #[inline(never)]
     fn visit(&mut self, slot: Slot) {
         let round = self.whole.round;
-        let Node { parent, above, rank, kind, .. } = self.nodes[slot];
+        let TreeNode { parent, above, rank, kind, .. } = self.nodes[slot];
         // The root has its share from the beginning.
         if parent != ROOT as u32 {
             self.endow(parent as usize);
@@ -317,7 +317,7 @@ impl Tree<Rounds> {
     #[inline]
     fn end_turn(&mut self, slot: Slot) {
         self.whole.at += 1;
-        let Node { parent, ref member, .. } = self.nodes[slot];
+        let TreeNode { parent, ref member, .. } = self.nodes[slot];
         let goes_on = parent == ROOT as u32 && member.balance > -i64::from(LMAX);
         // The next round may begin with the same stream, as it does while that is alone.
         if goes_on && self.is_over() && self.inners[ROOT_INNER as usize].queue.is_first(slot) {
@@ -363,7 +363,7 @@ impl Tree<Rounds> {
     /// The stream of the round whose turn it is; `None` if the round is over.
     fn current(&mut self) -> Option<Slot> {
         while let Some(&slot) = self.whole.streams.get(self.whole.at) {
-            let Node { ref member, place, .. } = self.nodes[slot];
+            let TreeNode { ref member, place, .. } = self.nodes[slot];
             // Its place may belong to another stream by now, which waits for the next round.
             let takes_part = member.seen == self.whole.round && member.part != Part::Absent;
             if takes_part && place.is_queued() {
@@ -394,7 +394,7 @@ impl Tree<Rounds> {
     /// ends the round and has the next for itself, as things are.
     #[inline]
     fn is_free(&self, slot: Slot) -> bool {
-        let Node { parent, rank, .. } = self.nodes[slot];
+        let TreeNode { parent, rank, .. } = self.nodes[slot];
         let Whole { begun, ref streams, at, .. } = self.whole;
         if rank.urgency == Urgency::CONTROL {
             return true;
@@ -406,7 +406,7 @@ impl Tree<Rounds> {
     /// Whether the search finds this member, and no sibling.
     #[inline]
     fn is_alone(&self, slot: Slot) -> bool {
-        let Node { above, rank, .. } = self.nodes[slot];
+        let TreeNode { above, rank, .. } = self.nodes[slot];
         let Inner { queue, state, .. } = &self.inners[above as usize];
         !(rank.incremental && state.members[rank.urgency.class()] > 1) && queue.is_first(slot)
     }
@@ -437,7 +437,7 @@ impl Tree<Rounds> {
 /// Finds the members of a class that are in the round, and puts them in front of `pending` in the
 /// order of their turns.
 fn search(
-    nodes: &[Node<Rounds>],
+    nodes: &[TreeNode<Rounds>],
     inner: &mut Inner<Rounds>,
     reciprocal: f64,
     pending: &mut Vec<(Slot, f64)>,
@@ -457,22 +457,22 @@ fn search(
     });
     // The last is visited first.
     pending[before..].sort_unstable_by_key(|(slot, _)| {
-        let Node { key, place, .. } = &nodes[*slot];
+        let TreeNode { key, place, .. } = &nodes[*slot];
         std::cmp::Reverse((*key, place.born()))
     });
 }
 
 impl Sharing for Rounds {
-    type Member = Member;
-    type Class = Class;
+    type Member = RoundMember;
+    type Class = ClassShare;
     type Whole = Whole;
 
-    fn attach(_: &mut Class, _: &Rank, _: &mut Member) {}
+    fn attach(_: &mut ClassShare, _: &SharingRank, _: &mut RoundMember) {}
 
-    fn detach(_: &mut Class, _: &Rank, _: &mut Member) {}
+    fn detach(_: &mut ClassShare, _: &SharingRank, _: &mut RoundMember) {}
 
     /// Members are in the order of their keys.
-    fn join(class: &mut Class, rank: &Rank, _: &mut Member) -> u128 {
+    fn join(class: &mut ClassShare, rank: &SharingRank, _: &mut RoundMember) -> u128 {
         if rank.incremental {
             class.weights[rank.urgency.class()] += u64::from(rank.weight.thousandths());
             class.members[rank.urgency.class()] += 1;
@@ -480,7 +480,7 @@ impl Sharing for Rounds {
         0
     }
 
-    fn leave(class: &mut Class, rank: &Rank, member: &mut Member) {
+    fn leave(class: &mut ClassShare, rank: &SharingRank, member: &mut RoundMember) {
         let rest = member.balance.max(0);
         member.balance -= rest;
         class.left = class.left.saturating_add(rest);
@@ -490,7 +490,7 @@ impl Sharing for Rounds {
         }
     }
 
-    fn emptied(above: &mut Class, class: &mut Class) {
+    fn emptied(above: &mut ClassShare, class: &mut ClassShare) {
         above.left = above.left.saturating_add(std::mem::take(&mut class.left));
     }
 
@@ -499,7 +499,7 @@ impl Sharing for Rounds {
             tree.whole.begun = false;
             return None;
         };
-        let Node { rank, member: Member { balance, .. }, .. } = tree.nodes[first];
+        let TreeNode { rank, member: RoundMember { balance, .. }, .. } = tree.nodes[first];
         // The usual case, without the registers that the other needs.
         if rank.urgency == Urgency::CONTROL || (tree.is_over() && balance > -i64::from(LMAX)) {
             return Some(first);

@@ -35,7 +35,7 @@ impl Place {
 
 /// A member with everything that its order depends on, so that a comparison needs no other memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Queued {
     /// The smaller rank goes first.
     rank: u128,
     /// Breaks ties between equal ranks.
@@ -45,7 +45,7 @@ pub(crate) struct Entry {
     born_and_slot: u64,
 }
 
-impl Entry {
+impl Queued {
     /// An empty place, which sorts behind all members.
     const VACANT: Self = Self { rank: u128::MAX, key: StreamKey::MAX, born_and_slot: u64::MAX };
 
@@ -83,7 +83,7 @@ impl Entry {
 /// Two siblings of the tournament, in one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Pair([Entry; 2]);
+struct Pair([Queued; 2]);
 
 /// A priority queue by rank, key and age, implemented as a tournament tree. Members are the leaves
 /// of a complete binary tree, and each inner node repeats the earlier of its two children. The
@@ -97,7 +97,7 @@ struct Pair([Entry; 2]);
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     /// Node 1, the root of the tree.
-    top: Entry,
+    top: Queued,
     /// The children of node n, 2n and 2n + 1, for each n from 1 on; the first pair is unused. The
     /// nodes of the second half are the leaves. The length is 0 or a power of two from 2 on.
     pairs: Vec<Pair>,
@@ -107,7 +107,7 @@ pub(crate) struct Queue {
 
 impl Default for Queue {
     fn default() -> Self {
-        Self { top: Entry::VACANT, pairs: Vec::new(), vacant: Vec::new() }
+        Self { top: Queued::VACANT, pairs: Vec::new(), vacant: Vec::new() }
     }
 }
 
@@ -118,7 +118,7 @@ impl Queue {
 
     /// The member that goes first.
     #[inline]
-    pub(crate) fn first(&self) -> Option<&Entry> {
+    pub(crate) fn first(&self) -> Option<&Queued> {
         if self.is_empty() { None } else { Some(&self.top) }
     }
 
@@ -137,14 +137,14 @@ impl Queue {
         place.at = self.vacant.pop().unwrap_or_default();
         // There are never 2^32 members: each is a stream or a class of a stream.
         let born_and_slot = u64::from(place.born) << 32 | slot as u64;
-        self.enter(self.leaf(*place), Entry { rank, key, born_and_slot });
+        self.enter(self.leaf(*place), Queued { rank, key, born_and_slot });
     }
 
     /// Removes a member, if it is in this queue.
     pub(crate) fn remove(&mut self, place: &mut Place) {
         if place.is_queued() {
             self.vacant.push(place.at);
-            self.replay(self.leaf(*place), Entry::VACANT);
+            self.replay(self.leaf(*place), Queued::VACANT);
             place.at = NOWHERE;
         }
     }
@@ -154,14 +154,14 @@ impl Queue {
     pub(crate) fn update(&mut self, place: Place, rank: u128) {
         let leaf = self.leaf(place);
         if let Some(Pair(pair)) = self.pairs.get(leaf / 2) {
-            self.replay(leaf, Entry { rank, ..pair[leaf % 2] });
+            self.replay(leaf, Queued { rank, ..pair[leaf % 2] });
         }
     }
 
     /// Calls `visit` for each member whose rank is `wanted`, in the order of the leaves. If a rank
     /// is wanted, all smaller ones must be wanted too. Visits O(k log n) nodes for k members.
     pub(crate) fn each_below(&self, wanted: impl Fn(u128) -> bool, visit: &mut impl FnMut(Slot)) {
-        self.each_from(1, &|rank| rank != Entry::VACANT.rank && wanted(rank), visit);
+        self.each_from(1, &|rank| rank != Queued::VACANT.rank && wanted(rank), visit);
     }
 
     fn each_from(
@@ -195,7 +195,7 @@ impl Queue {
     fn grow(&mut self) {
         let old = self.pairs.len();
         let leaves = (2 * old).max(2);
-        let mut pairs = vec![Pair([Entry::VACANT; 2]); leaves];
+        let mut pairs = vec![Pair([Queued::VACANT; 2]); leaves];
         pairs[leaves / 2..][..old / 2].copy_from_slice(&self.pairs[old / 2..]);
         for node in (2..leaves).rev() {
             let Pair([left, right]) = pairs[node];
@@ -208,7 +208,7 @@ impl Queue {
 
     /// Fills a vacant leaf and updates the nodes above it. Stops at the first node that the
     /// newcomer does not win; most newcomers sort late, so this is soon.
-    fn enter(&mut self, mut node: usize, newcomer: Entry) {
+    fn enter(&mut self, mut node: usize, newcomer: Queued) {
         while node > 1 {
             let Some(Pair(pair)) = self.pairs.get_mut(node / 2) else {
                 return;
@@ -224,7 +224,7 @@ impl Queue {
 
     /// Sets a leaf and updates all nodes above it.
     #[inline]
-    fn replay(&mut self, mut node: usize, mut first: Entry) {
+    fn replay(&mut self, mut node: usize, mut first: Queued) {
         while node > 1 {
             let Some(Pair(pair)) = self.pairs.get_mut(node / 2) else {
                 return;
@@ -281,7 +281,7 @@ mod tests {
             }
             assert_eq!(places[slot].is_queued(), held[slot].is_some());
             let first = sorted.first();
-            assert_eq!(queue.first().map(Entry::slot), first.map(|first| first.3));
+            assert_eq!(queue.first().map(Queued::slot), first.map(|first| first.3));
             assert_eq!(queue.is_empty(), first.is_none());
             let mut below = BTreeSet::new();
             queue.each_below(|rank| rank <= 3, &mut |slot| {

@@ -5,13 +5,13 @@ mod ring;
 #[cfg(test)]
 mod tests;
 
-use node::{Node, Place, Rank, Slot};
+use node::{EpsRank, Slot, StreamNode, Turn};
 use ring::Ring;
 
 use std::sync::Arc;
 
 use crate::hash::KeyMap;
-use crate::queue::{Entry as Queued, Place as QueuePlace, Queue};
+use crate::queue::{Place as QueuePlace, Queue, Queued};
 use crate::registry::Entry;
 use crate::{Grant, Priority, Scheduler, SchedulerFactory, Scheme, StreamKey, Urgency};
 
@@ -44,7 +44,7 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
 /// once; beyond that, nothing is allocated.
 #[derive(Clone, Debug, Default)]
 pub struct Eps {
-    nodes: Vec<Node>,
+    nodes: Vec<StreamNode>,
     vacant: Vec<Slot>,
     slots: KeyMap<Slot>,
     /// The active non-incremental streams, by urgency and key.
@@ -74,8 +74,8 @@ impl Eps {
 
     /// Adds a stream to the queue of its priority, unless it is in one already.
     fn enqueue(&mut self, slot: Slot) {
-        let Node { key, rank, place } = self.nodes[slot];
-        if !matches!(place, Place::Nowhere) {
+        let StreamNode { key, rank, place } = self.nodes[slot];
+        if !matches!(place, Turn::Nowhere) {
             return;
         }
         let class = rank.urgency.class();
@@ -85,20 +85,20 @@ impl Eps {
         } else {
             let mut place = QueuePlace::new(0);
             self.sequential.push(&mut place, slot, class as u128, key);
-            self.nodes[slot].place = Place::Queue(place);
+            self.nodes[slot].place = Turn::Queue(place);
         }
     }
 
     /// Removes a stream from its queue. Returns whether it was in one.
     fn dequeue(&mut self, slot: Slot) -> bool {
-        let Node { rank, place, .. } = self.nodes[slot];
+        let StreamNode { rank, place, .. } = self.nodes[slot];
         match place {
-            Place::Nowhere => return false,
-            Place::Queue(mut place) => {
+            Turn::Nowhere => return false,
+            Turn::Queue(mut place) => {
                 self.sequential.remove(&mut place);
-                self.nodes[slot].place = Place::Nowhere;
+                self.nodes[slot].place = Turn::Nowhere;
             }
-            Place::Ring { .. } => {
+            Turn::Ring { .. } => {
                 let class = rank.urgency.class();
                 self.rings[class].remove(&mut self.nodes, slot);
                 self.occupied &= !(u16::from(self.rings[class].is_empty()) << class);
@@ -108,7 +108,7 @@ impl Eps {
     }
 
     /// The stream that goes first.
-    fn first(&self) -> Option<&Node> {
+    fn first(&self) -> Option<&StreamNode> {
         let class = self.occupied.trailing_zeros() as usize;
         let sequential = self.sequential.first().map(Queued::slot).filter(|&slot| {
             // Non-incremental streams go before the incremental ones of their urgency.
@@ -129,7 +129,7 @@ impl Scheduler for Eps {
         if self.slots.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let node = Node { key: stream, rank: Rank::from(&priority), place: Place::Nowhere };
+        let node = StreamNode { key: stream, rank: EpsRank::from(&priority), place: Turn::Nowhere };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
@@ -151,7 +151,7 @@ impl Scheduler for Eps {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        let rank = Rank::from(&priority);
+        let rank = EpsRank::from(&priority);
         if self.nodes[slot].rank == rank {
             return;
         }
@@ -183,8 +183,8 @@ impl Scheduler for Eps {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        let Node { rank, place, .. } = self.nodes[slot];
-        if bytes > 0 && matches!(place, Place::Ring { .. }) {
+        let StreamNode { rank, place, .. } = self.nodes[slot];
+        if bytes > 0 && matches!(place, Turn::Ring { .. }) {
             self.rings[rank.urgency.class()].move_to_back(&mut self.nodes, slot);
         }
     }

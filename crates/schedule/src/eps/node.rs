@@ -3,12 +3,11 @@
 use crate::queue;
 use crate::{Priority, StreamKey, Urgency};
 
-/// The index of a [`Node`] in the slab.
-pub(super) type Slot = usize;
+pub(super) use crate::queue::Slot;
 
 /// Where a stream waits for its turn.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Place {
+pub(super) enum Turn {
     /// In no queue, because the stream is not active.
     Nowhere,
     /// In the queue of non-incremental streams.
@@ -19,20 +18,20 @@ pub(super) enum Place {
 
 /// The state of a stream.
 #[derive(Clone, Debug)]
-pub(super) struct Node {
+pub(super) struct StreamNode {
     pub(super) key: StreamKey,
-    pub(super) rank: Rank,
-    pub(super) place: Place,
+    pub(super) rank: EpsRank,
+    pub(super) place: Turn,
 }
 
 /// The part of a priority that this scheme uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rank {
+pub(super) struct EpsRank {
     pub(super) urgency: Urgency,
     pub(super) incremental: bool,
 }
 
-impl From<&Priority> for Rank {
+impl From<&Priority> for EpsRank {
     fn from(priority: &Priority) -> Self {
         Self { urgency: priority.urgency, incremental: priority.incremental }
     }

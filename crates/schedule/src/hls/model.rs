@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::conformance::apply;
-use crate::hmm::model::{Id, Member, Model, ROOT, any_call};
+use crate::hmm::model::{Id, Model, ModelMember, ROOT, any_call};
 
 /// What a class hands out.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,7 +19,7 @@ struct Account {
 
 /// Rounds among the streams of a tree.
 #[derive(Debug, Default)]
-struct Rounds {
+struct ModelRounds {
     tree: Model,
     round: u64,
     begun: bool,
@@ -34,7 +34,7 @@ struct Rounds {
     seen: BTreeMap<Id, u64>,
 }
 
-impl Rounds {
+impl ModelRounds {
     fn weight(&self, id: Id) -> i128 {
         self.tree.members[&id].weight.thousandths().into()
     }
@@ -54,7 +54,7 @@ impl Rounds {
     /// Makes a change of the tree. Who leaves gives back what it has.
     fn change(&mut self, change: impl FnOnce(&mut Model)) {
         let before = self.tree.all_backlogged();
-        let members: BTreeMap<Id, Member> = self.tree.members.clone();
+        let members: BTreeMap<Id, ModelMember> = self.tree.members.clone();
         change(&mut self.tree);
         let after = self.tree.all_backlogged();
         let moved = |id: &Id| {
@@ -214,7 +214,7 @@ impl Rounds {
     }
 }
 
-impl Scheduler for Rounds {
+impl Scheduler for ModelRounds {
     fn insert(&mut self, stream: StreamKey, priority: Priority) {
         self.change(|tree| tree.insert(stream, priority));
     }
@@ -269,7 +269,7 @@ proptest! {
     #[test]
     fn hls_decides_like_the_model(calls in prop::collection::vec(any_call(), 0..200)) {
         let mut hls = Hls::new();
-        let mut model = Rounds::default();
+        let mut model = ModelRounds::default();
         for call in &calls {
             prop_assert_eq!(apply(&mut hls, call), apply(&mut model, call), "{:?}", call);
             prop_assert_eq!(hls.next(1200), model.next(1200), "after {:?}", call);

@@ -1,6 +1,6 @@
 //! Sharing by virtual time: hierarchical start-time fair queueing.
 
-use super::tree::{Inner, Kind, Node, ORDER_END, ROOT, ROOT_INNER, Rank, Sharing, Tree};
+use super::tree::{Inner, Kind, ORDER_END, ROOT, ROOT_INNER, Sharing, SharingRank, Tree, TreeNode};
 use super::{LMAX, MAX_DEBT, tree_calls, tree_counts};
 use crate::queue::Slot;
 use crate::registry::Entry;
@@ -50,14 +50,14 @@ impl Hmm {
     /// Advances the start of a member, and sets the clock of its class if it was the member's turn.
     /// Returns the class.
     fn advance(&mut self, slot: usize, bytes: u32) -> usize {
-        let Node { parent, above, rank, place, member, .. } = &mut self.tree.nodes[slot];
+        let TreeNode { parent, above, rank, place, member, .. } = &mut self.tree.nodes[slot];
         if !rank.incremental {
             // Non-incremental siblings wait in any case.
             return *parent as usize;
         }
         let Inner { queue, state, .. } = &mut self.tree.inners[*above as usize];
         let clock = &mut state.0[rank.urgency.class()];
-        let Member { start, price } = *member;
+        let FairMember { start, price } = *member;
         // At most 2^44 times 2^18.
         let cost = |bytes| u128::from(price * u64::from(bytes));
         let next = if queue.is_first(slot) {
@@ -110,7 +110,7 @@ struct Clocks([u128; Urgency::CLASSES]);
 /// Packed, so that a node fits into one cache line.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(8))]
-struct Member {
+struct FairMember {
     /// The start, on the clock of the member's class and urgency. For a member that does not share,
     /// its debt in bytes.
     start: u128,
@@ -118,7 +118,7 @@ struct Member {
     price: u64,
 }
 
-impl Default for Member {
+impl Default for FairMember {
     /// Like a member that has just been served. If a sequence of one-packet streams started at the
     /// clock, the clock would stand still, and members that have had their packet would wait
     /// forever.
@@ -136,31 +136,31 @@ fn price(weight: Weight) -> u64 {
     SCALE / u64::from(weight.thousandths())
 }
 
-const _: () = assert!(size_of::<Node<VirtualTime>>() == 64);
+const _: () = assert!(size_of::<TreeNode<VirtualTime>>() == 64);
 
 impl Sharing for VirtualTime {
-    type Member = Member;
+    type Member = FairMember;
     type Class = Clocks;
     type Whole = ();
 
-    fn attach(class: &mut Clocks, rank: &Rank, member: &mut Member) {
+    fn attach(class: &mut Clocks, rank: &SharingRank, member: &mut FairMember) {
         member.price = price(rank.weight);
         if rank.incremental {
-            let Member { start, price } = *member;
+            let FairMember { start, price } = *member;
             let owed = start.min(u128::from(MAX_DEBT)) * u128::from(price);
             member.start = (class.0[rank.urgency.class()] + owed).min(ORDER_END - 1);
         }
     }
 
-    fn detach(class: &mut Clocks, rank: &Rank, member: &mut Member) {
+    fn detach(class: &mut Clocks, rank: &SharingRank, member: &mut FairMember) {
         if rank.incremental {
-            let Member { start, price } = *member;
+            let FairMember { start, price } = *member;
             let ahead = start.saturating_sub(class.0[rank.urgency.class()]);
             member.start = ahead / u128::from(price.max(1));
         }
     }
 
-    fn join(class: &mut Clocks, rank: &Rank, member: &mut Member) -> u128 {
+    fn join(class: &mut Clocks, rank: &SharingRank, member: &mut FairMember) -> u128 {
         if rank.incremental {
             let start = member.start;
             member.start = start.max(class.0[rank.urgency.class()]);
@@ -168,7 +168,7 @@ impl Sharing for VirtualTime {
         member.start
     }
 
-    fn leave(_: &mut Clocks, _: &Rank, _: &mut Member) {}
+    fn leave(_: &mut Clocks, _: &SharingRank, _: &mut FairMember) {}
 
     /// Follows the first member of each class down to a stream.
     fn turn(tree: &mut Tree<Self>) -> Option<Slot> {

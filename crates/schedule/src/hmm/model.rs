@@ -20,7 +20,7 @@ pub(crate) enum Id {
 pub(crate) const ROOT: Id = Id::Class(0);
 
 #[derive(Clone, Debug)]
-pub(crate) struct Member {
+pub(crate) struct ModelMember {
     pub(crate) parent: Id,
     key: StreamKey,
     name: Option<Arc<str>>,
@@ -30,7 +30,7 @@ pub(crate) struct Member {
     start: u128,
 }
 
-impl Member {
+impl ModelMember {
     /// Its position and rank.
     pub(crate) fn place(&self) -> (Id, Urgency, bool, Weight) {
         (self.parent, self.urgency, self.incremental, self.weight)
@@ -44,7 +44,7 @@ impl Member {
 /// Start-time fair queueing in each class.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
-    pub(crate) members: BTreeMap<Id, Member>,
+    pub(crate) members: BTreeMap<Id, ModelMember>,
     pub(crate) priorities: BTreeMap<StreamKey, Priority>,
     active: BTreeSet<StreamKey>,
     clocks: BTreeMap<(Id, Urgency), u128>,
@@ -67,7 +67,7 @@ impl Model {
         self.members.keys().copied().filter(|&id| self.backlogged(id)).collect()
     }
 
-    fn clock(&self, member: &Member) -> u128 {
+    fn clock(&self, member: &ModelMember) -> u128 {
         self.clocks.get(&(member.parent, member.urgency)).copied().unwrap_or_default()
     }
 
@@ -113,7 +113,7 @@ impl Model {
     }
 
     /// Changes the position or rank of a member. It keeps its debt, in bytes.
-    fn place(&mut self, id: Id, mut new: Member) {
+    fn place(&mut self, id: Id, mut new: ModelMember) {
         // A new member starts as if it had just been served.
         let mut owed = u128::from(LMAX);
         if let Some(old) = self.members.get(&id) {
@@ -169,13 +169,13 @@ impl Model {
             let urgency = class.urgency.max(Urgency::HIGHEST);
             let Class { incremental, weight, .. } = *class;
             let name = class.name.clone();
-            let new = Member { parent, key, name, urgency, incremental, weight, start: 0 };
+            let new = ModelMember { parent, key, name, urgency, incremental, weight, start: 0 };
             self.place(class_id, new);
             parent = class_id;
         }
         let Priority { urgency, incremental, weight, .. } = *priority;
         let new =
-            Member { parent, key: stream, name: None, urgency, incremental, weight, start: 0 };
+            ModelMember { parent, key: stream, name: None, urgency, incremental, weight, start: 0 };
         self.place(id, new);
         self.priorities.insert(stream, priority.clone());
     }
@@ -183,7 +183,7 @@ impl Model {
     /// Applies a change, then adds newly backlogged members and removes empty classes.
     fn change(&mut self, change: impl FnOnce(&mut Self)) {
         let before = self.all_backlogged();
-        let places: BTreeMap<Id, Member> = self.members.clone();
+        let places: BTreeMap<Id, ModelMember> = self.members.clone();
         change(self);
         loop {
             let empty: Vec<Id> = self.members.keys().copied().collect();

@@ -21,14 +21,14 @@ pub(crate) trait Sharing: Debug + Default {
     type Whole: Debug + Default + Send;
 
     /// Called when a member has been placed below a class or has got a new rank.
-    fn attach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    fn attach(class: &mut Self::Class, rank: &SharingRank, member: &mut Self::Member);
     /// Called before a member that is not joined is placed below another class or gets a new rank.
-    fn detach(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    fn detach(class: &mut Self::Class, rank: &SharingRank, member: &mut Self::Member);
     /// Called when a member becomes backlogged. Returns its order among the incremental siblings of
     /// its urgency: the smaller goes first. Must be less than [`ORDER_END`].
-    fn join(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member) -> u128;
+    fn join(class: &mut Self::Class, rank: &SharingRank, member: &mut Self::Member) -> u128;
     /// Called when a member is no longer backlogged.
-    fn leave(class: &mut Self::Class, rank: &Rank, member: &mut Self::Member);
+    fn leave(class: &mut Self::Class, rank: &SharingRank, member: &mut Self::Member);
     /// Called when the last backlogged member of a class below `above` has left.
     fn emptied(above: &mut Self::Class, class: &mut Self::Class) {
         let _ = (above, class);
@@ -40,7 +40,7 @@ pub(crate) trait Sharing: Debug + Default {
 
 /// The part of a priority that is used, for streams and classes alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rank {
+pub(crate) struct SharingRank {
     pub(crate) urgency: Urgency,
     pub(crate) incremental: bool,
     pub(crate) weight: Weight,
@@ -50,7 +50,7 @@ const ORDER_BITS: u32 = 120;
 /// The first order that does not fit.
 pub(crate) const ORDER_END: u128 = 1 << ORDER_BITS;
 
-impl Rank {
+impl SharingRank {
     /// The rank in a queue. More urgent members go first, then non-incremental ones, which are
     /// ordered by key, then incremental ones, ordered by `order`.
     pub(crate) fn queued(&self, order: u128) -> u128 {
@@ -64,14 +64,14 @@ impl Rank {
     }
 }
 
-impl From<&Priority> for Rank {
+impl From<&Priority> for SharingRank {
     fn from(priority: &Priority) -> Self {
         let Priority { urgency, incremental, weight, .. } = *priority;
         Self { urgency, incremental, weight }
     }
 }
 
-impl From<&Class> for Rank {
+impl From<&Class> for SharingRank {
     /// No class is as urgent as the streams that carry the protocol.
     fn from(class: &Class) -> Self {
         let urgency = class.urgency.max(Urgency::HIGHEST);
@@ -82,7 +82,7 @@ impl From<&Class> for Rank {
 /// A stream or a class.
 #[derive(Debug)]
 #[repr(align(64))]
-pub(crate) struct Node<S: Sharing> {
+pub(crate) struct TreeNode<S: Sharing> {
     /// The stream, or the stream for which the class was created.
     pub(crate) key: StreamKey,
     /// The class above. Half the size of a [`Slot`], so that a node fits into one cache line.
@@ -90,12 +90,12 @@ pub(crate) struct Node<S: Sharing> {
     /// The index of the parent's [`Inner`].
     pub(crate) above: u32,
     pub(crate) kind: Kind,
-    pub(crate) rank: Rank,
+    pub(crate) rank: SharingRank,
     pub(crate) place: Place,
     pub(crate) member: S::Member,
 }
 
-impl<S: Sharing> Node<S> {
+impl<S: Sharing> TreeNode<S> {
     pub(crate) const fn parent(&self) -> Slot {
         self.parent as Slot
     }
@@ -108,7 +108,7 @@ pub(crate) enum Kind {
     Class(u32),
 }
 
-/// The state of a class in addition to its [`Node`].
+/// The state of a class in addition to its [`TreeNode`].
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Inner<S: Sharing> {
@@ -131,7 +131,7 @@ pub(crate) const ROOT_INNER: u32 = 0;
 /// those of the latest priority that names it.
 #[derive(Debug)]
 pub(crate) struct Tree<S: Sharing> {
-    pub(crate) nodes: Vec<Node<S>>,
+    pub(crate) nodes: Vec<TreeNode<S>>,
     pub(crate) inners: Vec<Inner<S>>,
     /// The classes named by each stream's priority, by slot, to recognise an unchanged priority.
     parents: Vec<Option<Arc<[Class]>>>,
@@ -154,12 +154,12 @@ pub(crate) struct Tree<S: Sharing> {
 
 impl<S: Sharing> Default for Tree<S> {
     fn default() -> Self {
-        let root = Node {
+        let root = TreeNode {
             key: 0,
             parent: ROOT as u32,
             above: ROOT_INNER,
             kind: Kind::Class(ROOT_INNER),
-            rank: Rank::from(&Class::default()),
+            rank: SharingRank::from(&Class::default()),
             place: Place::new(0),
             member: S::Member::default(),
         };
@@ -264,7 +264,7 @@ impl<S: Sharing> Tree<S> {
         if self.streams.contains_key(&stream) {
             return self.reprioritize(stream, priority);
         }
-        let rank = Rank::from(&priority);
+        let rank = SharingRank::from(&priority);
         let parents = priority.parents.and_then(|all| classes_above(rank, all));
         let parent = parents.as_deref().map_or(ROOT, |above| self.resolve(stream, above, None));
         let slot = self.add(stream, parent, rank, Kind::Stream, 0);
@@ -287,7 +287,7 @@ impl<S: Sharing> Tree<S> {
         let Some(slot) = self.slot(stream) else {
             return;
         };
-        let rank = Rank::from(&priority);
+        let rank = SharingRank::from(&priority);
         let parents = priority.parents.and_then(|all| classes_above(rank, all));
         let old = self.nodes[slot].parent();
         if self.nodes[slot].rank == rank && self.parents[slot] == parents {
@@ -305,7 +305,7 @@ impl<S: Sharing> Tree<S> {
     }
 
     /// Moves a stream to another class.
-    fn rehang(&mut self, slot: Slot, parent: Slot, rank: Rank) {
+    fn rehang(&mut self, slot: Slot, parent: Slot, rank: SharingRank) {
         let old = self.nodes[slot].parent();
         let backlogged = self.nodes[slot].place.is_queued();
         if backlogged {
@@ -358,7 +358,7 @@ impl<S: Sharing> Tree<S> {
                 None => above.clone().next().filter(|&slot| self.is_own(slot, parent)),
             };
             above.next();
-            let rank = Rank::from(class);
+            let rank = SharingRank::from(class);
             parent = if let Some(slot) = known {
                 self.rerank(slot, rank);
                 slot
@@ -393,7 +393,7 @@ impl<S: Sharing> Tree<S> {
         &mut self,
         stream: StreamKey,
         parent: Slot,
-        rank: Rank,
+        rank: SharingRank,
         name: Option<Arc<str>>,
     ) -> Slot {
         let inner = Inner::new(name.clone());
@@ -413,11 +413,18 @@ impl<S: Sharing> Tree<S> {
         slot
     }
 
-    fn add(&mut self, key: StreamKey, parent: Slot, rank: Rank, kind: Kind, born: u32) -> Slot {
+    fn add(
+        &mut self,
+        key: StreamKey,
+        parent: Slot,
+        rank: SharingRank,
+        kind: Kind,
+        born: u32,
+    ) -> Slot {
         let (place, member) = (Place::new(born), S::Member::default());
         // There are never 2^32 nodes: each is a stream or a class of a stream.
         let above = parent as u32;
-        let node = Node { key, parent: above, above: ROOT_INNER, kind, rank, place, member };
+        let node = TreeNode { key, parent: above, above: ROOT_INNER, kind, rank, place, member };
         let slot = if let Some(slot) = self.vacant.pop() {
             self.nodes[slot] = node;
             slot
@@ -433,7 +440,7 @@ impl<S: Sharing> Tree<S> {
     /// Removes a node that is not backlogged, and the classes that become empty.
     fn take(&mut self, slot: Slot) {
         self.detach(slot);
-        let Node { parent, kind, .. } = self.nodes[slot];
+        let TreeNode { parent, kind, .. } = self.nodes[slot];
         // Release the names.
         self.parents[slot] = None;
         if let Kind::Class(index) = kind {
@@ -465,7 +472,7 @@ impl<S: Sharing> Tree<S> {
     }
 
     /// Changes the rank of a stream or class in place.
-    fn rerank(&mut self, slot: Slot, rank: Rank) {
+    fn rerank(&mut self, slot: Slot, rank: SharingRank) {
         if self.nodes[slot].rank == rank {
             return;
         }
@@ -518,7 +525,7 @@ impl<S: Sharing> Tree<S> {
 
     /// Queues a member among its siblings. Returns whether it goes first.
     fn join(&mut self, slot: Slot) -> bool {
-        let Node { key, above, rank, place, member, .. } = &mut self.nodes[slot];
+        let TreeNode { key, above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
         let rank = rank.queued(S::join(state, rank, member));
         queue.push(place, slot, rank, *key);
@@ -526,7 +533,7 @@ impl<S: Sharing> Tree<S> {
     }
 
     fn leave(&mut self, slot: Slot) {
-        let Node { above, rank, place, member, .. } = &mut self.nodes[slot];
+        let TreeNode { above, rank, place, member, .. } = &mut self.nodes[slot];
         let Inner { queue, state, .. } = &mut self.inners[*above as usize];
         queue.remove(place);
         S::leave(state, rank, member);
@@ -534,14 +541,14 @@ impl<S: Sharing> Tree<S> {
 
     fn attach(&mut self, slot: Slot) {
         let inner = self.inner(self.nodes[slot].parent());
-        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        let TreeNode { above, rank, member, .. } = &mut self.nodes[slot];
         *above = inner as u32;
         self.inners[inner].members += 1;
         S::attach(&mut self.inners[inner].state, rank, member);
     }
 
     fn detach(&mut self, slot: Slot) {
-        let Node { above, rank, member, .. } = &mut self.nodes[slot];
+        let TreeNode { above, rank, member, .. } = &mut self.nodes[slot];
         let inner = &mut self.inners[*above as usize];
         inner.members -= 1;
         S::detach(&mut inner.state, rank, member);
@@ -550,7 +557,7 @@ impl<S: Sharing> Tree<S> {
 
 /// The classes that count: at most [`MAX_DEPTH`], and none for a stream that carries the protocol,
 /// which no class may hold back.
-fn classes_above(rank: Rank, parents: Arc<[Class]>) -> Option<Arc<[Class]>> {
+fn classes_above(rank: SharingRank, parents: Arc<[Class]>) -> Option<Arc<[Class]>> {
     if rank.urgency == Urgency::CONTROL {
         return None;
     }

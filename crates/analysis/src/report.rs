@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::figure::{Chart, Error, Picture, slug};
+use crate::figure::{Chart, ChartError, Picture, slug};
 use crate::table::Table;
 
 /// The result of an experiment or a benchmark. Serialised by `serde`, it has everything except the
@@ -52,10 +52,10 @@ impl Report {
     ///
     /// # Errors
     /// A chart cannot be drawn.
-    pub fn all_pictures(&self) -> Result<Vec<Picture>, Error> {
+    pub fn all_pictures(&self) -> Result<Vec<Picture>, ChartError> {
         let name = |name: &str| slug(&format!("{} {name}", self.name));
         let draw = |chart: &Chart| Ok(Picture { name: name(&chart.name), svg: chart.to_svg()? });
-        let mut all = self.charts.iter().map(draw).collect::<Result<Vec<_>, Error>>()?;
+        let mut all = self.charts.iter().map(draw).collect::<Result<Vec<_>, ChartError>>()?;
         let drawn = |picture: &Picture| Picture { name: name(&picture.name), ..picture.clone() };
         all.extend(self.pictures.iter().map(drawn));
         Ok(all)

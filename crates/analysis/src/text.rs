@@ -249,7 +249,7 @@ pub fn waterfall(streams: &[StreamSummary]) -> String {
 
 /// A row in a comparison of traces.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Compared {
+pub struct TraceRow {
     /// The trace's name.
     pub name: String,
     /// Its overview.
@@ -262,7 +262,7 @@ pub struct Compared {
     pub speedup: Option<f64>,
 }
 
-impl Compared {
+impl TraceRow {
     /// Compares a trace with the first one, whose ByteIndex is `first`.
     pub fn new(
         name: String,
@@ -283,7 +283,7 @@ impl Compared {
 }
 
 /// A row for each trace.
-pub fn comparison(traces: &[Compared]) -> String {
+pub fn comparison(traces: &[TraceRow]) -> String {
     let table = Table::of(
         "Comparison",
         traces,

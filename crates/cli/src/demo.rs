@@ -24,7 +24,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct DemoArgs {
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
@@ -54,7 +54,7 @@ pub struct Args {
 }
 
 /// Runs the demo.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &DemoArgs) -> Result<Exit, Failure> {
     let bar = lab::bar();
     let options = Options {
         seed: args.seed,

@@ -34,7 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct LabArgs {
     /// The experiment to run
     name: Option<String>,
     /// Seed for everything random
@@ -71,7 +71,7 @@ pub struct Args {
 }
 
 /// Runs an experiment, or lists them.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     let Some(name) = &args.name else {
         for experiment in EXPERIMENTS {
             output::line(&format!("{:24}{}", experiment.name, experiment.about))?;

@@ -31,7 +31,7 @@ state; other addresses only on the loopback device.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct LinkArgs {
     /// Address to listen on for clients; a port alone is one of 127.0.0.1
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "127.0.0.1:5000")]
     #[arg(value_parser = Listen::on_loopback)]
@@ -74,7 +74,7 @@ fn parse_interval(text: &str) -> Result<Duration, String> {
 }
 
 /// Relays until interrupted.
-pub async fn run(args: Args) -> Result<Exit, Failure> {
+pub async fn run(args: LinkArgs) -> Result<Exit, Failure> {
     let to = resolve(&args.to).await?;
     let mut config = Config::new(args.listen, to).link(&args.profile).seed(args.seed);
     config.max_clients = args.max_clients;

@@ -61,22 +61,22 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a directory over HTTP/3, and over HTTPS for browsers to find it
-    Serve(serve::Args),
+    Serve(serve::ServeArgs),
     /// Fetch URLs over HTTP/3
-    Get(get::Args),
+    Get(get::GetArgs),
     /// Relay UDP through an emulated lossy link
-    Link(Box<link::Args>),
+    Link(Box<link::LinkArgs>),
     /// Show what redundancy gains and costs: four applications on simulated links
-    Demo(demo::Args),
+    Demo(demo::DemoArgs),
     /// Analyse qlog files: multiplexing, head-of-line blocking, waterfall, ByteIndex
-    Qlog(analyse::Args),
+    Qlog(analyse::AnalyseArgs),
     /// Bring a remote desktop over a lossy path
     #[command(subcommand)]
-    Vnc(vnc::Command),
+    Vnc(vnc::VncCommand),
     /// Run the experiments
-    Lab(lab::Args),
+    Lab(lab::LabArgs),
     /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
-    Policies(policies::Args),
+    Policies(policies::PoliciesArgs),
 }
 
 fn main() -> ExitCode {

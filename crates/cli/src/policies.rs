@@ -15,7 +15,7 @@ A policy is named with its parameters behind a colon, as in tail:burst=3,delay=2
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct PoliciesArgs {
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -56,7 +56,7 @@ fn seams() -> Vec<Seam> {
 }
 
 /// Lists the built-in policies of every seam.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &PoliciesArgs) -> Result<Exit, Failure> {
     let seams = seams();
     if args.json {
         output::json(&seams)?;

@@ -30,7 +30,7 @@ pub struct Picture {
 /// A figure cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot draw a chart: {0}")]
-pub struct Error(String);
+pub struct ChartError(String);
 
 /// Red, green and blue.
 type Colour = (u8, u8, u8);

@@ -7,7 +7,7 @@ use plotters::element::DashedPathElement;
 use plotters::prelude::*;
 
 use super::axis::Extent;
-use super::{Chart, Error, Mark, PALETTE, Panel, Series, printable};
+use super::{Chart, ChartError, Mark, PALETTE, Panel, Series, printable};
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
@@ -43,8 +43,8 @@ fn width(series: &[Series], index: usize) -> u32 {
     2 + 3 * later.count().min(5) as u32
 }
 
-fn failed(error: impl Display) -> Error {
-    Error(error.to_string())
+fn failed(error: impl Display) -> ChartError {
+    ChartError(error.to_string())
 }
 
 impl Chart {
@@ -52,7 +52,7 @@ impl Chart {
     ///
     /// # Errors
     /// The chart cannot be drawn.
-    pub fn to_svg(&self) -> Result<String, Error> {
+    pub fn to_svg(&self) -> Result<String, ChartError> {
         let mut svg = String::new();
         let layout = Layout::of(self);
         {
@@ -72,7 +72,7 @@ impl Chart {
         series.points.iter().copied().filter(|(x, y)| self.x.has(*x) && self.y.has(*y))
     }
 
-    fn draw_legend(&self, layout: &Layout, root: &Area) -> Result<(), Error> {
+    fn draw_legend(&self, layout: &Layout, root: &Area) -> Result<(), ChartError> {
         for (index, series) in layout.legend.iter().enumerate() {
             let at = layout.place_in_legend(index);
             let (colour, dashes) = style(index);
@@ -98,7 +98,7 @@ impl Chart {
         Ok(())
     }
 
-    fn draw_panels(&self, layout: &Layout, below: &Area) -> Result<(), Error> {
+    fn draw_panels(&self, layout: &Layout, below: &Area) -> Result<(), ChartError> {
         let all = || {
             let series = self.panels.iter().flat_map(|panel| &panel.series);
             series.flat_map(|series| self.points(series))
@@ -129,7 +129,7 @@ impl Chart {
         area: &Area,
         (x, y): (Extent, Extent),
         (x_label, y_label): (&str, &str),
-    ) -> Result<(), Error> {
+    ) -> Result<(), ChartError> {
         let across = x.range();
         let mut builder = ChartBuilder::on(area);
         builder.margin(8).margin_right(14).x_label_area_size(42).y_label_area_size(60);

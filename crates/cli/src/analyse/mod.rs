@@ -13,7 +13,7 @@ use sutura_analysis::{Direction, Vantage, text};
 use crate::failure::{Exit, Failure};
 use crate::{file, output};
 use load::Record;
-use report::Report;
+use report::TraceReport;
 
 const EXAMPLES: &str = "\
 Reads qlog of this and of other implementations: JSON, JSON-SEQ and lines of JSON. Times are in
@@ -33,7 +33,7 @@ record that was asked for.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct AnalyseArgs {
     /// Qlog files to analyse
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -101,7 +101,7 @@ enum Way {
     Received,
 }
 
-impl Args {
+impl AnalyseArgs {
     fn wants(&self, analysis: Analysis) -> bool {
         self.only.is_empty() || self.only.contains(&analysis)
     }
@@ -118,7 +118,7 @@ impl Args {
 }
 
 /// Analyses the files.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &AnalyseArgs) -> Result<Exit, Failure> {
     let mut records = load::load(&args.files)?;
     // One end's record completes the other's, even if it is not reported itself.
     load::resolve(&mut records);
@@ -128,14 +128,14 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let visible: Option<BTreeSet<u64>> =
         args.visible.as_ref().map(|ids| ids.iter().copied().collect());
-    let mut reports: Vec<Report> = Vec::with_capacity(records.len());
+    let mut reports: Vec<TraceReport> = Vec::with_capacity(records.len());
     for record in records {
         let direction = match args.direction {
             Some(Way::Sent) => Direction::Sent,
             Some(Way::Received) => Direction::Received,
             None => Direction::busiest(&record.trace),
         };
-        let report = Report::new(record, direction, visible.as_ref());
+        let report = TraceReport::new(record, direction, visible.as_ref());
         report.complain();
         reports.push(report);
     }
@@ -149,8 +149,12 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     print(args, &reports, &figures)
 }
 
-fn print(args: &Args, reports: &[Report], figures: &[PathBuf]) -> Result<Exit, Failure> {
-    let first = reports.first().map(Report::byte_index).unwrap_or_default();
+fn print(
+    args: &AnalyseArgs,
+    reports: &[TraceReport],
+    figures: &[PathBuf],
+) -> Result<Exit, Failure> {
+    let first = reports.first().map(TraceReport::byte_index).unwrap_or_default();
     let compared: Vec<_> = reports.iter().map(|report| report.compared(first)).collect();
     if args.json {
         let traces: Vec<_> = reports.iter().map(|report| report.to_json(args)).collect();

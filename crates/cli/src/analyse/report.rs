@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use serde_json::{Value, json};
-use sutura_analysis::text::{self, Compared};
+use sutura_analysis::text::{self, TraceRow};
 use sutura_analysis::{
     Blocking, Bundling, ByteIndex, Direction, Multiplexing, Overview, StreamSummary, bundling,
     byte_index, figure, head_of_line_blocking, multiplexing, overview, stream_table,
 };
 
 use super::load::Record;
-use super::{Analysis, Args};
+use super::{AnalyseArgs, Analysis};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, millis};
 
 /// The analyses of a record.
 #[derive(Debug)]
-pub struct Report {
+pub struct TraceReport {
     record: Record,
     overview: Overview,
     multiplexing: Multiplexing,
@@ -30,7 +30,7 @@ pub struct Report {
     byte_index: ByteIndex,
 }
 
-impl Report {
+impl TraceReport {
     pub fn new(record: Record, direction: Direction, visible: Option<&BTreeSet<u64>>) -> Self {
         let trace = &record.trace;
         let received = direction == Direction::Received;
@@ -51,10 +51,10 @@ impl Report {
         self.byte_index.index.progressive
     }
 
-    pub fn compared(&self, first: Duration) -> Compared {
+    pub fn compared(&self, first: Duration) -> TraceRow {
         let blocking = self.blocking.as_ref();
         let (name, overview) = (self.record.name.clone(), self.overview.clone());
-        Compared::new(name, overview, blocking, &self.byte_index, first)
+        TraceRow::new(name, overview, blocking, &self.byte_index, first)
     }
 
     /// Warns about defects of the record.
@@ -83,7 +83,7 @@ impl Report {
         }
     }
 
-    pub fn to_text(&self, args: &Args) -> String {
+    pub fn to_text(&self, args: &AnalyseArgs) -> String {
         let mut text = format!("== {}\n{}", self.record.name, text::overview(&self.overview));
         let wanted = Analysis::value_variants().iter().copied();
         for analysis in wanted.filter(|&analysis| args.wants(analysis)) {
@@ -111,7 +111,7 @@ impl Report {
         format!("{}{order}\n", text::blocking(blocking))
     }
 
-    pub fn to_json(&self, args: &Args) -> Value {
+    pub fn to_json(&self, args: &AnalyseArgs) -> Value {
         let wanted = |analysis, value: Value| args.wants(analysis).then_some(value);
         let multiplexing = &self.multiplexing;
         let arrivals =
@@ -148,7 +148,11 @@ impl Report {
     ///
     /// # Errors
     /// A figure cannot be drawn, or a file cannot be written.
-    pub fn write_figures(&self, args: &Args, directory: &Path) -> Result<Vec<PathBuf>, Failure> {
+    pub fn write_figures(
+        &self,
+        args: &AnalyseArgs,
+        directory: &Path,
+    ) -> Result<Vec<PathBuf>, Failure> {
         let name = &self.record.name;
         let mut written = Vec::new();
         let mut write = |kind: &str, svg: String| {

@@ -52,7 +52,7 @@ written in place.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct GetArgs {
     /// URLs to fetch, all at once, over one connection per server; https:// may be left out
     #[arg(required = true, value_name = "URL")]
     urls: Vec<Url>,
@@ -117,7 +117,7 @@ fn stack(name: &str) -> Result<&'static Preset, String> {
 
 /// State shared by all connections.
 #[derive(Debug)]
-struct Context {
+struct Fetching {
     connector: Connector,
     room: Arc<Semaphore>,
     progress: MultiProgress,
@@ -131,14 +131,14 @@ struct Context {
 type Done = (usize, Result<Outcome, Failure>);
 
 /// Fetches all URLs.
-pub async fn run(args: Args) -> Result<Exit, Failure> {
+pub async fn run(args: GetArgs) -> Result<Exit, Failure> {
     let targets = plan::plan(&args.urls, args.out.as_deref())?;
     if args.json && targets.contains(&Target::Stdout) {
         return Err(Failure::usage("--json and --out - both want standard output"));
     }
     let priorities = priorities(&args)?;
     args.qlog.prepare()?;
-    let context = Arc::new(Context {
+    let context = Arc::new(Fetching {
         connector: connector(&args)?,
         room: Arc::new(Semaphore::new(args.parallel.into())),
         progress: progress(),
@@ -176,8 +176,8 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
 }
 
 async fn fetch_all<'a>(
-    args: &'a Args,
-    context: &Arc<Context>,
+    args: &'a GetArgs,
+    context: &Arc<Fetching>,
     targets: Vec<Target>,
     priorities: Vec<http::Priority>,
 ) -> Result<Report<'a>, Failure> {
@@ -201,7 +201,7 @@ async fn fetch_all<'a>(
     Ok(report)
 }
 
-fn connector(args: &Args) -> Result<Connector, Failure> {
+fn connector(args: &GetArgs) -> Result<Connector, Failure> {
     let mut transport = args.transport.config(args.timeout);
     if let Some(stack) = args.windows_of {
         stack.apply_to_client(&mut transport);
@@ -217,7 +217,7 @@ fn connector(args: &Args) -> Result<Connector, Failure> {
 /// Connects, and is ready for requests. With the address of an earlier connection, if possible in
 /// 0-RTT.
 async fn connect(
-    context: &Context,
+    context: &Fetching,
     authority: &Authority,
     earlier: Option<SocketAddr>,
 ) -> Result<http::Client, Failure> {
@@ -231,7 +231,7 @@ async fn connect(
 }
 
 /// The priority of each URL.
-fn priorities(args: &Args) -> Result<Vec<http::Priority>, Failure> {
+fn priorities(args: &GetArgs) -> Result<Vec<http::Priority>, Failure> {
     match args.priority.as_slice() {
         [one] => Ok(vec![one.clone(); args.urls.len()]),
         each if each.len() == args.urls.len() => Ok(each.to_vec()),
@@ -265,7 +265,7 @@ type Fetched = (ConnectionReport, Vec<Done>);
 
 /// Fetches all URLs of one server.
 async fn fetch_from(
-    context: Arc<Context>,
+    context: Arc<Fetching>,
     authority: Authority,
     mut jobs: Vec<(usize, Job)>,
 ) -> Vec<Fetched> {
@@ -281,7 +281,7 @@ async fn fetch_from(
 /// Fetches URLs of one server on one connection; returns the server's address. `earlier` is that of an
 /// earlier connection.
 async fn fetch_on(
-    context: &Arc<Context>,
+    context: &Arc<Fetching>,
     authority: &Authority,
     earlier: Option<SocketAddr>,
     jobs: Vec<(usize, Job)>,
@@ -348,7 +348,7 @@ fn watch(
 
 /// Sends a request, waiting until there is room for one more.
 async fn ask(
-    context: &Context,
+    context: &Fetching,
     client: &http::Client,
     job: &Job,
 ) -> Result<(OwnedSemaphorePermit, Asked), Failure> {

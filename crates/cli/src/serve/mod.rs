@@ -94,7 +94,7 @@ An interruption lets responses under way finish; a second one does not.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ServeArgs {
     /// Directory to serve; index.html stands for a directory. Names that begin with a dot are not
     /// served, except /.well-known/; nor is what symbolic links lead to outside of the directory
     directory: PathBuf,
@@ -167,7 +167,7 @@ fn resend_order(name: &str) -> Result<Arc<dyn ResendOrderFactory>, UnknownPolicy
 }
 
 /// Serves until interrupted.
-pub async fn run(args: Args) -> Result<Exit, Failure> {
+pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     let site = Site::directory(&args.directory)?;
     let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
     args.qlog.prepare()?;
@@ -243,7 +243,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
 
 /// What protects responses for which neither a rule nor the request says it: the first of `--protect`,
 /// the lines of the file, and `--fec` that is for their priority.
-fn protections(args: &Args, rules: &Rules) -> http::DefaultProtections {
+fn protections(args: &ServeArgs, rules: &Rules) -> http::DefaultProtections {
     let mut all = http::DefaultProtections::default();
     args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
     args.fec.map(ProtectRule::for_all).iter().for_each(|rule| rule.add_to(&mut all));
@@ -252,7 +252,7 @@ fn protections(args: &Args, rules: &Rules) -> http::DefaultProtections {
 
 /// The configuration of connections: that of a stack of 2020 if the scheduler is its default, and an order of
 /// resending over that.
-fn transport(args: &Args) -> Result<TransportConfig, Failure> {
+fn transport(args: &ServeArgs) -> Result<TransportConfig, Failure> {
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)
         .map_err(|error| Failure::local(error.to_string()))?;
@@ -339,7 +339,7 @@ fn chromium(port: u16, public_key: &str) -> String {
 /// Tells where this server is, and how clients know its certificate: the fingerprint, and the hash of
 /// the public key.
 fn announce(
-    args: &Args,
+    args: &ServeArgs,
     address: SocketAddr,
     (fingerprint, public_key): (&str, Option<String>),
     origin: &Path,

@@ -40,7 +40,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct ConnectArgs {
     /// Where `sutura vnc serve` runs; UDP port 5900 by default
     #[arg(value_name = "HOST[:PORT]", value_parser = server)]
     host: Authority,
@@ -84,7 +84,7 @@ pub struct Context {
 }
 
 /// Serves viewers until interrupted.
-pub async fn run(args: Args) -> Result<Exit, Failure> {
+pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
     let token = match args.token.given()? {
         None if args.no_token => Zeroizing::default(),
         None => return Err(Failure::usage(NO_TOKEN)),
@@ -112,7 +112,7 @@ pub async fn run(args: Args) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn announce(args: &Args, address: SocketAddr) -> Result<(), Failure> {
+fn announce(args: &ConnectArgs, address: SocketAddr) -> Result<(), Failure> {
     if args.json {
         return output::json(&json!({ "listening": address.to_string(), "port": address.port() }));
     }

@@ -57,18 +57,18 @@ const LAST_WORDS: Duration = Duration::from_secs(2);
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum VncCommand {
     /// Run beside an RFB server (TigerVNC, x11vnc, QEMU) and serve its screen
-    Serve(serve::Args),
+    Serve(serve::VncArgs),
     /// Run beside a viewer (TigerVNC, Remmina, noVNC) and show it the screen
-    Connect(connect::Args),
+    Connect(connect::ConnectArgs),
 }
 
 /// Runs one end of the bridge.
-pub async fn run(command: Command) -> Result<Exit, Failure> {
+pub async fn run(command: VncCommand) -> Result<Exit, Failure> {
     match command {
-        Command::Serve(args) => serve::run(args).await,
-        Command::Connect(args) => connect::run(args).await,
+        VncCommand::Serve(args) => serve::run(args).await,
+        VncCommand::Connect(args) => connect::run(args).await,
     }
 }
 

@@ -57,7 +57,7 @@ The RFB server should listen on this machine only, as its own protocol is not en
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
-pub struct Args {
+pub struct VncArgs {
     /// The RFB server; port 5900 by default
     #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost:5900", value_parser = rfb_server)]
     to: Authority,
@@ -169,7 +169,7 @@ struct Served {
 type Refusal = (End, String);
 
 /// Serves until interrupted.
-pub async fn run(args: Args) -> Result<Exit, Failure> {
+pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     args.qlog.prepare()?;
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
@@ -252,7 +252,7 @@ fn bind(
 }
 
 fn announce(
-    args: &Args,
+    args: &VncArgs,
     address: SocketAddr,
     fingerprint: &str,
     origin: &Path,

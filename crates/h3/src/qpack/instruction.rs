@@ -33,12 +33,12 @@ pub(super) struct InstructionReader {
 }
 
 /// Why no instruction was read.
-enum ReadError {
+enum InstructionError {
     Incomplete,
     Invalid(&'static str),
 }
 
-impl From<LiteralError> for ReadError {
+impl From<LiteralError> for InstructionError {
     fn from(error: LiteralError) -> Self {
         match error {
             LiteralError::Incomplete => Self::Incomplete,
@@ -48,7 +48,7 @@ impl From<LiteralError> for ReadError {
     }
 }
 
-impl From<IntegerError> for ReadError {
+impl From<IntegerError> for InstructionError {
     fn from(error: IntegerError) -> Self {
         LiteralError::from(error).into()
     }
@@ -77,17 +77,17 @@ impl InstructionReader {
                 self.bytes.advance(read);
                 Ok(Some(instruction))
             }
-            Err(ReadError::Incomplete) => Ok(None),
-            Err(ReadError::Invalid(reason)) => {
+            Err(InstructionError::Incomplete) => Ok(None),
+            Err(InstructionError::Invalid(reason)) => {
                 Err(Error::new(Code::QPACK_ENCODER_STREAM_ERROR, reason))
             }
         }
     }
 
-    fn read(&self, input: &mut &[u8]) -> Result<EncoderInstruction, ReadError> {
-        let first = *input.first().ok_or(ReadError::Incomplete)?;
+    fn read(&self, input: &mut &[u8]) -> Result<EncoderInstruction, InstructionError> {
+        let first = *input.first().ok_or(InstructionError::Incomplete)?;
         if self.max_capacity == 0 && first >> 5 != 0b001 {
-            return Err(ReadError::Invalid("insert into a dynamic table of capacity zero"));
+            return Err(InstructionError::Invalid("insert into a dynamic table of capacity zero"));
         }
         // Nothing is decoded before the instruction is complete, so that a peer who sends single
         // bytes does not cause more work than others.
@@ -100,7 +100,7 @@ impl InstructionReader {
                 if first & 0b0100_0000 == 0 {
                     return Ok(EncoderInstruction::InsertNamed { index, value });
                 }
-                let missing = ReadError::Invalid("no such entry in the static table");
+                let missing = InstructionError::Invalid("no such entry in the static table");
                 let (name, _) = static_table::get(index).ok_or(missing)?;
                 Ok(EncoderInstruction::Insert { name: name.into(), value })
             }
@@ -119,10 +119,10 @@ impl InstructionReader {
         }
     }
 
-    fn decode(&self, literal: Literal<'_>) -> Result<Bytes, ReadError> {
+    fn decode(&self, literal: Literal<'_>) -> Result<Bytes, InstructionError> {
         use super::huffman::HuffmanError;
         literal.decode(self.max_capacity).map(Bytes::from).map_err(|error| {
-            ReadError::Invalid(match error {
+            InstructionError::Invalid(match error {
                 HuffmanError::Invalid => "invalid Huffman code",
                 HuffmanError::TooLong => LARGER,
             })

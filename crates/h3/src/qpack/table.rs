@@ -27,7 +27,7 @@ impl Entry {
 
 /// The entry is larger than the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct TooLarge;
+pub(super) struct EntryTooLarge;
 
 /// Entries in the order of their insertion. They are known by absolute indices, which count from 0
 /// (RFC 9204 section 3.2.4).
@@ -66,9 +66,9 @@ impl DynamicTable {
     }
 
     /// Inserts an entry, evicting the oldest ones as necessary.
-    pub(super) fn insert(&mut self, entry: Entry) -> Result<(), TooLarge> {
+    pub(super) fn insert(&mut self, entry: Entry) -> Result<(), EntryTooLarge> {
         let size = entry.size();
-        let rest = self.capacity.checked_sub(size).ok_or(TooLarge)?;
+        let rest = self.capacity.checked_sub(size).ok_or(EntryTooLarge)?;
         self.evict_to(rest);
         self.entries.push_back(entry);
         self.size += size;
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_oldest_go_first_and_keep_their_indices() {
         let mut table = DynamicTable::default();
-        assert_eq!(table.insert(entry("", "")), Err(TooLarge));
+        assert_eq!(table.insert(entry("", "")), Err(EntryTooLarge));
         table.set_capacity(100);
         for value in ["0", "1", "2"] {
             table.insert(entry("a", value)).unwrap();
@@ -142,7 +142,7 @@ mod tests {
         let mut table = DynamicTable::default();
         table.set_capacity(40);
         table.insert(entry("a", "b")).unwrap();
-        assert_eq!(table.insert(entry("name", "value")), Err(TooLarge));
+        assert_eq!(table.insert(entry("name", "value")), Err(EntryTooLarge));
         assert_eq!((table.inserted(), table.size()), (1, 34));
     }
 }

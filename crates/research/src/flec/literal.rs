@@ -60,18 +60,19 @@ impl<R: FlecRules + Clone + Sync + 'static> RedundancyFactory for Factory<R> {
 /// expected in the window.
 pub(super) fn bulk(name: &'static str) -> Arc<dyn RedundancyFactory> {
     let parameters = "rules=literal".to_owned();
-    Arc::new(Factory { name, parameters, rules: BulkRules::default() })
+    Arc::new(Factory { name, parameters, rules: LiteralBulkRules::default() })
 }
 
 /// `ds() = c l`; Algorithm 2.
 pub(super) fn buffer(name: &'static str, c: LossFactor) -> Arc<dyn RedundancyFactory> {
-    let rules = BufferRules { c, sequence: Sequence::default() };
+    let rules = LiteralBufferRules { c, sequence: Sequence::default() };
     Arc::new(Factory { name, parameters: format!("rules=literal, c={}", c.get()), rules })
 }
 
 /// `ds() = -l`; Algorithm 4 with this `theta`.
 pub(super) fn messages(name: &'static str, theta: f64) -> Arc<dyn RedundancyFactory> {
-    let rules = MessageRules { sequence: Sequence::default(), moment: LastMoment::new(theta) };
+    let rules =
+        LiteralMessageRules { sequence: Sequence::default(), moment: LastMoment::new(theta) };
     Arc::new(Factory { name, parameters: format!("rules=literal, theta={theta}"), rules })
 }
 
@@ -131,13 +132,13 @@ fn losses_or_a_burst(view: &View) -> impl FnOnce(f64) -> f64 {
 }
 
 #[derive(Debug, Clone, Default)]
-struct BulkRules {
+struct LiteralBulkRules {
     sequence: Sequence,
     /// Whether the application has given no more than was sent (`allStreamSent()`).
     all_sent: bool,
 }
 
-impl FlecRules for BulkRules {
+impl FlecRules for LiteralBulkRules {
     fn ds(&self, loss: f64) -> f64 {
         -loss
     }
@@ -169,7 +170,7 @@ impl FlecRules for BulkRules {
 }
 
 #[derive(Debug, Clone)]
-struct BufferRules {
+struct LiteralBufferRules {
     c: LossFactor,
     sequence: Sequence,
 }
@@ -180,7 +181,7 @@ fn gap(path: &PathView) -> f64 {
     if loss > 0.0 { path.burst * (1.0 - loss) / loss } else { f64::INFINITY }
 }
 
-impl FlecRules for BufferRules {
+impl FlecRules for LiteralBufferRules {
     fn ds(&self, loss: f64) -> f64 {
         self.c.get() * loss
     }
@@ -216,12 +217,12 @@ impl FlecRules for BufferRules {
 }
 
 #[derive(Debug, Clone)]
-struct MessageRules {
+struct LiteralMessageRules {
     sequence: Sequence,
     moment: LastMoment,
 }
 
-impl FlecRules for MessageRules {
+impl FlecRules for LiteralMessageRules {
     fn ds(&self, loss: f64) -> f64 {
         -loss
     }
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn they_keep_the_contract() {
-        crate::flec::conformance(BulkRules::default);
+        crate::flec::conformance(LiteralBulkRules::default);
         for theta in [1.0, 1.1, 100.0] {
             sutura_proto::conformance::redundancy(&*messages("messages", theta));
         }

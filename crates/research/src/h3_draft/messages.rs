@@ -47,7 +47,7 @@ pub enum Carriage {
 
 /// The server's end: puts messages into effect in the order that their [`Carriage`] makes of their arrival.
 #[derive(Clone, Debug)]
-pub struct Messages {
+pub struct DraftMessages {
     carriage: Carriage,
     /// The number of the next message of the control stream.
     next: u64,
@@ -67,7 +67,7 @@ impl fmt::Display for TooManyMessages {
 
 impl std::error::Error for TooManyMessages {}
 
-impl Messages {
+impl DraftMessages {
     /// The end of a connection on which nothing has arrived.
     #[must_use]
     pub const fn new(carriage: Carriage) -> Self {

@@ -7,7 +7,7 @@ mod messages;
 mod tests;
 
 pub use element::{Element, MAX_PLACEHOLDERS};
-pub use messages::{Carriage, MAX_HELD_MESSAGES, Message, Messages, TooManyMessages};
+pub use messages::{Carriage, DraftMessages, MAX_HELD_MESSAGES, Message, TooManyMessages};
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) const ENTRY: registry::Entry<dyn SchedulerFactory> = registry::Entry:
 /// * **Placeholders**, which carry nothing and group others. There are [`MAX_PLACEHOLDERS`] of them, by
 ///   the keys of [`Element::Placeholder`]; each is in the tree from the first time that it is named. The
 ///   [`Dependency`] of a stream may name one as its parent, and a placeholder gets a place like a stream,
-///   by [`Scheduler::insert`] or [`Messages`].
+///   by [`Scheduler::insert`] or [`DraftMessages`].
 /// * **The orphan placeholder**, which stands behind the root: what depends on it is served only while
 ///   nothing below the root can be. A stream or placeholder without a dependency is there, with weight
 ///   16, and so is one whose parent is itself or not in the tree.

@@ -19,8 +19,8 @@ fn after(
     carriage: Carriage,
     scheduler: &mut dyn Scheduler,
     arriving: &[(u64, Message)],
-) -> Messages {
-    let mut messages = Messages::new(carriage);
+) -> DraftMessages {
+    let mut messages = DraftMessages::new(carriage);
     for (number, message) in arriving {
         messages.arrive(*number, *message, scheduler).unwrap();
     }
@@ -145,14 +145,14 @@ fn placeholders_group_requests_and_can_be_moved() {
 #[test]
 fn placeholders_and_messages_are_bounded() {
     let mut scheduler = H3Draft::new();
-    let mut messages = Messages::new(Carriage::OwnStreams);
+    let mut messages = DraftMessages::new(Carriage::OwnStreams);
     for number in 0..1000 {
         let placeholder = Element::Placeholder(number);
         messages.arrive(number, message(placeholder, None, false), &mut scheduler).unwrap();
         active(&mut scheduler, A.key(), message(A, Some(placeholder), false).priority());
     }
     assert_eq!(scheduler.tree.streams() as u64, MAX_PLACEHOLDERS + 1);
-    let mut messages = Messages::new(Carriage::ControlStream);
+    let mut messages = DraftMessages::new(Carriage::ControlStream);
     let mut arrive = |number| messages.arrive(number, message(A, None, false), &mut scheduler);
     for number in 1..=MAX_HELD_MESSAGES as u64 {
         assert_eq!(arrive(number), Ok(()));

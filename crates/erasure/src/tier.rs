@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-/// The instruction set of a [`Kernel`](crate::Kernel).
+/// The instruction set of a [`Kernel`](crate::kernel::Kernel).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Tier {

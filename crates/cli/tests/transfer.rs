@@ -111,7 +111,8 @@ fn a_lossy_link_is_mended_on_request() {
     let (output, stats) = link.interrupt();
     success(&output);
     let stats = stats.unwrap();
-    assert!(stats["down"]["sent"].as_u64() > Some(100), "{stats}");
+    // 120 kB are more than 80 packets of at most 1,452 bytes.
+    assert!(stats["down"]["sent"].as_u64() > Some(80), "{stats}");
     assert!(stats["down"]["lost"].as_u64() > Some(0), "{stats}");
     assert_eq!(stats["refused"], 0);
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::time::Duration;
-use sutura_proto::wire_format::{AckFrame, Carrier, Close, Frame, FrameIter};
+use sutura_proto::wire_format::{AckFrame, Carrier, Close, Frame, FrameIter, Repair};
 use sutura_proto::{ConnectionId, Dir};
 
 use super::writer::milliseconds;
@@ -202,14 +202,7 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
             symbol_id: source.symbol.id,
             length: source.frames.len(),
         },
-        Frame::Repair(repair) => FrameEntry::Repair {
-            session: repair.header.session,
-            code: Some(repair.header.code.get()).filter(|&code| code != 0),
-            first_symbol_id: repair.header.first,
-            symbol_count: repair.header.count,
-            key: repair.header.key,
-            length: repair.payload.len(),
-        },
+        Frame::Repair(ref frame) => repair(frame),
         Frame::SymbolAck(ack) => FrameEntry::SymbolAck {
             session: ack.session,
             lower_bound: ack.lower_bound,
@@ -257,6 +250,17 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
         Frame::StreamsBlocked { dir, limit } => {
             FrameEntry::StreamsBlocked { stream_type: stream_type(dir), limit }
         }
+    }
+}
+
+fn repair<'a>(frame: &Repair<'_>) -> FrameEntry<'a> {
+    FrameEntry::Repair {
+        session: frame.header.session,
+        code: Some(frame.header.code.get()).filter(|&code| code != 0),
+        first_symbol_id: frame.header.first,
+        symbol_count: frame.header.count,
+        key: frame.header.key,
+        length: frame.payload.len(),
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) fn min_ack_delay(extensions: Extensions, max_ack_delay: u64) -> Optio
     extensions.ack_frequency.then_some(MIN_ACK_DELAY.min(max_ack_delay.saturating_mul(1_000)))
 }
 
-/// What this end asked the peer for.
+/// A request to the peer for a rate of acknowledgements.
 #[derive(Debug, Clone, Copy)]
 struct Request {
     sequence: u64,
@@ -36,7 +36,7 @@ struct Request {
     acked: bool,
 }
 
-/// What both ends asked each other for.
+/// The newest requests of both ends.
 #[derive(Debug, Default)]
 pub(super) struct AckFrequencyState {
     /// The sequence number of the peer's newest request.
@@ -46,7 +46,7 @@ pub(super) struct AckFrequencyState {
 }
 
 impl AckFrequencyState {
-    /// What the peer was asked for.
+    /// The rate that the peer was asked for.
     #[cfg(test)]
     pub(super) fn present(&self) -> Option<AckRate> {
         self.request.map(|request| request.rate)
@@ -58,7 +58,7 @@ impl AckFrequencyState {
     }
 }
 
-/// What to ask for on a path of whose congestion window `packets` packets fill the whole.
+/// The rate to ask for on a path where `packets` packets fill the congestion window.
 fn wanted(
     config: &AckFrequencyConfig,
     packets: u64,

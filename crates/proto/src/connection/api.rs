@@ -143,7 +143,7 @@ impl Connection {
         self.egress.cancel_message(id, code)
     }
 
-    /// What became of a message or datagram. Each is reported once, unless the application leaves
+    /// The outcome of a message or datagram. Each outcome is reported once, unless the application leaves
     /// more than 16384 of them unread.
     pub fn poll_message_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
         self.egress.poll_outcome()
@@ -221,7 +221,7 @@ impl SendStream<'_> {
         reset.map_err(|_| ResetAtError::Closed)
     }
 
-    /// How far the peer has taken what was written; `None` if nothing of that is held any more, because all
+    /// How far the peer has taken the written data; `None` if no written data is held any more, because all
     /// was acknowledged or the stream is over.
     #[must_use]
     pub fn uptake(&self) -> Option<Uptake> {
@@ -265,7 +265,7 @@ impl SendStream<'_> {
     }
 
     /// Announces that the data written next is one message, so that policies know its size and
-    /// deadline. What is sent does not change.
+    /// deadline. The bytes on the wire do not change.
     ///
     /// # Errors
     /// The stream is finished.
@@ -317,9 +317,8 @@ impl RecvStream<'_> {
     }
 
     /// Returns the first bytes below stream offset `end` that are there, at most `max` of them, whatever
-    /// is missing before them. For a protocol that delivers in stream order, as HTTP/3 delivers frames, of
-    /// which it knows up to `end` what they are. `None` means that the stream has ended and all of it was
-    /// read.
+    /// is missing before them. For a protocol that delivers in stream order, as HTTP/3 does, and has
+    /// delimited its frames up to `end`. `None` means that the stream has ended and all of it was read.
     ///
     /// From now on the stream counts as readable if any bytes below the latest `end` are there. Reading in
     /// stream order goes on once nothing is missing before what was read; until then it fails.
@@ -372,8 +371,8 @@ pub struct Datagrams<'a> {
 }
 
 impl Datagrams<'_> {
-    /// Queues a datagram. If the queue is full, its oldest datagrams are dropped. What becomes of
-    /// it tells [`Connection::poll_message_outcome`].
+    /// Queues a datagram. If the queue is full, its oldest datagrams are dropped.
+    /// [`Connection::poll_message_outcome`] tells its outcome.
     ///
     /// # Errors
     /// The peer accepts no datagrams or none this large, or the connection is closed.
@@ -401,8 +400,8 @@ impl Datagrams<'_> {
     }
 
     /// The largest datagram that can be sent; `None` if the peer accepts none or its limit is not
-    /// known yet. It changes with what the path is known to carry; a queued datagram that has become
-    /// too large is dropped.
+    /// known yet. It changes with the packet size that the path is known to carry; a queued datagram that has
+    /// become too large is dropped.
     #[must_use]
     pub fn max_size(&self) -> Option<usize> {
         let c = &*self.connection;

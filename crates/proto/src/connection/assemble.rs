@@ -81,7 +81,7 @@ impl Connection {
         ack_due && out.len() > start
     }
 
-    /// What the egress would put into the packet next.
+    /// The next choice of the egress for the packet.
     fn look(
         &self,
         now: Instant,
@@ -121,7 +121,7 @@ impl Connection {
                 || self.egress.streams.wants_control())
     }
 
-    /// Appends an ACK frame if it would report anything new, and what the decoders recovered.
+    /// Appends an ACK frame if it would report anything new, and a report of recovered symbols.
     fn write_ack(&mut self, now: Instant, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
         let s = &mut self.spaces[packet.space as usize];
         let Some(largest) = s.acks.largest().filter(|_| s.acks.has_news()) else { return };
@@ -136,7 +136,8 @@ impl Connection {
             s.ping |= s.acks.wants_ping();
         }
         if packet.space == SpaceId::Data {
-            // After the ACK, so that what it newly reports is what was recovered.
+            // Behind the ACK: the peer then takes the symbols that the report adds as recovered, not as
+            // arrived.
             self.fec_in.write_symbol_acks(out, end.saturating_sub(out.len()));
         }
     }

@@ -1,9 +1,8 @@
 //! The end of a connection (RFC 9000 section 10).
 //!
 //! A server that ends a handshake whose client has not shown that it exists says so once and forgets the
-//! connection: the closing period is for those whose later packets can be told from forged ones. Until the
-//! client's address is validated, they cannot, and whatever it sends again is answered like a first
-//! packet.
+//! connection: the closing period is for peers whose later packets can be told from forged ones. The packets
+//! of a client without a validated address cannot, and are answered like first packets.
 
 use super::timer::Timer;
 use super::{Connection, EndpointEvent, LifeStage};
@@ -128,7 +127,7 @@ impl Connection {
         reset::token_of(datagram).is_some_and(|token| self.path.remote_cids.is_reset(&token))
     }
 
-    /// Ends the connection, of which the peer knows nothing any more.
+    /// Ends the connection: the peer has lost its state.
     pub(super) fn on_stateless_reset(&mut self, now: Instant) {
         if self.is_closed() {
             return;

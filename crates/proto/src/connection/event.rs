@@ -1,4 +1,4 @@
-//! What a connection reports to its application and its endpoint.
+//! Reports of a connection to its application and its endpoint.
 
 use crate::error::ConnectionError;
 use crate::ids::ConnectionId;
@@ -37,20 +37,20 @@ pub enum EndpointEvent {
     AddCid(ConnectionId),
     /// Stop routing datagrams for this identifier to the connection.
     RemoveCid(ConnectionId),
-    /// The client has shown that it receives what is sent to its address.
+    /// The client has shown that it receives packets at its address.
     AddressValidated,
     /// The server gave this client a token for its next connection (RFC 9000 section 8.1.3).
     NewToken(Vec<u8>),
     /// Pass a datagram that ends with this token to the connection if it belongs to none; `None` for no
-    /// such datagrams. Replaces what was said before (RFC 9000 section 10.3).
+    /// such datagrams. Replaces the previous token (RFC 9000 section 10.3).
     ResetToken(Option<ResetToken>),
     /// The handshake is complete; the connection no longer counts as pending.
     HandshakeDone,
     /// The handshake has failed. The connection counts as pending until it is drained, but makes room
     /// before any other.
     HandshakeFailed,
-    /// What the connection learned about losses on the path to this address. Later connections to
-    /// it start from there.
+    /// The connection's knowledge of the losses on the path to this address. Later connections to it start
+    /// from there.
     Learned(IpAddr, LossMemory),
     /// The peer at this address made this end work in vain at this time.
     Blamed(IpAddr, Instant, Offence),
@@ -58,11 +58,11 @@ pub enum EndpointEvent {
     Drained,
 }
 
-/// What a peer can do that makes this end work in vain.
+/// Behaviour of a peer that makes this end work in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Offence {
-    /// It cancelled a request before it was answered.
+    /// The peer cancelled a request before it was answered.
     Request,
-    /// It broke the protocol, which ended its connection.
+    /// The peer broke the protocol, which ended its connection.
     Connection,
 }

@@ -1,5 +1,5 @@
-//! What a server may answer to a client's first packet instead of continuing the handshake: Retry
-//! (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
+//! The packets with which a server may answer a client's first packet instead of continuing the handshake:
+//! Retry (RFC 9000 section 8.1.2) and Version Negotiation (section 6).
 
 use super::negotiation::Negotiation;
 use super::{Connection, LifeStage};
@@ -16,7 +16,7 @@ use std::time::Instant;
 /// A longer token would leave too little room in an Initial packet for the handshake.
 pub const MAX_TOKEN: usize = 768;
 
-/// What a client needs to follow a Retry, and what it remembers of one.
+/// The state that a client needs to follow a Retry, and remembers of the Retry that it followed.
 #[derive(Debug, Default)]
 pub struct RetryState {
     /// Derives Initial keys again. `None` on a server.
@@ -32,8 +32,8 @@ pub struct RetryState {
 }
 
 impl Connection {
-    /// Whether no packet of the server was processed yet. Both packets are valid only until then;
-    /// later ones are late copies or forged (RFC 9000 sections 6.2 and 17.2.5.2).
+    /// Whether no packet of the server was processed yet. Retry and Version Negotiation are valid only until
+    /// then; later ones are late copies or forged (RFC 9000 sections 6.2 and 17.2.5.2).
     fn awaits_first_answer(&self) -> bool {
         self.side.is_client()
             && self.state == LifeStage::Handshaking
@@ -120,7 +120,7 @@ impl Connection {
         self.drive_handshake(now).ok()
     }
 
-    /// Checks what the peer says about versions.
+    /// Checks the peer's version information.
     pub(super) fn check_version(&self, peer: &TransportParameters) -> Result<(), TransportError> {
         if !self.extensions.version_information {
             return Ok(());

@@ -1,4 +1,4 @@
-//! What a fuzzer needs of a connection to play a hostile peer: its keys, and what it waits for.
+//! Access to a connection for a fuzzer that plays a hostile peer: its keys, and the state it waits in.
 
 use super::Connection;
 use super::transmit::TAG_SIZE;
@@ -19,8 +19,7 @@ impl Connection {
         Some((keys, space.peek_pn()))
     }
 
-    /// The next 1-RTT packet, with this payload instead of what the connection has to say. `None` without
-    /// keys.
+    /// The next 1-RTT packet, with this payload instead of the connection's own frames. `None` without keys.
     pub(crate) fn forge(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
         let space = &mut self.spaces[SpaceId::Data as usize];
         let pn = space.peek_pn();

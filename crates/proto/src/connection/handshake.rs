@@ -245,7 +245,7 @@ impl Connection {
         });
     }
 
-    /// Replaces all identifiers of this end, unless the peer still has to retire some of those before.
+    /// Replaces all identifiers of this end, unless the peer still has to retire some of the previous ones.
     pub(super) fn rotate_cids(&mut self, now: Instant) {
         if self.is_closed() {
             return;

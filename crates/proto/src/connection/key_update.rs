@@ -137,8 +137,8 @@ impl KeyPhases {
         self.sealed = 0;
     }
 
-    /// Checks an acknowledgement in a packet that was opened with the keys of `phase`. Who has received
-    /// packets under new keys must answer under new keys (section 6.2).
+    /// Checks an acknowledgement in a packet that was opened with the keys of `phase`. An end that has
+    /// received packets under new keys must answer under new keys (section 6.2).
     ///
     /// # Errors
     /// The peer acknowledges packets of the present phase in one of the previous phase.

@@ -24,7 +24,7 @@ pub enum Standstill {
     Pacing,
     /// Pending data waits for flow control credit from the peer.
     Credit,
-    /// Something could be sent but nothing will ever trigger it. This is a bug.
+    /// Some data could be sent but no event or timer will ever trigger it. This is a bug.
     Stuck,
 }
 
@@ -43,7 +43,7 @@ impl Connection {
             return Standstill::Idle;
         }
         let full = u64::from(self.path.mtu.size());
-        // Not everything can be split to use what is left of the allowance.
+        // Not every packet can be split to fit into the rest of the allowance.
         if self.path.address.allowance() < full {
             return Standstill::Amplification;
         }
@@ -59,9 +59,9 @@ impl Connection {
             return Standstill::Window;
         }
         if window && !self.handshake.confirmed {
-            // What fills the window may stay unacknowledged until the handshake is confirmed, and
-            // has no probe timeout until then (RFC 9002 section 6.2.1). The peer's handshake
-            // packets have one.
+            // The packets that fill the window may stay unacknowledged until the handshake is confirmed, and
+            // have no probe timeout until then (RFC 9002 section 6.2.1). The peer's handshake packets have
+            // one.
             return Standstill::Handshake;
         }
         if !window && self.timers.is_set(Timer::Pacing) {
@@ -70,7 +70,7 @@ impl Connection {
         Standstill::Stuck
     }
 
-    /// What is waiting to be sent in 1-RTT packets.
+    /// The data that waits to be sent in 1-RTT packets.
     fn backlog(&self, now: Instant) -> Backlog {
         if self.wants_control(now, SpaceId::Data) || self.egress.has_datagrams() {
             return Backlog::Sendable;

@@ -1,4 +1,5 @@
-//! What the peer makes a connection hold, and how much of the memory of the process it may take.
+//! How much memory a connection holds on behalf of its peer, and how much it may take of the process's
+//! memory.
 
 use super::{CloseReason, Connection};
 use crate::config::TransportConfig;
@@ -8,16 +9,16 @@ use crate::streams::{Allowance, STREAM_COST};
 use std::sync::Arc;
 use std::time::Instant;
 
-/// Bytes that a connection takes on which nothing happens: its state, that of TLS, of recovery and of
-/// congestion control. `docs/performance.md` has the measurement.
+/// Bytes that an idle connection takes: its own state, and the state of TLS, recovery and congestion control.
+/// `docs/performance.md` has the measurement.
 pub const CONNECTION_COST: usize = 26 * 1024;
-/// However little may be held, the peer may send so many bytes beyond what was read, so that it can
-/// still say what it wants and what not.
+/// However little may be held, the peer may send this many unread bytes, so that it can still make and cancel
+/// its requests.
 const MIN_RECEIVE: u64 = 4096;
-/// And so many streams of each direction.
+/// The peer may open this many streams of each direction, however little may be held.
 const MIN_STREAMS: u64 = 8;
 
-/// What a connection holds, in bytes.
+/// The memory that a connection holds, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryUse {
     /// Written stream data that the peer may still need.
@@ -44,14 +45,15 @@ impl MemoryUse {
         send + receive + coding + datagrams + streams + handshake + connection
     }
 
-    /// What the peer has sent, or announced that it will: its data, what decodes it, and datagrams.
+    /// Received stream data, with the storage reserved for gaps, and all datagrams, also datagrams that wait
+    /// to be sent.
     #[must_use]
     pub fn sent_by_peer(&self) -> usize {
         self.receive + self.datagrams
     }
 }
 
-/// How many bytes the peer may send, of those that the connection may hold.
+/// How many bytes the peer may send if the connection may hold `bytes`.
 fn window(bytes: usize) -> u64 {
     (bytes as u64 / 2).max(MIN_RECEIVE)
 }
@@ -61,7 +63,7 @@ fn streams(bytes: usize) -> u64 {
     ((bytes / 2 / STREAM_COST) as u64).max(MIN_STREAMS)
 }
 
-/// `config`, but a new peer is promised no more than what fits into so many bytes.
+/// `config`, but a new peer is promised no more than fits into `bytes` bytes.
 pub(crate) fn lend(config: &Arc<TransportConfig>, bytes: usize) -> Arc<TransportConfig> {
     let (window, streams) = (window(bytes), streams(bytes));
     let promised = config.receive_window.max(config.stream_receive_window);
@@ -79,7 +81,8 @@ pub(crate) fn lend(config: &Arc<TransportConfig>, bytes: usize) -> Arc<Transport
 }
 
 impl Connection {
-    /// What the connection holds. Visits neither streams nor data, so it can be asked for every packet.
+    /// The memory that the connection holds. Visits neither streams nor data, so it can be asked for every
+    /// packet.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
         let streams = &self.egress.streams;
@@ -95,20 +98,20 @@ impl Connection {
         }
     }
 
-    /// Bytes of stream data that this connection got rid of: those that the peer acknowledged, and those
-    /// that the application has read. Only ever grows: a peer for which it does not grow takes nothing.
+    /// Bytes of stream data that have left this connection's buffers, because the peer acknowledged them or
+    /// the application read them. Only ever grows: a peer for which it does not grow takes nothing.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.egress.streams.taken()
     }
 
     /// Sets how many bytes the connection may hold, as [`memory`](Self::memory) counts them; unlimited at
-    /// first. What it holds, and what the peer was promised, stays. But as long as it holds more, no
-    /// stream can be written to ([`WriteError::Blocked`](crate::WriteError::Blocked), and
+    /// first. Held data and credit already given to the peer stay. But as long as the connection holds more,
+    /// no stream can be written to ([`WriteError::Blocked`](crate::WriteError::Blocked), and
     /// [`StreamEvent::Writable`](crate::StreamEvent::Writable) follows), the peer gets no more credit for
-    /// data and for streams than the little that it needs to say what it wants, and coding windows shrink
-    /// to a quarter. Call it after what the connection holds has changed, because what some of it takes is
-    /// taken from the rest then.
+    /// data and for streams than it needs to make and cancel requests, and coding windows shrink to a
+    /// quarter. Call it whenever the memory that the connection holds has changed, because the allowance is
+    /// divided anew at each call.
     ///
     /// Until this is called again, the application can write no more than `burst` bytes beyond what is
     /// buffered, so that many connections with the same allowance do not take it all at once.
@@ -126,8 +129,8 @@ impl Connection {
         });
     }
 
-    /// What was promised to the peer is what [`lend`] made of `config` for so many bytes; more is promised
-    /// when more may be held.
+    /// The peer's first promises were those of [`lend`], which made them of `config` for `bytes` bytes; they
+    /// grow when more may be held.
     pub(crate) fn borrow_within(&mut self, config: &TransportConfig, bytes: usize) {
         self.set_allowance(bytes, bytes);
         let streams = &mut self.egress.streams;
@@ -135,9 +138,9 @@ impl Connection {
         streams.set_max_concurrent(Dir::Uni, config.max_concurrent_uni_streams);
     }
 
-    /// Closes the connection because this end cannot go on holding what the peer makes it hold, with
-    /// INTERNAL_ERROR (RFC 9000 section 20.1). The application learns of it, as of any error of the
-    /// transport. Does nothing if the connection is already closed.
+    /// Closes the connection because this end cannot go on holding its data, with INTERNAL_ERROR (RFC 9000
+    /// section 20.1). The application learns of it, as of any error of the transport. Does nothing if the
+    /// connection is already closed.
     pub fn give_up_for_memory(&mut self, now: Instant) {
         if self.is_closed() {
             return;

@@ -3,8 +3,8 @@
 //!
 //! A server goes over to the address from which the newest packet came that is more than a probe. Until
 //! that is validated it remembers the path that it left, and goes back if validation fails. Path frames
-//! go out in datagrams of their own, so that neither congestion control nor what else is to be sent
-//! delays them or is charged for them.
+//! go out in datagrams of their own, so that congestion control and other data neither delay them nor are
+//! charged for them.
 
 mod preferred;
 
@@ -55,7 +55,7 @@ struct PreviousPath {
     conditions: Option<Conditions>,
 }
 
-/// What moving from one path to another needs.
+/// The state of a move from one path to another.
 #[derive(Debug, Default)]
 pub(super) struct Migration {
     /// The validation of the present path, while it is under way.
@@ -75,7 +75,7 @@ pub(super) struct Migration {
 
 impl Migration {
     fn push(&mut self, frame: PathFrame) {
-        // Of the challenges that come from an address the newest is answered, as one is enough.
+        // Of the challenges that come from an address, only the newest is answered, as one answer is enough.
         let response = |frame: &PathFrame| matches!(frame.frame, Frame::PathResponse(_));
         let same = |queued: &PathFrame| queued.remote == frame.remote && response(queued);
         if response(&frame) {
@@ -128,8 +128,8 @@ impl Connection {
         self.migration.push(PathFrame { remote, cid, frame: Frame::PathResponse(data), limit });
     }
 
-    /// The identifier for an answer to `remote`, to what was sent to `dcid`. `None` if a server asks where
-    /// it no longer is: no identifier is used with two of its addresses (RFC 9000 section 9.5).
+    /// The identifier for an answer to `remote`, whose packet was sent to `dcid`. `None` on a server that has
+    /// left `remote`: no identifier is used with two addresses of a server (RFC 9000 section 9.5).
     fn cid_for_answer(&self, remote: SocketAddr, dcid: ConnectionId) -> Option<ConnectionId> {
         let (cids, migration) = (&self.path.remote_cids, &self.migration);
         let active = cids.active();
@@ -141,7 +141,8 @@ impl Connection {
             let preferred = migration.preferred.as_ref().filter(|path| path.remote == remote);
             return preferred.map(|preferred| preferred.cid);
         }
-        // Whoever takes another identifier for a path gets one in return, if there is one. A NAT takes none.
+        // A peer that takes another identifier for a path gets another one in return, if there is any. A NAT
+        // takes none.
         let other = cids.next().filter(|_| migration.addressed != Some(dcid));
         Some(other.unwrap_or(active))
     }
@@ -154,7 +155,7 @@ impl Connection {
         dcid: ConnectionId,
     ) -> Result<(), TransportError> {
         let addressed = self.migration.addressed.replace(dcid);
-        // Servers do not move; where else one is heard is of no importance to a client.
+        // Servers do not move; packets from another address of the server are of no importance to a client.
         if arrival.remote == self.path.remote || self.side.is_client() {
             return Ok(());
         }
@@ -221,7 +222,7 @@ impl Connection {
     /// Gets things going on a path that was just taken.
     fn resume(&mut self, now: Instant) {
         self.path.recovery.reset_backoff();
-        // Its acknowledgement shows what was lost on the path before.
+        // The acknowledgement of the PING shows which packets were lost on the path before.
         self.spaces[SpaceId::Data as usize].ping = true;
         self.update_loss_timer(now);
     }
@@ -342,7 +343,7 @@ impl Connection {
         // (RFC 9000 section 8.2).
         let size = usize::from(MIN_UDP_PAYLOAD).min(limit);
         packet.pad_to(begin + size - TAG_SIZE, out);
-        // It tells nothing about the present path, and has a timer of its own.
+        // The packet tells nothing about the present path, and has a timer of its own.
         (packet.in_flight, packet.ect0) = (false, false);
         let end = out.len();
         out.resize(end + TAG_SIZE, 0);
@@ -356,12 +357,12 @@ impl Connection {
         Transmit { destination: next.remote, ecn: None, size, segment_size: None }
     }
 
-    /// Tells that this end's address has changed or will change with the next datagram, because the
-    /// application moves the connection to another socket (RFC 9000 section 9.2). What is known about
-    /// the path is forgotten, and the server learns the new address at once. Only a client can move,
-    /// and only once the handshake is confirmed: before that the server drops what comes from there.
+    /// Tells the connection that this end's address has changed or will change with the next datagram,
+    /// because the application moves the connection to another socket (RFC 9000 section 9.2). What is known
+    /// about the path is forgotten, and the server learns the new address at once. Only a client can move,
+    /// and only once the handshake is confirmed: before that the server drops packets from there.
     ///
-    /// If the server forbids it ([`may_migrate`](Self::may_migrate)), it may drop that later, too.
+    /// If the server forbids a move ([`may_migrate`](Self::may_migrate)), it may drop later packets, too.
     pub fn local_address_changed(&mut self, now: Instant) {
         if self.side.is_server() || self.is_closed() {
             return;

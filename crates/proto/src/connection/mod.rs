@@ -83,14 +83,14 @@ use std::time::{Duration, Instant};
 use timer::{Timer, TimerTable};
 use zero_rtt::ZeroRtt;
 
-/// A connection that is kept alive sends a PING after this share of the idle timeout. What is left of
-/// that is how long the path may be gone at the worst moment, just before the PING.
+/// A connection that is kept alive sends a PING after this share of the idle timeout. The rest of the timeout
+/// is how long the path may be gone at the worst moment, just before the PING.
 const KEEP_ALIVE_SHARE: u32 = 4;
 /// But the first PING is sent after a silence of this length, and each further one after twice as long:
 /// who awaits something may be out of reach because a NAT forgot where it is, and must speak first.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
 
-/// What an endpoint passes to a new connection.
+/// The parameters that an endpoint passes to a new connection.
 pub struct NewConnection {
     pub side: Side,
     pub remote: SocketAddr,
@@ -99,7 +99,7 @@ pub struct NewConnection {
     pub original_dcid: ConnectionId,
     pub local_cid: ConnectionId,
     pub seed: [u8; 32],
-    /// What earlier connections to the peer learned about losses.
+    /// Losses that earlier connections to the peer measured.
     pub loss_memory: LossMemory,
     /// Makes the stateless reset tokens of this end's identifiers.
     pub reset_key: ResetKey,
@@ -115,13 +115,13 @@ pub struct NewConnection {
     pub connection_id_lifetime: Option<Duration>,
     /// How packets to this end are read.
     pub header_rules: HeaderRules,
-    /// What this end offers.
+    /// The extensions that this end offers.
     pub extensions: Extensions,
-    /// What the socket does.
+    /// The features of the socket.
     pub socket: SocketFeatures,
 }
 
-/// What an end says about itself at first, and the identifiers that it has then.
+/// The first transport parameters of an end, and the identifiers that it has then.
 struct Introduction {
     parameters: TransportParameters,
     local_cids: LocalCids,
@@ -304,7 +304,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// It is boxed here, because it is some kilobytes long, and is handed on several times.
+    /// The connection is boxed here, because it is some kilobytes long, and is handed on several times.
     fn new(
         new: NewConnection,
         negotiation: Negotiation,
@@ -429,8 +429,8 @@ impl Connection {
     }
 
     /// Fills `output` with keying material that both ends of this connection can compute, and nobody
-    /// else (RFC 5705, RFC 8446 section 7.5). `label` says what it is for and `context` what else it
-    /// is bound to; both ends must agree on them.
+    /// else (RFC 5705, RFC 8446 section 7.5). `label` names the purpose and `context` is further data that
+    /// the material is bound to; both ends must agree on them.
     ///
     /// # Errors
     /// The handshake is not complete, or the length of `output` is zero or too large.
@@ -446,8 +446,8 @@ impl Connection {
         self.handshake.session.export_keying_material(output, label, context)
     }
 
-    /// The peer's transport parameters, as far as known. A client that sends 0-RTT packets knows
-    /// those that it remembers.
+    /// The peer's transport parameters, as far as known. A client that sends 0-RTT packets goes by the
+    /// parameters that it remembers.
     #[must_use]
     pub fn peer_parameters(&self) -> &TransportParameters {
         &self.peer
@@ -477,15 +477,15 @@ impl Connection {
         stats
     }
 
-    /// What erasure coding protects: one entry for each coding session, in the order of their
-    /// numbers. A session in which nothing is protected any more is listed with its last protection.
-    /// The last entry is the protection of new streams, if it sleeps at present.
+    /// The protections in force: one entry for each coding session, in the order of their numbers. A session
+    /// in which nothing is protected any more is listed with its last protection. The last entry is the
+    /// protection of new streams, if it sleeps at present.
     #[must_use]
     pub fn protections(&self) -> Vec<ProtectionStats> {
         self.egress.protections(&self.path.view())
     }
 
-    /// What the streams hold. Visits every stream, so do not call it for every packet.
+    /// Sums over the streams. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stream_stats(&self) -> StreamStats {
         self.egress.streams.stats()

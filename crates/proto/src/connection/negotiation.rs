@@ -21,17 +21,17 @@ const MESSAGE_HEADER: usize = 4;
 /// The longest message that is kept until it is complete. TLS refuses longer ones.
 pub const MAX_CLIENT_HELLO: usize = MESSAGE_HEADER + 0xffff;
 
-/// What is known about the version of a connection besides the version itself.
+/// The state of version negotiation, besides the connection's version itself.
 #[derive(Debug)]
 pub struct Negotiation {
     /// The version of the client's first packets, of 0-RTT and of Retry.
     pub original: Version,
     /// Whether this is a client whose server may still choose another version.
     open: bool,
-    /// The Initial keys of another version than the connection's: on a server those of the original
-    /// version, on a client those of the version to which it may go over.
+    /// The Initial keys of another version than the connection's: on a server the keys of the original
+    /// version, on a client the keys of the version to which it may go over.
     other: Option<(Version, Keys)>,
-    /// On a server that may choose another version: what it needs for that.
+    /// The ClientHello that a server waits for if it may choose another version.
     hello: Option<AwaitedHello>,
 }
 
@@ -85,13 +85,13 @@ impl Negotiation {
     }
 }
 
-/// A ClientHello that decides about the version, and what is done with it.
+/// A ClientHello that decides about the version, and the state needed to process it.
 #[derive(Debug)]
 pub struct AwaitedHello {
     crypto: ServerCrypto,
     /// The destination of the Initial packets from which their keys are derived.
     initial_dcid: ConnectionId,
-    /// What has arrived of it.
+    /// The part of it that has arrived.
     bytes: Vec<u8>,
 }
 
@@ -109,7 +109,8 @@ impl AwaitedHello {
         self.bytes.len() >= size || size > MAX_CLIENT_HELLO
     }
 
-    /// What the client says about versions. TLS and the connection will find what is malformed.
+    /// The version information of the client. Malformed parameters are left to TLS and the connection to
+    /// find.
     fn version_information(&self) -> Option<VersionInformation> {
         let parameters = self.crypto.client_parameters(&self.bytes)?;
         TransportParameters::decode(parameters, Side::Client).ok()?.version_information
@@ -160,12 +161,13 @@ impl Connection {
         let before = self.spaces[SpaceId::Initial as usize].keys.replace(keys);
         self.negotiation.other = before.map(|keys| (original, keys));
         self.version = chosen;
-        // It would be good for a version with which the client does not begin (RFC 9369 section 5).
+        // The server would take the token as issued for a version with which the client does not begin (RFC
+        // 9369 section 5).
         self.handshake.new_token.token = None;
         Ok(())
     }
 
-    /// Whether a packet has a version that it may have. Others are dropped.
+    /// Whether a packet has a version that is allowed at present. Other packets are dropped.
     pub(super) fn is_of_our_version(&self, packet: &DecodedPacket) -> bool {
         let Some(version) = packet.version() else { return true };
         let DecodedPacket::Protected(packet) = packet else { return version == self.version };

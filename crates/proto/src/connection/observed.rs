@@ -1,4 +1,4 @@
-//! Tells the observer what has changed of the path and of erasure coding since it was last told.
+//! Tells the observer which figures of the path and of erasure coding have changed since the last report.
 
 use super::Connection;
 use crate::ecn::EcnState;
@@ -7,18 +7,18 @@ use crate::observe::{Metrics, Observation};
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// What the observer knows.
+/// The figures that the observer was told last.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
     floor: LossFloor,
-    /// The peer's address, once that of the beginning has changed.
+    /// The peer's address, once it differs from the first one.
     remote: Option<SocketAddr>,
     mtu: Option<u16>,
     ecn: Option<EcnState>,
 }
 
 impl Connection {
-    /// Tells the observer, if there is one, the figures of loss recovery and what has changed with
+    /// Tells the observer, if there is one, the figures of loss recovery and other figures that changed with
     /// them.
     pub(super) fn observe_metrics(&mut self, now: Instant) {
         let Some(observer) = &mut self.observer else { return };

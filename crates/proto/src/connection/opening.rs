@@ -9,14 +9,14 @@ use crate::ids::ConnectionId;
 use crate::wire::frame::Frame;
 use std::time::{Duration, Instant};
 
-/// A server gives up a handshake when this long nothing arrived from a client that has not shown
-/// that it receives what is sent to its address. On a path of which it knows nothing yet, a client
-/// probes after 1, 3, 7 and 15 seconds (RFC 9002 section 6.2), and any of these may be lost.
+/// A server gives up a handshake after this much silence of a client that has not shown that it receives
+/// packets at its address. On a new path, a client probes after 1, 3, 7 and 15 seconds (RFC 9002 section
+/// 6.2), and any of these probes may be lost.
 pub const UNVALIDATED_TIMEOUT: Duration = Duration::from_secs(20);
 /// Tokens that a server may give this client on one connection; further ones are ignored.
 pub const MAX_NEW_TOKENS: u8 = 4;
 
-/// What a server's endpoint knows of a client that it lets in.
+/// A server endpoint's knowledge of a client that it lets in.
 #[derive(Debug, Default)]
 pub struct Opening {
     /// The identifier that the client chose for itself.
@@ -62,8 +62,7 @@ impl NewToken {
 }
 
 impl Connection {
-    /// Whether the peer has shown that it receives what is sent to its address. Always true on a
-    /// client.
+    /// Whether the peer has shown that it receives packets at its address. Always true on a client.
     #[must_use]
     pub fn remote_address_validated(&self) -> bool {
         self.path.address.is_validated()
@@ -75,10 +74,10 @@ impl Connection {
         self.drained(now);
     }
 
-    /// Tells the endpoint that the peer made this end work in vain. What it does wrong at this level is
-    /// known already.
-    /// Whoever does so much is let in no more for a while, even if each of its connections does little.
-    /// Does nothing on a client, nor while the peer's address is not validated.
+    /// Tells the endpoint that the peer made this end work in vain. Call it for offences in the application's
+    /// protocol: the connection itself reports breaches of QUIC. A peer that offends often is refused for a
+    /// while, even if each of its connections does little. Does nothing on a client, nor while the peer's
+    /// address is not validated.
     pub fn blame(&mut self, now: Instant, offence: Offence) {
         if self.side.is_server() && self.path.address.is_validated() {
             let blamed = EndpointEvent::Blamed(self.path.remote.ip(), now, offence);
@@ -91,7 +90,7 @@ impl Connection {
         self.handshake.retry.token = token;
     }
 
-    /// Handles what the endpoint of a server knows of its client.
+    /// Handles the endpoint's knowledge of the client, on a server.
     pub(super) fn admitted(&mut self, now: Instant, validated: bool, new_token: Option<Vec<u8>>) {
         self.handshake.new_token.token = new_token;
         if validated {
@@ -100,7 +99,7 @@ impl Connection {
         self.reset_idle_timer(now);
     }
 
-    /// Handles proof that the client receives what is sent to its address.
+    /// Handles proof that the client receives packets at its address.
     pub(super) fn on_address_validated(&mut self) {
         if !self.path.address.is_validated() {
             self.path.address.validate();
@@ -121,8 +120,8 @@ impl Connection {
         }
     }
 
-    /// How long the client may be silent during the handshake, if its address is not validated. One
-    /// that moves later has shown who it is.
+    /// How long the client may be silent during the handshake, if its address is not validated. A client that
+    /// moves later has shown who it is.
     pub(super) fn unvalidated_timeout(&self) -> Option<Duration> {
         let unknown = self.is_handshaking() && !self.path.address.is_validated();
         unknown.then_some(UNVALIDATED_TIMEOUT)

@@ -186,8 +186,8 @@ impl Connection {
         self.update_loss_timer(now);
     }
 
-    /// Sends probes: packets that find out whether anything arrives at all. They carry the oldest
-    /// unacknowledged data, which helps at once if it was lost, but it does not count as lost.
+    /// Sends probes: packets that find out whether any packet arrives at all. They carry the oldest
+    /// unacknowledged data, which helps at once if it was lost, but that data does not count as lost.
     fn probe(&mut self, now: Instant, space: SpaceId, count: u8) {
         if space == SpaceId::Data {
             self.probe_data(now, count);
@@ -199,8 +199,8 @@ impl Connection {
         }
     }
 
-    /// Probes in both spaces of the handshake (RFC 9002 section 6.2.4): neither must starve because
-    /// the window is full of data that was lost in the other.
+    /// Probes in both spaces of the handshake (RFC 9002 section 6.2.4): neither must starve because the
+    /// window is full of lost data of the other.
     fn probe_handshake(&mut self, space: SpaceId, count: u8) {
         self.spaces[space as usize].probes = count;
         for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {

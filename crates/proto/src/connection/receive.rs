@@ -22,7 +22,7 @@ use std::time::Instant;
 
 /// The most packets that are kept until their keys are available.
 pub(super) const MAX_UNDECRYPTABLE: usize = 10;
-/// The most bytes of such packets.
+/// The most bytes of packets that are kept until their keys are available.
 pub(super) const MAX_UNDECRYPTABLE_BYTES: usize = 20 * 1024;
 
 /// A packet that arrived before its keys were available.
@@ -74,7 +74,7 @@ pub struct DatagramOrigin {
     pub size: usize,
 }
 
-/// What the frames of a packet say about it.
+/// Facts about a packet that its frames tell.
 #[derive(Debug, Clone, Copy)]
 struct PacketSummary {
     /// Whether it must be acknowledged.
@@ -136,7 +136,7 @@ impl Connection {
 
     fn take_early(&mut self) -> Option<EarlyPacket> {
         let mut early = std::mem::take(&mut self.early);
-        // What will never be readable is taken as well, and dropped when it is processed.
+        // Packets that will never be readable are taken as well, and dropped when they are processed.
         let taken = early.take(|ty| self.can_open(ty) || !self.may_wait(ty));
         self.early = early;
         taken
@@ -232,7 +232,7 @@ impl Connection {
         }
     }
 
-    /// Closes the connection because of what is in a packet of the peer's.
+    /// Closes the connection because of an error in a packet of the peer's.
     fn find_fault(&mut self, now: Instant, error: TransportError) {
         if error.code != TransportErrorCode::INTERNAL_ERROR {
             self.blame(now, Offence::Connection);
@@ -522,7 +522,7 @@ impl Connection {
         result
     }
 
-    /// Stops the streams of recovered frames of which nothing is missing any more.
+    /// Stops the streams that recovered frames have made complete.
     fn stop_recovered(&mut self, frames: &[u8]) {
         for frame in FrameIter::new(frames, Carrier::SourceSymbol).map_while(Result::ok) {
             if let Frame::Stream(stream) = frame {

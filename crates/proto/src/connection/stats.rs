@@ -41,14 +41,14 @@ pub struct ConnectionStats {
     /// Share of recently sent packets that were lost, whatever the cause, as a moving average over
     /// about 256 packets.
     pub loss_estimate: f64,
-    /// What is known of the losses that do not depend on the rate: their share and its bounds, how
-    /// many packets in a row and how long. Packets whose data the peer recovered count as lost.
+    /// An estimate of the losses that do not depend on the rate: their share and its bounds, how many packets
+    /// in a row and how long. Packets whose data the peer recovered count as lost.
     pub loss_floor: LossFloor,
     /// The datagram size that the path is known to carry, in bytes of UDP payload.
     pub udp_payload_size: u16,
     /// Packets sent to find out whether the path carries larger ones.
     pub mtu_probes_sent: u64,
-    /// How many of them were lost. They do not count as lost packets.
+    /// How many of these probes were lost. They do not count as lost packets.
     pub mtu_probes_lost: u64,
     /// How often larger packets alone stopped arriving, so that smaller ones were sent.
     pub black_holes: u64,

@@ -44,7 +44,7 @@ fn reachable(offer: &PreferredAddress, present: SocketAddr) -> Option<SocketAddr
     (usable && address != present).then_some(address)
 }
 
-/// What a server tells its clients of where it prefers them to send to, with an identifier for there.
+/// The preferred address that a server announces to its clients, with an identifier for it.
 pub(in crate::connection) fn offer(
     addresses: PreferredAddresses,
     connection_id: ConnectionId,

@@ -98,7 +98,7 @@ fn a_token_that_the_server_does_not_know_is_none() {
         let mut crowd = Crowd::new(config.clone());
         let client = crowd.client(CLIENT);
         let retried = usize::from(config.retry_above == Some(0));
-        // One that looks like a token of this server is remembered no more than any other.
+        // The server remembers no token that only looks like its own.
         let token = [&b"sNew"[..], &[7; 80]].concat();
         crowd.clients[client].connection.as_mut().unwrap().1.set_token(token);
         crowd.run_for(HANDSHAKE);
@@ -242,7 +242,7 @@ fn a_client_that_made_room_before_it_was_decided_about_cannot_be_accepted() {
     let second = undecided(&mut crowd, anywhere(2));
     assert_eq!(crowd.server.poll_given_up(), Some(first.handle()));
     assert_eq!(crowd.server.poll_given_up(), None);
-    // Its handle is that of the other one now, which nothing said about the first one touches.
+    // The second client has the handle of the first now, and no statement about the first one touches it.
     assert_eq!(first.handle(), second.handle());
     let now = crowd.now;
     assert!(!crowd.server.is_pending(&first) && crowd.server.accept(now, first).is_none());
@@ -278,7 +278,7 @@ fn a_server_that_accepts_no_more_says_so_at_once() {
     assert_eq!(crowd.clients[after].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
     assert!(crowd.clients[before].lost.is_none());
     assert_eq!(crowd.server.len(), 1);
-    // It may accept again.
+    // The server may accept again.
     crowd.server.set_server_config(Some(super::crowd::server_config()));
     let again = crowd.client("198.51.100.3:1000");
     crowd.run_for(HANDSHAKE);

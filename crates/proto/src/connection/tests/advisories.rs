@@ -1,5 +1,5 @@
-//! What attackers did to other implementations, replayed. Each test names the advisory; those that
-//! are replayed elsewhere are listed in `docs/conformance.md`.
+//! Attacks on other implementations, replayed. Each test names the advisory; `docs/conformance.md` lists the
+//! attacks that are replayed elsewhere.
 
 use super::hostile::{Lies, pair as hostile};
 use super::pair::{Forgery, Pair};
@@ -56,7 +56,7 @@ fn stream_fragments_with_gaps() {
     }
 }
 
-/// GHSA-qfwj-vfxf-92j2 (quinn-proto): data that overlaps what is held was stored again.
+/// GHSA-qfwj-vfxf-92j2 (quinn-proto): data that overlaps held data was stored again.
 #[test]
 fn overlapping_fragments_that_never_move_the_end() {
     let mut pair = Pair::connected();

@@ -58,8 +58,8 @@ fn a_client_with_nothing_in_flight_still_probes() {
     assert!(pair.client.events.contains(&Event::Connected));
 }
 
-/// The limit is that of all packets: what a server sends before the handshake is complete, and the
-/// repair symbols for it.
+/// The limit covers all packets together: the server's data before the handshake is complete, and the repair
+/// symbols for it.
 #[test]
 fn repair_symbols_stay_within_the_limit() {
     let crypto = NullServerConfig::new(vec![b"test".to_vec()]).with_certificate_size(100);
@@ -83,7 +83,7 @@ fn repair_symbols_stay_within_the_limit() {
     assert!((1..50).contains(&symbols), "{symbols} repair symbols");
 }
 
-/// What cannot be read counts as well: the limit is one of bytes received (RFC 9000 section 8.1).
+/// Unreadable packets count as well: the limit is one of bytes received (RFC 9000 section 8.1).
 #[test]
 fn every_datagram_raises_the_limit_before_it_is_processed() {
     let mut pair = talkative();

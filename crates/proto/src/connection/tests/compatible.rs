@@ -28,7 +28,7 @@ fn supporting(versions: &[Version]) -> EndpointConfig {
     EndpointConfig { versions: versions.to_vec(), ..EndpointConfig::default() }
 }
 
-/// What a client offers and what its server supports, best first.
+/// The versions that a client offers and its server supports, best first.
 type Sides<'a> = [&'a [Version]; 2];
 
 /// A client that begins with version 1 and a server that goes over to version 2.
@@ -79,7 +79,7 @@ fn long_packets(datagram: &[u8]) -> Vec<ProtectedPacket> {
 type Sent = (Side, PacketType, Version);
 type Log = Arc<Mutex<Vec<Sent>>>;
 
-/// Records all packets with long headers. Those that `arrives` rejects, by their number, are lost.
+/// Records all packets with long headers. Packets whose number `arrives` rejects are lost.
 fn record(pair: &mut Pair, mut arrives: impl FnMut(Side, usize) -> bool + 'static) -> Log {
     let log = Log::default();
     let (sent, mut n) = (log.clone(), 0);
@@ -493,7 +493,7 @@ fn a_server_understands_initials_of_both_versions_until_the_handshake_goes_on() 
     check(&log, V1, V2);
 }
 
-/// A server whose transport parameters are not what it does.
+/// A server whose transport parameters contradict its behaviour.
 struct Altering {
     honest: NullServerConfig,
     alter: fn(&mut TransportParameters),

@@ -1,4 +1,4 @@
-//! A server and many clients, among them such as never answer, in virtual time.
+//! A server and many clients, some of which never answer, in virtual time.
 
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::{

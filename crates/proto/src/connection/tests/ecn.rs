@@ -84,7 +84,7 @@ fn an_end_that_cannot_mark_sends_no_marks() {
     pair.accept_and_read(Side::Server, Dir::Uni);
 }
 
-/// Counts in frames that were overtaken are lower than what is known, and say nothing (RFC 9000 section
+/// The counts of overtaken frames are lower than the known counts, and say nothing (RFC 9000 section
 /// 13.4.2.1).
 #[test]
 fn acknowledgements_that_were_overtaken_do_not_end_it() {

@@ -71,8 +71,8 @@ fn losses_are_mended_without_a_round_trip() {
     }
 }
 
-/// Checks what a server counts that sent three repair symbols on one stream, of which the client
-/// needed `useful`.
+/// Checks the counts of a server that sent three repair symbols on one stream, of which the client needed
+/// `useful`.
 fn counts_are_right(server: &Connection, useful: u64) {
     let (fec, protections) = (server.stats().fec, server.protections());
     let [only, default] = protections.as_slice() else { panic!("{protections:?}") };

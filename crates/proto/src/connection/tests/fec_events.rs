@@ -17,9 +17,9 @@ use sutura_random::Rng;
 const MS: Duration = Duration::from_millis(1);
 const SECOND: Duration = Duration::from_secs(1);
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR];
-/// The bytes that a flow writes at a time, and those of each datagram.
+/// The bytes that a flow writes at a time, and the bytes of each datagram.
 const PIECE: usize = 3_000;
-/// No two of these fit in a packet.
+/// No packet has room for two datagrams of this size.
 const DATAGRAM: usize = 750;
 /// How many pieces a flow sends between two events, and twice as many datagrams.
 const PIECES: usize = 40;
@@ -35,7 +35,7 @@ struct Flow {
     pair: Pair,
     from: Side,
     id: StreamId,
-    /// What the stream carries.
+    /// The data of the stream.
     data: Vec<u8>,
     written: usize,
     read: usize,
@@ -103,7 +103,7 @@ impl Flow {
         }
     }
 
-    /// Reads what has arrived and compares it with what was sent.
+    /// Reads the data that has arrived and compares it with the data that was sent.
     fn receive(&mut self) {
         let mut buffer = [0; 16 * 1024];
         let id = self.id;
@@ -118,8 +118,8 @@ impl Flow {
         }
     }
 
-    /// Sends as much as lies between two events. All of the stream arrives, and symbols of the stream as
-    /// well as datagrams are recovered.
+    /// Sends all the data that lies between two events. All of the stream arrives, and symbols of the stream
+    /// as well as datagrams are recovered.
     fn goes_on(&mut self, when: &str) {
         let before = self.datagrams;
         for _ in 0..PIECES {
@@ -162,7 +162,7 @@ fn what_is_protected_survives_a_client_that_moves_to_other_hosts() {
             flow.goes_on("at home");
             for n in 1..4 {
                 let host: SocketAddr = ([192, 0, 2, n], 1).into();
-                // Some of it is on the way.
+                // Some of the data is on the way.
                 flow.send();
                 flow.pair.run_for(10 * MS);
                 flow.pair.client.address = host;
@@ -178,8 +178,8 @@ fn what_is_protected_survives_a_client_that_moves_to_other_hosts() {
     }
 }
 
-/// The estimates of losses are those of a path; the coding windows are not, and what they hold mends
-/// losses of the path before.
+/// The estimates of losses belong to a path; the coding windows do not, and their symbols mend losses of the
+/// path before.
 #[test]
 fn a_client_that_moves_forgets_the_losses_of_the_path_and_keeps_its_windows() {
     let mut flow = Flow::new(connected(Algorithm::BBR), Side::Client);
@@ -256,8 +256,8 @@ fn what_is_protected_survives_packets_that_become_smaller_and_larger() {
     }
 }
 
-/// What goes in 0-RTT packets is never a symbol, so that no coding window spans what a server may
-/// reject; what follows under 1-RTT keys is.
+/// Data in 0-RTT packets is never a symbol, so that no coding window spans data that a server may reject; the
+/// data that follows under 1-RTT keys is.
 #[test]
 fn protection_begins_with_1rtt_whether_or_not_0rtt_is_accepted() {
     for accepted in [true, false] {

@@ -1,4 +1,4 @@
-//! Limits of erasure coding: what it must not do, and what a peer must not do with it.
+//! Limits of erasure coding, for this end and for a hostile peer.
 
 use super::pair::{Pair, pattern};
 use crate::connection::timer::Timer;
@@ -137,7 +137,7 @@ fn repair_of(frames: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// Recovered bytes count towards flow control as others do, and once, whatever else brings them.
+/// Recovered bytes count towards flow control like any others, and only once, even if they arrive again.
 #[test]
 fn recovered_bytes_count_once() {
     let id = StreamId::new(Side::Client, Dir::Uni, 0);
@@ -159,7 +159,7 @@ fn recovered_bytes_count_once() {
         assert_eq!(pair.server.conn().stats().fec.recovered, u64::from(first < 2));
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
     }
-    // Beyond the limits they are the error that others are.
+    // Recovered bytes beyond the limits are an error, as in any STREAM frame.
     let beyond = TransportConfig::default().stream_receive_window;
     let stream = Frame::Stream(StreamFrame { id, offset: beyond, fin: false, data: &data });
     let mut frames = Vec::new();
@@ -405,7 +405,7 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
     assert!(pair.now - start < SECOND, "{:?}", pair.now - start);
 }
 
-/// What is recovered after it left the sender's window is credited and not sent again.
+/// Symbols that are recovered after they left the sender's window are credited and not sent again.
 #[test]
 fn what_the_peer_recovers_beyond_the_window_is_credited() {
     let client =

@@ -165,7 +165,7 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     assert!(matches!(pair.client.endpoint.handle(pair.now, from, &datagram), DatagramEvent::Drop));
 }
 
-/// The longest token that is taken leaves room for what must be said; a longer one is no Retry.
+/// The longest token that is taken leaves room for the handshake and for a close; a longer one is no Retry.
 #[test]
 fn a_long_token_leaves_room_for_the_handshake_and_for_a_close() {
     let mut pair = waiting();

@@ -29,13 +29,12 @@ const PACKETS: u64 = 5;
 const HEADERS: u64 = 28;
 /// The most steps for each byte.
 const MAX_STEPS_PER_BYTE: u64 = 12;
-/// How many more steps a thousand bytes may make where much is held that has no small bound: what a
-/// different number of acknowledgements makes.
+/// How many more steps a thousand bytes may make with an unbounded amount of held state: the number of
+/// acknowledgements differs.
 const SLACK: u64 = 20;
-/// How many more where there are as many sessions as there can be. A packet that is answered looks at
-/// each of them.
+/// How many more steps are allowed with the most sessions. A packet that is answered looks at each of them.
 const SESSIONS_SLACK: u64 = 400;
-/// How many more where as many equations are pending as a decoder keeps.
+/// How many more steps are allowed with as many pending equations as a decoder keeps.
 const EQUATIONS_SLACK: u64 = 5000;
 /// Datagrams that are not known to be lost.
 const LAST: u64 = 8;
@@ -45,10 +44,10 @@ const SPAN: u64 = 200;
 /// Makes the payload of packet `n`.
 type Payloads = Box<dyn FnMut(u64) -> Vec<u8>>;
 
-/// What a server's connection holds.
+/// The state that a server's connection holds.
 #[derive(Debug, Clone, Copy)]
 enum Held {
-    /// Protected streams in one session, and as many of the peer's.
+    /// Protected streams in one session, and the same number of the peer's.
     Streams(u64),
     /// Sessions with a stream each.
     Sessions(u16),
@@ -156,7 +155,7 @@ fn holding(held: Held) -> Pair {
         Held::Lost(count) => lose_datagrams(&mut pair, count),
         Held::Frames(count) => hold_frames(&mut pair, count),
     }
-    // What the first frame of each stream makes is not of interest.
+    // The steps for the first frame of each stream are not of interest.
     for id in [uni(0), uni(1), bidi(0)] {
         pair.inject(Side::Client, &[stream(id, 0, b"x")]);
     }
@@ -168,7 +167,7 @@ fn lose_datagrams(pair: &mut Pair, count: u64) {
     open(pair, 1);
     let late = Protection::tail(1, Duration::from_secs(10));
     pair.server.conn().datagrams().protect(Some(late));
-    // They do not arrive, and the newest one is acknowledged all the same.
+    // The datagrams do not arrive, but their newest packet is acknowledged all the same.
     pair.filter = Box::new(|from, _| from == Side::Client);
     for _ in 0..count + LAST {
         pair.server.conn().datagrams().send(Bytes::from_static(&[7; 300])).unwrap();

@@ -157,7 +157,7 @@ impl<T: CongestionController> Simulation<T> {
         self.run_with(seconds, |_, _| {});
     }
 
-    /// Drops what the application has ready; what it writes from now on begins with the next chunk.
+    /// Drops the application's unsent data; new data begins with the next chunk.
     #[cfg(test)]
     pub(crate) fn ready_is_nothing(&mut self) {
         self.ready = 0;

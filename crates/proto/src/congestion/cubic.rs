@@ -6,9 +6,9 @@
 //!
 //! One departure from the RFC is on purpose: a loss is no congestion event while no queue stands and
 //! no more is lost in a round trip than the floor of the path's loss explains ([`Excuse`]). This
-//! holds in slow start too. What is known of the floor after the first packets were lost counts for
-//! these as well: a reduction that it explains is undone, unless a queue has stood since. Everything
-//! else is answered as in the RFC: losses in a queue, more losses than the floor explains, marks, and
+//! holds in slow start too. An estimate of the floor that comes after the first losses counts for these as
+//! well: a reduction that the floor explains is undone, unless a queue has stood since. Other signs of
+//! congestion are answered as in the RFC: losses in a queue, more losses than the floor explains, marks, and
 //! persistent congestion. On a path without a floor nothing differs.
 
 use super::episode::{self, Cause, Episodes, Refuted, newest_sent};
@@ -78,7 +78,7 @@ impl Epoch {
     }
 }
 
-/// What a congestion event changes, saved so that it can be undone (section 4.9).
+/// The state that a congestion event changes, saved so that it can be undone (section 4.9).
 #[derive(Debug, Clone, Copy)]
 struct SavedState {
     window: u64,
@@ -101,7 +101,7 @@ impl episode::Saved for SavedState {
 struct Doubt {
     /// The state before the first of them.
     before: SavedState,
-    /// What became of the packets since the round trip that ended with the first of them.
+    /// The outcomes of packets since the round trip that ended with the first reduction.
     toll: Toll,
 }
 
@@ -118,8 +118,8 @@ pub struct Cubic {
     w_max: f64,
     w_prior: f64,
     epoch: Option<Epoch>,
-    /// When application-limited acknowledgements began, if there were only such since: the curve is
-    /// paused.
+    /// When application-limited acknowledgements began, if all since then were application-limited: the curve
+    /// is paused.
     limited_since: Option<Instant>,
     hystart: HyStart,
     episodes: Episodes<SavedState>,
@@ -205,8 +205,8 @@ impl Cubic {
         SavedState { window, ssthresh, w_max, w_prior, epoch }
     }
 
-    /// Adopts what the state is without a reduction that is undone. A window that has grown beyond
-    /// that stays.
+    /// Adopts the state as it is without a reduction that is undone. A window that has grown beyond that
+    /// state's stays.
     fn restore(&mut self, state: SavedState) {
         if self.window < state.window || self.ssthresh < state.ssthresh {
             self.adopt(SavedState { window: self.window.max(state.window), ..state });
@@ -232,7 +232,7 @@ impl Cubic {
         self.adopt(self.reduced(before));
     }
 
-    /// What a congestion event makes of `before` (section 4.6).
+    /// The state after a congestion event in state `before` (section 4.6).
     fn reduced(&self, before: SavedState) -> SavedState {
         let segments = self.segments(before.window);
         let window = self.limits.clamp((before.window as f64 * BETA) as u64);
@@ -253,7 +253,7 @@ impl Cubic {
         self.fraction = 0.0;
     }
 
-    /// Undoes a reaction, and repeats those after it that still stand.
+    /// Undoes a reaction, and repeats the later reactions that still stand.
     fn undo(&mut self, refuted: &Refuted<SavedState>) {
         let state = (0..refuted.later).fold(refuted.saved, |state, _| self.reduced(state));
         self.restore(state);
@@ -346,7 +346,7 @@ impl CongestionController for Cubic {
     fn on_mtu_changed(&mut self, mtu: u16) {
         let old = self.limits.mtu() as f64;
         self.window = self.limits.change_mtu(mtu, self.window);
-        // What is counted in segments keeps its size in bytes.
+        // Quantities in segments keep their size in bytes.
         let scale = old / self.limits.mtu() as f64;
         self.w_max *= scale;
         self.w_prior *= scale;
@@ -499,7 +499,7 @@ mod tests {
     #[test]
     fn reactions_that_overlap_are_taken_back_one_by_one() {
         let t = Instant::now();
-        // Each is sent after the loss of the one before it was declared.
+        // Each packet is sent after the loss of the packet before it was declared.
         let lost: Vec<_> = (0..3).map(|i| packet(i, t + i as u32 * 100 * MS)).collect();
         for (refuted, left) in
             [(&[0, 1, 2], &[49_000, 70_000, 100_000]), (&[2, 1, 0], &[49_000, 70_000, 100_000])]
@@ -556,7 +556,7 @@ mod tests {
         LossFloor { rate, low: rate, high: rate, ..LossFloor::default() }
     }
 
-    /// 60 seconds over 20 Mbit/s and 40 ms with a queue of so many percent of the product.
+    /// 60 seconds over 20 Mbit/s and 40 ms with a queue of `queue` percent of the product.
     fn simulate(floor: Option<LossFloor>, queue: u64, loss_ppm: u64) -> Simulation<Cubic> {
         let mut cubic = Cubic::new(WindowLimits::new(1_200, u64::MAX));
         floor.iter().for_each(|floor| cubic.on_loss_floor(floor));
@@ -587,7 +587,7 @@ mod tests {
             let told = simulate(Some(floor(0.02)), queue, 0);
             assert!(plain.lost > 0 && plain.lost <= told.lost, "{queue} %");
             let excused = told.lost - plain.lost;
-            // A tenth of what the floor alone would explain.
+            // A tenth of the losses that the floor alone would explain.
             assert!(excused < told.sent / 500, "{queue} %: {excused} of {}", told.sent);
         }
     }

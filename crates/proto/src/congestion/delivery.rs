@@ -1,8 +1,7 @@
 //! Delivery rate estimation (draft-ietf-ccwg-bbr section 4.1, draft-cheng-iccrg-delivery-rate).
 //!
-//! Each packet carries a snapshot of what had been delivered when it was sent. Its acknowledgement
-//! turns that into a rate: the lower of the rates at which the data since then was sent and
-//! acknowledged.
+//! Each packet carries a snapshot of the bytes delivered until it was sent. Its acknowledgement turns the
+//! snapshot into a rate: the lower of the rates at which the data since then was sent and acknowledged.
 
 use super::arithmetic::rate_of;
 use super::{Packet, PacketState, Sent};
@@ -54,7 +53,7 @@ impl Snapshot {
     }
 }
 
-/// What one acknowledgement reveals about the path.
+/// The measurements from one acknowledgement.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct RateSample {
     /// Delivery rate in bytes per second; 0 if this acknowledgement allows no estimate.
@@ -71,7 +70,7 @@ pub(super) struct RateSample {
     pub(super) tx_in_flight: u64,
     /// Bytes declared lost since that packet was sent.
     pub(super) lost: u64,
-    /// The round-trip time of that packet, including the acknowledgement delay.
+    /// The round-trip time of the newest acknowledged packet, including the acknowledgement delay.
     pub(super) rtt: Duration,
 }
 
@@ -138,8 +137,8 @@ impl DeliverySampler {
 
     /// Handles the arrival of a packet of `bytes` that had been declared lost.
     ///
-    /// Packets sent in between know of this loss and not of its refutation, so their samples miss
-    /// as many bytes of what is lost later. Only these do, for a round trip.
+    /// Snapshots of packets sent between loss and refutation include the loss, so their samples report
+    /// `bytes` fewer lost bytes than there are. The error ends after a round trip, with these packets.
     pub(super) fn on_refuted(&mut self, now: Instant, bytes: u64) {
         self.lost = self.lost.saturating_sub(bytes);
         self.delivered = self.delivered.saturating_add(bytes);
@@ -178,7 +177,7 @@ impl DeliverySampler {
         let send_elapsed = sent.saturating_sub(state.first_sent_time);
         let ack_elapsed = self.delivered_time.saturating_sub(state.delivered_time);
         let interval = Duration::from_nanos(send_elapsed.max(ack_elapsed));
-        // No acknowledgement takes less than a round trip, so such a sample is noise.
+        // No acknowledgement takes less than a round trip, so a sample over a shorter interval is noise.
         let delivery_rate = if interval < min_rtt { 0 } else { rate_of(delivered, interval) };
         Some(RateSample {
             delivery_rate,

@@ -12,23 +12,23 @@ pub(super) const MAX_PERIODS: usize = 16;
 /// Why a recovery period began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// A packet was declared lost. This may turn out to be wrong.
+    /// A packet was declared lost. The declaration may turn out to be wrong.
     Loss,
-    /// The network marked a packet. This cannot be undone.
+    /// The network marked a packet. A mark is never refuted.
     EcnCe,
 }
 
-/// What a controller saves when a period begins, to undo its reaction.
+/// The state that a controller saves when a period begins, to undo its reaction.
 pub(super) trait Saved {
-    /// `earlier` was saved before a reaction that should not have happened, and this after it:
-    /// raises this to what it would be without that reaction.
+    /// Raises this state, saved after a reaction that should not have happened, to the state without that
+    /// reaction. `earlier` was saved before it.
     fn without_reaction(&mut self, earlier: Self);
 }
 
 /// A period none of whose losses was real.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Refuted<S> {
-    /// What was saved when it began.
+    /// The state that was saved when the period began.
     pub(super) saved: S,
     /// How many periods began after it and still stand: their reactions apply to `saved`.
     pub(super) later: usize,
@@ -135,7 +135,7 @@ impl<S: Saved + Clone> Episodes<S> {
         }
     }
 
-    /// Handles refuted losses. [`take_refuted`](Self::take_refuted) tells what follows.
+    /// Handles refuted losses. [`take_refuted`](Self::take_refuted) returns the periods to undo.
     pub(super) fn on_spurious(&mut self, packets: &[Packet]) {
         for packet in packets {
             if let Some(period) = self.period_of(packet.sent) {

@@ -1,29 +1,28 @@
 //! Whether the floor of a path's loss excuses the losses of a round trip, for controllers that are
 //! driven by a window.
 //!
-//! It does if no queue stands, and if no more is lost than the floor explains, in this round trip and
-//! in the latest ones together. A queue counts before the floor: who fills one must make room for
-//! others, whatever else the path loses.
+//! The floor excuses them if no queue stands, and if no more is lost than the floor explains, in this round
+//! trip and in the latest ones together. A queue counts before the floor: a flow that fills a queue must make
+//! room for other flows, whatever else the path loses.
 
 use super::packet::Packet;
 use crate::loss_floor::LossFloor;
 use crate::recovery::rtt::{GRANULARITY, RttEstimator};
 use std::time::{Duration, Instant};
 
-/// A queue stands if every round-trip time of a round exceeds the minimum by this share of it. That
-/// is less than nearly all queues that routers have, so that a sender which overflows one is not
-/// excused.
+/// A queue stands if every round-trip time of a round exceeds the minimum by this share of it. Nearly all
+/// queues of routers are longer, so that a sender which overflows a queue is not excused.
 const QUEUE_DIVISOR: u32 = 16;
-/// With fewer samples of a round, those of the round before count as well: a few may all have had to
-/// wait, in a burst or for an acknowledgement that was delayed.
+/// With fewer samples of a round, the samples of the round before count as well: a few packets may all have
+/// had to wait, in a burst or for a delayed acknowledgement.
 const SAMPLES: usize = 4;
 /// How many losses more than the floor explains may still be chance. A few packets say little: of 80
 /// packets with 0.5 % loss, two are lost in every fifteenth round trip.
 const SPARE_LOSSES: f64 = 2.0;
-/// About how many round trips back losses count. The spare ones are few among those of so many.
+/// About how many round trips back losses count. Over this many round trips, the spare losses are few.
 const MEMORY_ROUNDS: f64 = 16.0;
 
-/// Whether a queue stands if `rtt` is the smallest round-trip time of a round, and `min` that of the
+/// Whether a queue stands if `rtt` is the smallest round-trip time of a round, and `min` the smallest of the
 /// path.
 pub(super) fn shows_queue(rtt: Duration, min: Duration) -> bool {
     rtt > min + (min / QUEUE_DIVISOR).max(GRANULARITY)
@@ -39,22 +38,22 @@ pub(super) struct Toll {
 }
 
 impl Toll {
-    /// That of `packets` packets, all of which arrived.
+    /// The outcomes of `packets` packets, all of which arrived.
     pub(super) fn arrived(packets: usize) -> Self {
         Self { packets: packets as f64, lost: 0.0 }
     }
 
-    /// That of `packets` lost packets.
+    /// The outcomes of `packets` lost packets.
     pub(super) fn lost(packets: usize) -> Self {
         Self { packets: packets as f64, lost: packets as f64 }
     }
 
-    /// This without `packets` losses that were none.
+    /// These outcomes, with `packets` of the losses refuted.
     pub(super) fn without(self, packets: usize) -> Self {
         Self { lost: (self.lost - packets as f64).max(0.0), ..self }
     }
 
-    /// This and another.
+    /// The sum of these outcomes and others.
     pub(super) fn and(self, other: Self) -> Self {
         Self { packets: self.packets + other.packets, lost: self.lost + other.lost }
     }
@@ -72,7 +71,7 @@ pub(super) struct Excuse {
     /// When the round began: it ends when a packet is acknowledged that was sent later.
     start: Option<Instant>,
     toll: Toll,
-    /// The rounds before, of which older ones count less.
+    /// The outcomes of the rounds before, of which older ones count less.
     past: Toll,
     /// The newest round-trip times, newest first, and how many the round has had.
     newest: [Duration; SAMPLES],
@@ -91,7 +90,7 @@ impl Excuse {
         self.floor = *floor;
     }
 
-    /// What became of the packets of the round trip so far.
+    /// The outcomes of the packets of the round trip so far.
     pub(super) fn toll(&self) -> Toll {
         self.toll
     }
@@ -124,7 +123,7 @@ impl Excuse {
         self.samples = 0;
     }
 
-    /// Handles a reaction to losses: what was lost before does not count again.
+    /// Handles a reaction to losses: earlier losses do not count again.
     pub(super) fn on_reaction(&mut self, now: Instant) {
         self.begin_round(now);
         self.past = Toll::default();
@@ -145,16 +144,15 @@ impl Excuse {
         if self.floor.rate <= 0.0 || is_growing && self.is_queue_filling() {
             return false;
         }
-        // The outcomes of the round are not all known: there are at least as many packets in it as
-        // are in flight.
+        // Not all outcomes of the round are known: the round has at least as many packets as are in flight.
         let flight = self.toll.lost + in_flight as f64;
         let round = Toll { packets: self.toll.packets.max(flight), ..self.toll };
         let is_usual = |toll: Toll| toll.lost <= self.floor.most_lost(toll.packets) + SPARE_LOSSES;
         !self.is_queue_standing() && is_usual(round) && is_usual(round.and(self.past))
     }
 
-    /// Whether a queue stands, which is one that no packet of a round trip finds empty. As long as
-    /// little is known, one does.
+    /// Whether a queue stands, so that every packet of a round trip has to wait. As long as little is known,
+    /// a queue is assumed.
     pub(super) fn is_queue_standing(&self) -> bool {
         let previous = self.previous.filter(|_| self.samples < SAMPLES);
         let smallest = [self.smallest, previous].into_iter().flatten().min();
@@ -237,7 +235,7 @@ mod tests {
         let (mut now, mut rtt) = (Instant::now() + 5_000 * MS, RttEstimator::default());
         rtt.update(now, 100 * MS, Duration::ZERO);
         let mut excused = 0;
-        // One of ten packets, round after round.
+        // One of ten packets is lost, round after round.
         while excuse.excuses(1, 9, false) {
             let packets = (0..9).map(|pn| {
                 let packet = Sent::new(SpaceId::Data, pn, 1_000);

@@ -3,7 +3,7 @@
 use super::{CongestionController, MAX_WINDOW, WindowLimits};
 use std::fmt;
 
-/// What a controller needs to know about its path.
+/// A controller's knowledge about its path.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub struct PathParameters {

@@ -1,12 +1,12 @@
-//! A fixed rate, whatever is lost, for links of one's own.
+//! A fixed rate, whatever is lost, for links that the sender has to itself.
 //!
 //! This is no congestion control. It keeps to the rate that it was told when packets are lost or
-//! marked and when queues grow, as UDPBlast does (Eghbal 2022), so that others at the bottleneck get
-//! what is left over. `conformance::congestion` therefore refuses it.
+//! marked and when queues grow, as UDPBlast does (Eghbal 2022), so that other flows at the bottleneck get the
+//! rest. `conformance::congestion` therefore refuses it.
 //!
-//! With a `makeup`, it sends as much more as is lost, as Hysteria's Brutal does, up to that share of
-//! the rate; Brutal's bound is 25 %. By default it does not: one who states what a link carries would
-//! overflow the link's queue with anything on top.
+//! With a `makeup`, it raises the rate to make up for losses, as Hysteria's Brutal does, by at most that
+//! share of the rate; Brutal's bound is 25 %. By default it does not: if the stated rate is all that a link
+//! carries, anything on top would overflow the link's queue.
 //!
 //! The pacer keeps the rate. The window is only a bound: twice what the rate sends in a round trip,
 //! and at most the path's largest window. Flow control limits this sender like any other.
@@ -43,8 +43,8 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> =
     )
     .needing_parameters();
 
-/// The window, in percent of what is sent in a round trip: enough that acknowledgements which come
-/// late or in bursts do not stop the pacer.
+/// The window, in percent of the bytes sent in a round trip: enough that acknowledgements which come late or
+/// in bursts do not stop the pacer.
 const WINDOW_GAIN: u64 = 200;
 /// The lowest rate in bytes per second; the pacer knows none below it.
 const MIN_RATE: u64 = 1_000;
@@ -53,10 +53,10 @@ const MIN_RATE: u64 = 1_000;
 const MAX_RATE: u64 = 125_000_000_000;
 /// The largest makeup, in percent.
 const MAX_MAKEUP: u64 = 100;
-/// How many packets back the share of lost ones is measured.
+/// About how many packets back losses count towards the share of lost packets.
 const MEMORY: f64 = 500.0;
 
-/// Sends at a fixed rate. Not for shared networks: it does not yield to others.
+/// Sends at a fixed rate. Not for shared networks: it does not yield to other flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FixedRate {
     /// Bytes per second.
@@ -96,7 +96,7 @@ struct Fixed {
     settings: FixedRate,
     limits: WindowLimits,
     rtt: Duration,
-    /// Packets whose outcome is known, and how many of them were lost. Older ones count less.
+    /// Packets whose outcome is known, and how many of them were lost. Older packets count less.
     packets: f64,
     lost: f64,
 }
@@ -108,7 +108,7 @@ impl Fixed {
         self.lost = self.lost * kept + lost as f64;
     }
 
-    /// The rate in bytes per second: so much that the stated one arrives, within the makeup.
+    /// The rate in bytes per second: losses subtracted, the stated rate arrives, as far as the makeup allows.
     fn rate(&self) -> u64 {
         let FixedRate { rate, makeup } = self.settings;
         let arrives = 1.0 - self.lost / self.packets.max(MEMORY);

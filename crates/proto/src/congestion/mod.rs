@@ -2,8 +2,8 @@
 //!
 //! A controller is told about every packet that counts as in flight: when it is sent, acknowledged,
 //! lost, found to be wrongly declared lost, or discarded. It answers with a window and perhaps a
-//! rate. It need not store packets: what it wants to remember about one is the [`PacketState`] that
-//! it returns when the packet is sent, and that it gets back with the packet's outcome.
+//! rate. It need not store packets: its notes about a packet are the [`PacketState`] that it returns when the
+//! packet is sent, and that it gets back with the packet's outcome.
 //!
 //! Erasure coding never hides a loss from a controller; the caller ensures that. A packet whose
 //! contents were recovered by erasure coding is still reported as lost, and repair symbols count as
@@ -55,13 +55,13 @@ policies! {
 /// packets by space and number therefore removes them when they are acknowledged or lost, and a
 /// whole space when it is discarded.
 ///
-/// Queries change nothing: repeating one gives the same answer, and later behaviour does not depend
-/// on which were made. A method has a default body only if doing nothing is right for an algorithm
-/// that takes no interest in it.
+/// Queries change nothing: a repeated query gives the same answer, and later behaviour does not depend on
+/// queries. A method has a default body only if doing nothing is right for an algorithm that takes no
+/// interest in it.
 ///
 /// *Application-limited* means that the sender had nothing to send although window and pacer had
-/// room: the application wrote nothing, or flow control held back what it wrote. Waiting for the
-/// pacer does not count; sending repair symbols for lack of anything else does.
+/// room: the application wrote nothing, or flow control held back its data. Waiting for the pacer does not
+/// count; sending repair symbols for lack of anything else does.
 pub trait CongestionController: Send + fmt::Debug {
     /// A packet is sent. The returned state comes back with the packet's outcome; an algorithm that
     /// remembers nothing about packets leaves it empty.
@@ -102,7 +102,7 @@ pub trait CongestionController: Send + fmt::Debug {
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64);
 
     /// Packets that were reported as lost were acknowledged after all. A controller may undo its
-    /// reaction if nothing else justifies it. One that does not is merely slower than necessary.
+    /// reaction if nothing else justifies it. A controller that does not is merely slower than necessary.
     fn on_spurious_loss(&mut self, _now: Instant, _packets: &[Lost]) {}
 
     /// All packets of `space` that were in flight, `bytes` in total, no longer are. This says

@@ -75,7 +75,7 @@ impl NewReno {
         self.acked
     }
 
-    /// What remains of a window after a congestion event.
+    /// The window that remains after a congestion event.
     fn reduced(&self, window: u64) -> u64 {
         let (numerator, denominator) = LOSS_REDUCTION;
         self.limits.clamp(mul_div(window, numerator, denominator))

@@ -1,14 +1,14 @@
-//! What a controller is told about a packet, and what it may remember about it.
+//! The facts about a packet that a controller is told, and its note about the packet.
 //!
-//! A packet is identified by its packet number space and its number: a controller sees packets of
-//! all spaces, and their numbers may be equal.
+//! A packet is identified by its packet number space and its number: a controller sees packets of all spaces,
+//! and their numbers may be equal.
 
 use crate::ids::SpaceId;
 use std::time::Instant;
 
 /// A controller's note about a packet. The controller returns it when the packet is sent and gets
-/// it back unchanged with the packet's outcome. Only that controller knows what the words mean. The
-/// core stores a note with every packet in flight, so its size is fixed.
+/// it back unchanged with the packet's outcome. Only that controller knows the meaning of the words. The core
+/// stores a note with every packet in flight, so its size is fixed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PacketState([u64; 5]);
 
@@ -63,8 +63,8 @@ pub struct Packet {
     pub bytes: u64,
     /// When it was sent.
     pub sent: Instant,
-    /// What [`CongestionController::on_packet_sent`](super::CongestionController::on_packet_sent)
-    /// returned for it.
+    /// The note that [`CongestionController::on_packet_sent`](super::CongestionController::on_packet_sent)
+    /// returned for the packet.
     pub state: PacketState,
 }
 

@@ -191,7 +191,7 @@ fn newreno_takes_back_reductions_that_overlap() {
     let mut reno = NewReno::new(limits());
     let grown = Packet { bytes: 88_000, ..packet(9, t) };
     reno.on_packets_acked(t, &[grown], &rtt_of(t, 50 * MS), 0, false);
-    // Each is sent after the loss of the one before it was declared.
+    // Each packet is sent after the loss of the packet before it was declared.
     let lost = [0, 1, 2].map(|i| packet(i, t + i as u32 * 100 * MS));
     for packet in &lost {
         reno.on_packets_lost(packet.sent + 50 * MS, &[*packet], false, 0);

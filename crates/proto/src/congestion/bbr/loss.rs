@@ -18,7 +18,7 @@ const LOSS_NOISE_PACKETS: u64 = 2;
 /// The round trip in which losses are collected before the model adapts to them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct LossRound {
-    /// Whether the newest acknowledgement began such a round.
+    /// Whether the newest acknowledgement began such a round trip.
     pub(super) start: bool,
     /// The round ends with a packet sent after this many bytes were delivered.
     pub(super) delivered: u64,
@@ -77,15 +77,15 @@ impl Saved for Bounds {
     }
 }
 
-/// A decision that a loss rate above the threshold caused: that the volume in flight was too much.
-/// It is undone when so many of the losses are refuted that the rest would not have caused it.
+/// The decision, because of a loss rate above the threshold, that the volume in flight was too much. It is
+/// undone when the losses that are not refuted would not have caused it.
 #[derive(Debug, Clone)]
 pub(super) struct TooHigh {
     /// The state that it ended, if any.
     state: Option<State>,
     inflight_longterm: u64,
-    /// Losses in a flight of `tx_in_flight` bytes, those that caused it and later ones of packets
-    /// sent before it, without what was refuted.
+    /// Losses in a flight of `tx_in_flight` bytes that are not refuted: the losses that caused the decision,
+    /// and later losses of packets sent before it.
     lost: u64,
     tx_in_flight: u64,
     /// Bytes delivered by then.
@@ -120,8 +120,8 @@ impl Bbr {
         self.loss_round.lossy = true;
     }
 
-    /// Whether the losses or marks of the round that ends call for lower bounds: as long as a queue
-    /// stands any do, as in the draft, otherwise those that the path's floor does not explain.
+    /// Whether the losses or marks of the round that ends call for lower bounds. While a queue stands, any
+    /// loss does, as in the draft; otherwise only losses that the path's floor does not explain.
     pub(super) fn is_round_congested(&self) -> bool {
         let round = &self.loss_round;
         let is_queue_standing = round
@@ -137,8 +137,7 @@ impl Bbr {
         lost > self.floor_losses(delivered.saturating_add(lost))
     }
 
-    /// How many of `bytes` the path may lose whatever their rate: none, as long as nothing is known
-    /// of such losses.
+    /// How many of `bytes` the path may lose whatever their rate: none, as long as the floor is unknown.
     fn floor_losses(&self, bytes: u64) -> u64 {
         let packets = bytes as f64 / self.mtu() as f64;
         (self.floor.most_lost(packets) * self.mtu() as f64) as u64
@@ -170,7 +169,7 @@ impl Bbr {
         }
     }
 
-    /// Remembers what a decision because of `lost` bytes of a flight of `tx_in_flight` is about to
+    /// Remembers the state that a decision because of `lost` bytes of a flight of `tx_in_flight` is about to
     /// change, in case the losses are refuted.
     pub(super) fn note_too_high(&mut self, lost: u64, tx_in_flight: u64) {
         let probing = matches!(self.state, State::Startup | State::ProbeBw(Phase::Up));
@@ -222,7 +221,7 @@ impl Bbr {
         }
     }
 
-    /// Handles persistent congestion: what was known about the path's volume is no longer valid.
+    /// Handles persistent congestion: the known volume of the path is no longer valid.
     pub(super) fn collapse(&mut self) {
         self.window = self.limits.min();
         self.prior_window = 0;
@@ -258,8 +257,8 @@ impl Bbr {
         self.bound_bandwidth_for_model();
     }
 
-    /// Undoes what a recovery period changed, none of whose losses was real. If later ones stand,
-    /// their losses would have lowered the bounds as well; what was saved is handed on to them.
+    /// Undoes the changes of a recovery period none of whose losses was real. If later periods stand, their
+    /// losses would have lowered the bounds as well, so the saved bounds are handed on to them.
     fn undo_recovery(&mut self, bounds: &Bounds) {
         self.restore_window();
         self.full_pipe.reset(0);
@@ -319,7 +318,7 @@ mod tests {
 
     #[test]
     fn losses_cross_the_threshold_inside_a_batch() {
-        // 98 000 bytes without loss, then a lost batch of 20 000: after 2 000 of these the loss
+        // 98 000 bytes without loss, then a lost batch of 20 000: after 2 000 bytes of the batch the loss
         // rate is 2 000 / 100 000.
         assert_eq!(inflight_at_loss(118_000, 20_000, 20_000, 0.02), 100_000);
         // More than the threshold was already lost before, so the batch had no room at all.

@@ -1,5 +1,5 @@
-//! BBR version 3 (draft-ietf-ccwg-bbr-06): what is sent follows from a model of the path, its
-//! bandwidth and its round-trip time, bounded by losses above a threshold and a short-term model.
+//! BBR version 3 (draft-ietf-ccwg-bbr-06): rate and window follow from a model of the path, its bandwidth and
+//! its round-trip time, bounded by losses above a threshold and a short-term model.
 //!
 //! Section numbers in this module are those of the draft. Where the draft leaves room, or where
 //! this implementation differs:
@@ -8,18 +8,18 @@
 //!   the probe, a mark in Startup ends Startup after the round, and any other mark adapts the
 //!   short-term model like a loss.
 //! * Recovery periods are those of RFC 9002: one ends when a packet sent after its beginning is
-//!   acknowledged. The state for undoing a spurious one is saved when it begins. Refuted losses are
-//!   taken back one by one, and with them a decision that the rest would not have caused.
+//!   acknowledged. The state for undoing a spurious one is saved when it begins. Refuted losses are taken
+//!   back one by one, and with them a decision that the remaining losses would not have caused.
 //! * An application-limited flow whose round-trip times stay near the minimum does not enter
 //!   ProbeRTT (the draft exempts only flows that fall idle). A steady stream below the path's rate
-//!   would otherwise stall every five seconds to measure what it sees with every packet.
+//!   would otherwise stall every five seconds to measure a round-trip time that it sees with every packet.
 //! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
 //!   draft forgives none). In a small flight the threshold is less than two packets, which random
 //!   loss often reaches.
 //! * Losses count only as far as they exceed the path's floor ([`LossFloor`]), where the draft
 //!   compares all losses with its threshold and adapts the short-term model to any.
-//! * The short-term model does not adapt to samples of an application-limited flow. The draft would
-//!   lower the bounds to what the application happened to send, and pace it at that rate.
+//! * The short-term model does not adapt to samples of an application-limited flow. The draft would lower
+//!   the bounds to the rate at which the application happened to send, and pace it at that rate.
 //! * Persistent congestion takes the place of the retransmission timeout: the window collapses to
 //!   the minimum window, and is not restored but grows again.
 

@@ -126,8 +126,8 @@ impl Bbr {
             self.model.max_bandwidth.update(rate);
         }
         if self.loss_round.start {
-            // What an application-limited flow delivers says how much it had to send, not how much
-            // the path carries.
+            // The delivery rate of an application-limited flow tells how much the flow had to send, not how
+            // much the path carries.
             let telling = !self.state.is_probing() && !self.sample.app_limited;
             if telling && self.is_round_congested() {
                 self.adapt_lower_bounds();
@@ -136,8 +136,8 @@ impl Bbr {
         }
     }
 
-    /// InitLowerBounds and LossLowerBounds: adapts the bounds once per round to what was really
-    /// delivered.
+    /// InitLowerBounds and LossLowerBounds: adapts the bounds once per round to the rate and volume that were
+    /// really delivered.
     fn adapt_lower_bounds(&mut self) {
         let model = &mut self.model;
         if model.bandwidth_shortterm == UNBOUNDED {

@@ -11,7 +11,7 @@ const RENO_ROUNDS: u64 = 63;
 /// For how many rounds the growth of the long-term volume doubles.
 const MAX_UP_ROUNDS: u32 = 30;
 
-/// What arriving acknowledgements say about the probe (BBR.ack_phase).
+/// The state of the probe as arriving acknowledgements show it (BBR.ack_phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AckPhase {
     /// Nothing.

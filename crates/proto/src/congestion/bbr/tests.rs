@@ -270,7 +270,7 @@ fn a_spurious_exit_from_startup_is_undone() {
         .collect();
     bbr.on_packets_lost(t + 50 * MS, &lost, false, 0);
     let window = bbr.window();
-    // What the end of the round would do after enough runs of losses.
+    // The end of the round would do this after enough runs of losses.
     bbr.note_too_high(4 * MTU, 4 * MTU);
     bbr.full_pipe.reached = true;
     bbr.state = State::Drain;
@@ -319,7 +319,7 @@ fn a_spurious_end_of_a_probe_is_undone() {
         .collect();
     bbr.on_packets_lost(t + 40 * MS, &lost, false, 90_000);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Down));
-    // Four packets exceed 2 % plus two packets; what was in flight before them remains.
+    // Four packets exceed 2 % plus two packets; the volume that was in flight before them remains.
     assert!(bbr.model.inflight_longterm <= 91_200, "{}", bbr.model.inflight_longterm);
     bbr.on_spurious_loss(t + 41 * MS, &lost);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Refill));

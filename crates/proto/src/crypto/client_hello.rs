@@ -34,7 +34,7 @@ pub struct ExtensionSearch {
     found: bool,
     skip: usize,
     next: NextNumber,
-    /// How many bytes of the next number are missing, and what they add up to so far.
+    /// How many bytes of the next number are missing, and its value so far.
     missing: u8,
     number: u32,
 }
@@ -52,7 +52,7 @@ impl ExtensionSearch {
         }
     }
 
-    /// Reads on. Returns what comes after the type and length of the extension, if that is found.
+    /// Reads on. Returns the bytes behind the type and length of the extension, if it is found.
     pub fn read<'a>(&mut self, mut bytes: &'a [u8]) -> &'a [u8] {
         while !self.found {
             let skipped = self.skip.min(bytes.len());
@@ -85,7 +85,7 @@ impl ExtensionSearch {
         (self.skip, self.next, self.missing) = (skip as usize, next, missing);
     }
 
-    /// Whether the extension is in what was read.
+    /// Whether the extension is in the bytes read so far.
     pub const fn found(&self) -> bool {
         self.found
     }
@@ -96,15 +96,15 @@ pub fn transport_parameters(hello: &[u8]) -> Option<&[u8]> {
     extension(hello, TRANSPORT_PARAMETERS)
 }
 
-/// What an extension of a whole ClientHello contains; `None` if there is no such extension.
+/// The contents of an extension of a whole ClientHello; `None` if there is no such extension.
 fn extension(hello: &[u8], wanted: u16) -> Option<&[u8]> {
     let mut search = ExtensionSearch::new(wanted);
     let rest = search.read(hello);
     rest.get(..search.skip).filter(|_| search.found)
 }
 
-/// The application protocols that the ClientHello at the start of `handshake` offers, none if it has no
-/// such extension. `None` if the message is incomplete, or is no ClientHello.
+/// The application protocols that the ClientHello at the start of `handshake` offers: no protocol if it lacks
+/// the extension. `None` if the message is incomplete, or is no ClientHello.
 pub fn protocols(handshake: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
     let &[ty, high, middle, low] = handshake.first_chunk()?;
     let length = u32::from_be_bytes([0, high, middle, low]) as usize;
@@ -126,7 +126,7 @@ pub fn protocols(handshake: &[u8]) -> Option<impl Iterator<Item = &[u8]>> {
 mod tests {
     use super::*;
 
-    /// A ClientHello with extensions of these types, each with that many bytes.
+    /// A ClientHello with extensions of these types and lengths in bytes.
     fn hello(extensions: &[(u16, usize)]) -> Vec<u8> {
         let mut hello = vec![0; BEFORE_SESSION_ID];
         hello.extend_from_slice(&[3, 9, 9, 9]);

@@ -1,9 +1,9 @@
 //! The keys of a TLS session that goes over to another version of QUIC within the handshake (RFC
 //! 9368 section 2.3).
 //!
-//! rustls derives keys for the version that the session was started with. It tells a key log the
-//! secrets, from which the keys of the other version are derived here. They are kept no longer than
-//! until then, and not at all once it is known that the version stays.
+//! rustls derives keys for the version that the session was started with. It tells a key log the secrets,
+//! from which this module derives the keys of the other version. Secrets are dropped as soon as they are
+//! used, or once it is known that the version stays.
 
 use std::fmt;
 use std::mem;
@@ -17,8 +17,8 @@ use super::{Keys, PacketKeys};
 use crate::ids::Side;
 use crate::wire::version::Version;
 
-/// The labels of the secrets that are kept: those of the client and of the server, first of the
-/// Handshake level, then of the first 1-RTT key phase.
+/// The labels of the secrets that are kept: of the client and of the server, first of the Handshake level,
+/// then of the first 1-RTT key phase.
 const LABELS: [&str; 4] = [
     "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
     "SERVER_HANDSHAKE_TRAFFIC_SECRET",
@@ -111,7 +111,7 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// A session at `side` whose secrets are in `log`, and which goes over to `version`, or to one
+    /// A session at `side` whose secrets are in `log`, and which goes over to `version`, or to the version
     /// that [`set_version`](Self::set_version) names.
     pub const fn new(log: Arc<SecretLog>, side: Side, version: Option<Version>) -> Self {
         Self { log, side, version, next: None }

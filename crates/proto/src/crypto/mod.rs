@@ -233,11 +233,11 @@ pub enum KeyChange {
 #[error("no keying material: the handshake is not complete, or the length is out of range")]
 pub struct ExportError;
 
-/// One end of one handshake.
+/// One end of a handshake.
 pub trait Session: Send {
-    /// Goes over to `version` on a client that learns, before it has Handshake keys, that the server
-    /// has chosen that (RFC 9368 section 2.3): all keys after those of 0-RTT are of this version.
-    /// The session must have been started without [`SessionVersions::negotiated`].
+    /// Goes over to `version` on a client that learns, before it has Handshake keys, that the server has
+    /// chosen that version (RFC 9368 section 2.3): all keys after the 0-RTT keys are of this version. The
+    /// session must have been started without [`SessionVersions::negotiated`].
     fn set_version(&mut self, version: Version);
 
     /// Processes CRYPTO bytes of a level, which must be in order and without gaps. `SpaceId`
@@ -285,7 +285,7 @@ pub trait Session: Send {
     /// read, if that contains one.
     fn server_name(&self) -> Option<&str>;
 
-    /// The packet keys of the next key phase. The first call returns those that follow
+    /// The packet keys of the next key phase. The first call returns the keys that follow
     /// [`KeyChange::OneRtt`]'s `next`. `None` while there are no 1-RTT keys.
     fn next_1rtt_keys(&mut self) -> Option<PacketKeys>;
 
@@ -326,7 +326,7 @@ pub struct SessionVersions {
 }
 
 impl SessionVersions {
-    /// One version that stays.
+    /// A version that stays.
     #[must_use]
     pub const fn fixed(version: u32) -> Self {
         Self { original: version, negotiated: Some(version) }
@@ -367,14 +367,14 @@ pub trait ServerCryptoConfig: Send + Sync + fmt::Debug {
         transport_parameters: Vec<u8>,
     ) -> Result<Box<dyn Session>, StartError>;
 
-    /// The encoded transport parameters in the ClientHello at the start of `handshake`, which must
-    /// contain all of that message, without its being processed. `None` if there are none; what is
-    /// wrong then is for a session to say.
+    /// The encoded transport parameters in the ClientHello at the start of `handshake`, which must contain
+    /// the whole message. The message is not processed. `None` if there are no parameters; a session reports
+    /// the error then.
     fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]>;
 
-    /// The error with which a session would refuse the client for what the ClientHello at the start of
-    /// `handshake` says, if that is complete and this can be seen without a session. `None` for everything
-    /// else, which a session judges.
+    /// The error with which a session would refuse the ClientHello at the start of `handshake`, if the
+    /// message is complete and the error shows without a session. `None` otherwise: a session judges the
+    /// message.
     fn refusal(&self, _handshake: &[u8]) -> Option<TransportErrorCode> {
         None
     }

@@ -1,5 +1,5 @@
-//! TLS 1.3 with rustls, using the AEADs of the configured crypto provider. Sessions that go over to
-//! another version than they were started with use those of `ring` from then on.
+//! TLS 1.3 with rustls, using the AEADs of the configured crypto provider. Sessions that go over to another
+//! version than they were started with use the AEADs of `ring` from then on.
 //!
 //! 0-RTT is disabled unless it is asked for: configurations are taken by value so that neither end
 //! offers it by mistake.
@@ -45,10 +45,10 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 /// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// It has no application protocol, but QUIC requires one (RFC 9001 section 8.1).
+    /// The configuration has no application protocol, but QUIC requires one (RFC 9001 section 8.1).
     #[error("no application protocol (ALPN) is configured")]
     NoApplicationProtocol,
-    /// Its provider has no cipher suite of TLS 1.3 that can protect QUIC packets.
+    /// The configured provider has no cipher suite of TLS 1.3 that can protect QUIC packets.
     #[error("the crypto provider has no cipher suite for QUIC")]
     NoCipherSuite,
 }
@@ -62,12 +62,12 @@ pub struct RustlsClientConfig {
 }
 
 impl RustlsClientConfig {
-    /// Wraps a TLS configuration, and disables 0-RTT in it. Its `resumption` is that of version 1;
-    /// sessions of version 2 are remembered in memory, unless
-    /// [`with_resumption_2`](Self::with_resumption_2) says otherwise.
+    /// Wraps a TLS configuration, and disables 0-RTT in it. Its `resumption` applies to version 1; sessions
+    /// of version 2 are remembered in memory, unless [`with_resumption_2`](Self::with_resumption_2) says
+    /// otherwise.
     ///
     /// # Errors
-    /// It has no ALPN protocols, or no cipher suite for QUIC.
+    /// `tls` has no ALPN protocols, or no cipher suite for QUIC.
     pub fn new(mut tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         tls.enable_early_data = false;
         let initial = check_config(&tls.alpn_protocols, &tls.crypto_provider().cipher_suites)?;
@@ -82,7 +82,7 @@ impl RustlsClientConfig {
         Ok(Self { tls, initial })
     }
 
-    /// Says how sessions of version 2 are resumed. A store must not be that of version 1: a ticket is
+    /// Sets how sessions of version 2 are resumed. The store must not be the one of version 1: a ticket is
     /// good for one version (RFC 9369 section 5).
     #[must_use]
     pub fn with_resumption_2(mut self, resumption: Resumption) -> Self {
@@ -91,8 +91,8 @@ impl RustlsClientConfig {
     }
 
     /// Asks servers for 0-RTT when a session is resumed (RFC 9001 section 4.6). This requires that
-    /// exactly one application protocol is configured: which one the server will choose has to be
-    /// known before it does. A ticket is used for one connection only.
+    /// exactly one application protocol is configured: the client has to know the server's choice in advance.
+    /// A ticket is used for one connection only.
     #[must_use]
     pub fn with_early_data(mut self) -> Self {
         for version in Version::ALL {
@@ -149,9 +149,9 @@ pub struct RustlsServerConfig {
     early: Option<Arc<Mutex<EarlySessions>>>,
 }
 
-/// The sessions that may be resumed with 0-RTT. All were started under the same limits: a server must
-/// not accept 0-RTT data that was sent under other ones (RFC 9000 section 7.4.1), so those of earlier
-/// limits are forgotten.
+/// The sessions that may be resumed with 0-RTT. All were started under the same limits: a server must not
+/// accept 0-RTT data that was sent under other limits (RFC 9000 section 7.4.1), so sessions of earlier limits
+/// are forgotten.
 #[derive(Default)]
 struct EarlySessions {
     limits: Option<TransportParameters>,
@@ -159,7 +159,7 @@ struct EarlySessions {
     tls: Option<ByVersion<Arc<rustls::ServerConfig>>>,
 }
 
-/// What of a server's sessions belongs to `version`.
+/// Restricts the tickets and stored sessions of `tls` to `version`.
 fn set_sessions(
     tls: &mut rustls::ServerConfig,
     version: Version,
@@ -287,7 +287,7 @@ impl ServerCryptoConfig for RustlsServerConfig {
     }
 
     fn refusal(&self, handshake: &[u8]) -> Option<TransportErrorCode> {
-        // Those of both versions are the same.
+        // Both versions have the same protocols.
         let known = &self.tls.get(Version::V1).alpn_protocols;
         let ours = |protocol: &[u8]| known.iter().any(|ours| ours == protocol);
         let shared = client_hello::protocols(handshake)?.any(ours);
@@ -317,7 +317,7 @@ fn check_config(
     if !suites.iter().any(|suite| suite.tls13().is_some_and(|suite| suite.quic.is_some())) {
         return Err(ConfigError::NoCipherSuite);
     }
-    // Initial packets are protected with it even if the application permits only others.
+    // Initial packets are protected with this suite even if the application permits only others.
     let fallback = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
     suites
         .iter()
@@ -349,13 +349,12 @@ struct RustlsSession {
     /// On a client, the server name that it connects to.
     server_name: Option<String>,
     has_handshake_keys: bool,
-    /// On a server, looks for the transport parameters in the ClientHello. rustls takes those of
-    /// the extension's number in drafts of QUIC as well, which version 1 must not (RFC 9001 section
-    /// 8.2).
+    /// On a server, looks for the transport parameters in the ClientHello. rustls also accepts parameters
+    /// under the extension number of QUIC's drafts, which version 1 must not (RFC 9001 section 8.2).
     parameters: ExtensionSearch,
     /// The traffic secrets of the key phase after the last one handed out.
     secrets: Option<quic::Secrets>,
-    /// Derives the keys of another version than that of `tls`, if the session goes over to one or
+    /// Derives the keys of another version than `tls` has, if the session goes over to another version or
     /// still may.
     conversion: Option<Conversion>,
     /// On a client that has gone over: tickets are good for the version that it did not begin with
@@ -414,8 +413,8 @@ impl RustlsSession {
         Ok(())
     }
 
-    /// What `derive` makes of the secrets if the session goes over to another version. It succeeds
-    /// then, because the cipher suite is known.
+    /// The keys that `derive` makes of the secrets if the session goes over to another version. Then it
+    /// succeeds, because the cipher suite is known.
     fn converted<T>(
         &mut self,
         derive: impl FnOnce(&mut Conversion, CipherSuite) -> Option<T>,
@@ -482,8 +481,8 @@ impl Session for RustlsSession {
     }
 
     fn transport_parameters(&self) -> Option<&[u8]> {
-        // Until the server's parameters arrive, a client that resumes a session is given those of
-        // the previous session.
+        // Until the server's parameters arrive, rustls gives a client that resumes a session the parameters
+        // of the previous session.
         if matches!(self.tls, quic::Connection::Client(_)) && self.tls.is_handshaking() {
             return None;
         }
@@ -584,8 +583,8 @@ pub struct RustlsHeaderKey(pub Box<dyn quic::HeaderProtectionKey>);
 
 impl HeaderKey for RustlsHeaderKey {
     fn mask(&self, sample: &[u8; SAMPLE_LEN]) -> Result<[u8; MASK_LEN], ProtectionError> {
-        // rustls applies masks without exposing them. But applying one to zeros shows it: here to
-        // the first byte of a short header with four bytes of packet number, all of them zero.
+        // rustls applies masks without exposing them, but a mask applied to zeros shows itself. Here it is
+        // applied to the first byte of a short header with four bytes of packet number, all of them zero.
         const FIRST: u8 = 0x03;
         let (mut first, mut pn) = (FIRST, [0; MASK_LEN - 1]);
         self.0.encrypt_in_place(sample, &mut first, &mut pn).map_err(|_| ProtectionError::Mask)?;

@@ -7,7 +7,7 @@ use rustls::server::{ProducesTickets, StoresServerSessions};
 
 use crate::wire::version::Version;
 
-/// One of each version.
+/// A value for each version.
 #[derive(Debug, Clone)]
 pub struct ByVersion<T> {
     v1: T,
@@ -15,12 +15,12 @@ pub struct ByVersion<T> {
 }
 
 impl<T> ByVersion<T> {
-    /// What `make` makes for each version.
+    /// The values that `make` returns for each version.
     pub fn new(mut make: impl FnMut(Version) -> T) -> Self {
         Self { v1: make(Version::V1), v2: make(Version::V2) }
     }
 
-    /// That of one version.
+    /// The value of a version.
     pub const fn get(&self, version: Version) -> &T {
         match version {
             Version::V1 => &self.v1,
@@ -28,7 +28,7 @@ impl<T> ByVersion<T> {
         }
     }
 
-    /// That of one version, to be changed.
+    /// The value of a version, to be changed.
     pub const fn get_mut(&mut self, version: Version) -> &mut T {
         match version {
             Version::V1 => &mut self.v1,
@@ -45,7 +45,7 @@ pub struct OfVersion<T: ?Sized> {
 }
 
 impl<T: ?Sized> OfVersion<T> {
-    /// Those of `all` that belong to `version`.
+    /// The tickets or sessions in `all` that belong to `version`.
     pub const fn new(version: Version, all: Arc<T>) -> Self {
         Self { version, all }
     }

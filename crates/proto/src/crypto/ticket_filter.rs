@@ -1,4 +1,4 @@
-//! Leaves the tickets out of what a server says after the handshake.
+//! Removes the tickets from the messages that a server sends after the handshake.
 
 /// NewSessionTicket (RFC 8446 section 4).
 const NEW_SESSION_TICKET: u8 = 4;
@@ -9,7 +9,7 @@ const HEADER_LEN: usize = 4;
 /// Drops NewSessionTicket messages, however they are cut. All else is for TLS to judge.
 #[derive(Debug, Default)]
 pub struct TicketFilter {
-    /// What has arrived of a header.
+    /// The part of a header that has arrived.
     header: Vec<u8>,
     /// How many bytes of a ticket are still to come.
     skip: usize,
@@ -18,7 +18,7 @@ pub struct TicketFilter {
 }
 
 impl TicketFilter {
-    /// What remains of `data`.
+    /// `data` without tickets.
     pub fn pass(&mut self, mut data: &[u8]) -> Vec<u8> {
         while !self.open && !data.is_empty() {
             let skipped = self.skip.min(data.len());

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::wire::version::Version;
 
-/// What all labels of TLS 1.3 begin with (RFC 8446 section 7.1).
+/// The prefix of all labels of TLS 1.3 (RFC 8446 section 7.1).
 const LABEL_PREFIX: &[u8] = b"tls13 ";
 
 /// The labels of a version.

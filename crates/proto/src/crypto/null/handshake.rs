@@ -53,13 +53,13 @@ struct Flight {
 /// The versions of QUIC of a session.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Versions {
-    /// That of the client's first packets.
+    /// The version of the client's first packets.
     pub original: Version,
-    /// That of all keys but those of 0-RTT.
+    /// The version of all keys except 0-RTT keys.
     pub current: Version,
 }
 
-/// One end of one null handshake.
+/// One end of a null handshake.
 pub(super) struct NullSession {
     side: Side,
     versions: Versions,

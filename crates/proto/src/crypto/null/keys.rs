@@ -18,7 +18,7 @@ const fn fold(a: u64, b: u64) -> u64 {
 }
 
 /// A keyed checksum: fast, deterministic and easy to forge. Two chains of multiplications run in
-/// parallel, because each multiplication in a single chain would wait for the one before.
+/// parallel, because each multiplication in a single chain would wait for the previous one.
 #[derive(Debug, Clone, Copy)]
 pub struct Checksum([u64; 2]);
 

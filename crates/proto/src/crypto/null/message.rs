@@ -1,4 +1,4 @@
-//! The messages of the null handshake. The framing is that of TLS (RFC 8446 section 4), but the
+//! The messages of the null handshake. The framing is the same as in TLS (RFC 8446 section 4), but the
 //! contents are simpler.
 //!
 //! A field is a 16-bit length followed by that many bytes.
@@ -23,7 +23,7 @@ pub const CLIENT_HELLO_SIZE: usize = 280;
 /// Size of a ServerHello.
 pub const SERVER_HELLO_SIZE: usize = 90;
 
-/// Size of the body of a Finished message, which is that of a SHA-256 hash.
+/// Size of the body of a Finished message: the size of a SHA-256 hash.
 pub const VERIFY_DATA_SIZE: usize = 2 * TAG_LEN;
 
 /// TLS alerts that this handshake can fail with (RFC 8446 section 6.2, RFC 7301 section 3.2).

@@ -8,7 +8,7 @@ use crate::wire::version::Version;
 /// Sessions that an end remembers; the oldest are forgotten first.
 const MAX_SESSIONS: usize = 256;
 
-/// What both ends remember of a session.
+/// A session that both ends remember.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remembered {
     /// The number by which the client refers to it.

@@ -47,7 +47,7 @@ fn connect(pair: &Pair, from: Version, to: Option<Version>, mut server: End) -> 
     (client, server)
 }
 
-/// Whether the packets of one end are opened and their headers read by the other.
+/// Whether one end opens the other's packets and reads their headers.
 fn fit(from: &DirectionalKeys, to: &DirectionalKeys) -> bool {
     let sample = b"sixteen bytes of";
     let [ours, theirs] = [from, to].map(|keys| keys.header.mask(sample).expect("a mask"));
@@ -90,7 +90,7 @@ fn both_ends_go_over_to_the_same_keys() {
     }
 }
 
-/// The other end derives its keys as it does without any of this: with rustls.
+/// The other end derives its keys with rustls, without any conversion.
 #[test]
 fn the_keys_are_those_of_a_session_that_was_started_with_the_version() {
     for suite in SUITES {
@@ -158,7 +158,7 @@ fn a_client_that_went_over_keeps_no_ticket_for_the_version_that_it_began_with() 
         }
         assert_eq!(has_ticket(&pair, first), kept);
         if !kept {
-            // What is no ticket is still an error.
+            // A message that is no ticket is still an error.
             let error = client.session.read_handshake(SpaceId::Data, &[24, 0, 0, 1, 0]);
             assert_eq!(error.expect_err("forbidden").code.0, 0x100 + 10, "unexpected_message");
         }

@@ -74,7 +74,7 @@ fn a_client_offers_a_session_in_its_version_alone() {
         assert!(pair.start_in(later).0.session.early_keys().is_none(), "{got:?} {later:?}");
         assert!(pair.start_in(got).0.session.early_keys().is_some(), "{got:?}");
     }
-    // One that offers it all the same is not believed.
+    // A client that offers it in another version all the same is not believed.
     let (mut client, server) = rustls::configs();
     client.alpn_protocols = protocols(&["second"]);
     client.resumption = Resumption::in_memory_sessions(8);

@@ -113,7 +113,7 @@ fn a2_client_initial() {
     payload.resize(1162, 0);
     let header = ("c300000001088394c8f03e5157080000449e00000002", 4);
     check((&client.local, &server.remote), 2, header, &payload, CLIENT_PACKET);
-    // The RFC has 43, of which only five bits matter.
+    // The RFC's mask has 43 as its first byte, of which only five bits matter.
     let mask = client.local.header.mask(&array("d1b1c98dd7689fb8ec11d242b123dc9b"));
     assert_eq!(mask.map(Vec::from), Ok(hex("037b9aec36")));
 }

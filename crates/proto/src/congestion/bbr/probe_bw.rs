@@ -14,7 +14,7 @@ const MAX_UP_ROUNDS: u32 = 30;
 /// The state of the probe as arriving acknowledgements show it (BBR.ack_phase).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum AckPhase {
-    /// Nothing.
+    /// They say nothing about a probe.
     #[default]
     Init,
     /// The pipe is being filled.

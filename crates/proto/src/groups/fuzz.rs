@@ -4,8 +4,8 @@ use super::header::{self, GroupHeaderError, MAX_HEADER, MAX_NOTICE, Notice, Stre
 use super::order::Order;
 use crate::wire::range_set::RangeSet;
 
-/// Reads `data` as the first bytes of streams of one group, each after a byte that says how long it is, and
-/// delivers what they carry. Whatever is decoded is encoded again.
+/// Reads `data` as the first bytes of streams of one group, each after a byte with its length, and delivers
+/// their messages. Everything that is decoded is encoded again.
 pub fn groups(mut data: &[u8]) {
     let (mut order, mut delivered) = (Order::default(), RangeSet::default());
     while let Some((length, rest)) = data.split_first() {

@@ -1,4 +1,4 @@
-//! What a stream of an ordered group begins with.
+//! The header of a stream of an ordered group.
 //!
 //! ```text
 //! Message {
@@ -41,11 +41,11 @@ pub struct Header {
     pub group: u64,
     /// The number of the message.
     pub number: u64,
-    /// What comes before it.
+    /// The messages that come before it.
     pub before: Before,
 }
 
-/// What the sender says of messages that will not come.
+/// The sender's notice of messages that will not come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Notice {
     /// The number of the group.
@@ -56,7 +56,7 @@ pub struct Notice {
     pub cancelled: Vec<Range<u64>>,
 }
 
-/// What a stream is, as its first bytes say.
+/// The kind of a stream, according to its first bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StreamKind {
     /// A message; the rest of the stream is its data.
@@ -68,9 +68,9 @@ pub enum StreamKind {
 /// Why the beginning of a stream is not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupHeaderError {
-    /// It is the beginning of one.
+    /// The bytes are the beginning of a header.
     Incomplete,
-    /// It breaks the rules.
+    /// The bytes break the rules.
     Invalid(&'static str),
 }
 
@@ -87,7 +87,7 @@ pub const MAX_CANCELLED: usize = 64;
 /// The most bytes that a notice takes.
 pub const MAX_NOTICE: usize = 8 * (2 + 2 * MAX_CANCELLED);
 
-/// Reads the first bytes of a stream. Returns what it is, and for a message the size of its header.
+/// Reads the first bytes of a stream. Returns its kind, and for a message the size of the header.
 ///
 /// # Errors
 /// The bytes are not enough, or do not begin a stream of a group.

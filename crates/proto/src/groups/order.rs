@@ -5,7 +5,7 @@ use super::runs::Runs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-/// A complete message that others must precede.
+/// A complete message that must wait for other messages.
 #[derive(Debug)]
 struct WaitingMessage<T> {
     before: Before,
@@ -13,7 +13,7 @@ struct WaitingMessage<T> {
     message: T,
 }
 
-/// What keeps a message from being delivered.
+/// The obstacle to delivering a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Obstacle {
     /// Not all messages below this number are settled.
@@ -28,7 +28,7 @@ pub(super) enum Obstacle {
 pub(super) struct Order<T> {
     settled: Runs,
     held: BTreeMap<u64, WaitingMessage<T>>,
-    /// Bytes of those.
+    /// Bytes of the held messages.
     bytes: usize,
     /// Held messages that wait for all below a number.
     behind: BTreeMap<u64, BTreeSet<u64>>,
@@ -57,7 +57,7 @@ impl<T> Order<T> {
         self.settled.first_gap()
     }
 
-    /// What keeps a message with this header from being delivered if it is complete.
+    /// The obstacle to delivering a message with this header, if there is one once the message is complete.
     pub(super) fn obstacle(&self, before: &Before) -> Option<Obstacle> {
         if self.frontier() < before.fence {
             return Some(Obstacle::Fence(before.fence));
@@ -71,17 +71,17 @@ impl<T> Order<T> {
         self.settled.contains(number) || self.held.contains_key(&number)
     }
 
-    /// Number of messages that are complete and wait for others.
+    /// Number of complete messages that wait for other messages.
     pub(super) fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// Bytes of those.
+    /// Bytes of the held messages.
     pub(super) fn held_bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Runs of messages that are not settled, between those that are.
+    /// Runs of messages that are not settled, between settled ones.
     pub(super) fn gaps(&self) -> usize {
         self.settled.len()
     }
@@ -96,8 +96,8 @@ impl<T> Order<T> {
         self.end.is_some_and(|end| self.frontier() >= end) && self.held.is_empty()
     }
 
-    /// A message of `size` bytes is complete. Appends what can now be delivered to `out`, in order. A
-    /// message that is known already is dropped.
+    /// A message of `size` bytes is complete. Appends the messages that can now be delivered to `out`, in
+    /// order. A message that is known already is dropped.
     pub(super) fn complete(
         &mut self,
         number: u64,
@@ -122,7 +122,7 @@ impl<T> Order<T> {
         }
     }
 
-    /// Messages were cancelled. Those of them that are held are dropped. Appends what can now be
+    /// Messages were cancelled. If they are held, they are dropped. Appends the messages that can now be
     /// delivered to `out`, in order.
     pub(super) fn cancel(&mut self, numbers: Range<u64>, out: &mut Vec<(u64, T)>) {
         if numbers.is_empty() {
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(order.obstacle(&before(1, &[2])), None);
         order.cancel(1..2, &mut out);
         assert_eq!(numbers(&mut out), [3, 4]);
-        // What was delivered or cancelled is not delivered again.
+        // Delivered and cancelled messages are not delivered again.
         order.complete(1, before(0, &[]), 1, (), &mut out);
         order.complete(4, before(3, &[]), 1, (), &mut out);
         assert_eq!((numbers(&mut out), order.held(), order.gaps()), (vec![], 0, 1));

@@ -18,7 +18,7 @@ use std::time::Instant;
 /// Bytes that are read from a stream at once.
 const CHUNK: usize = 64 * 1024;
 
-/// What the peer did that groups do not allow. The application closes the connection.
+/// A violation of the rules of groups by the peer. The application closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GroupError {
     /// A stream does not begin as it must.
@@ -26,7 +26,7 @@ pub enum GroupError {
     Header {
         /// The stream.
         stream: StreamId,
-        /// What is wrong.
+        /// The rule that is broken.
         reason: &'static str,
     },
     /// A message is larger than [`MAX_MESSAGE`].
@@ -35,7 +35,7 @@ pub enum GroupError {
     /// A group is [`MAX_GROUPS`] or more after one that is not over.
     #[error("too many groups")]
     TooManyGroups,
-    /// More than [`MAX_GAPS`] runs of messages are missing between those that came.
+    /// More than [`MAX_GAPS`] runs of messages are missing between those that were delivered.
     #[error("too many messages are missing")]
     TooManyGaps,
 }
@@ -49,7 +49,7 @@ pub struct Delivered {
     pub number: u64,
     /// Its bytes.
     pub data: Bytes,
-    /// When it was complete. From then on it waited for those that come before it.
+    /// When it was complete. From then on it waited for the messages that come before it.
     pub completed: Instant,
 }
 
@@ -60,10 +60,10 @@ struct CompleteMessage {
     completed: Instant,
 }
 
-/// What is known about a stream.
+/// The knowledge about a stream.
 #[derive(Debug)]
 enum Known {
-    /// Its first bytes have not all come.
+    /// The header is not complete.
     Start,
     /// A notice.
     Notice,
@@ -106,9 +106,9 @@ enum ReadProgress {
     End,
     /// As far as it has come.
     Blocked,
-    /// It will not come to its end.
+    /// The stream was reset.
     Reset,
-    /// What it carries may not be held now, because of this obstacle in this group.
+    /// The stream's message may not be held now, because of this obstacle in this group.
     Parked(u64, Obstacle),
 }
 
@@ -122,21 +122,21 @@ pub struct ReceiveGroups {
     streams: BTreeMap<StreamId, IncomingStream>,
     /// Streams that have something to read.
     readable: BTreeSet<StreamId>,
-    /// Streams that are not read for now, because others must come before what they carry, and too much
-    /// of that kind is held. With their group, and what keeps them.
+    /// Streams that are not read for now, because their messages must wait for others, and too many such
+    /// messages are held. With their group and obstacle.
     parked: BTreeMap<StreamId, (u64, Obstacle)>,
-    /// The same, by what keeps them.
+    /// The same streams, by group and obstacle.
     kept: BTreeSet<((u64, Obstacle), StreamId)>,
     groups: BTreeMap<u64, Order<CompleteMessage>>,
     /// Messages that all groups hold.
     held: usize,
-    /// Bytes of those.
+    /// Bytes of the held messages.
     complete_bytes: usize,
     /// Groups that are over.
     over: RangeSet,
     /// Messages to deliver.
     ready: VecDeque<Delivered>,
-    /// Bytes of those.
+    /// Bytes of the messages to deliver.
     ready_bytes: usize,
     /// Bytes of streams that were not read to their end.
     partial_bytes: usize,
@@ -173,9 +173,8 @@ impl ReceiveGroups {
         }
     }
 
-    /// Accepts all unidirectional streams and reads those that have something to read, as long as no
-    /// more than [`MAX_READY_BYTES`] wait for the application. Call it again once these are
-    /// [taken](Self::pop).
+    /// Accepts all unidirectional streams and reads those that have something to read, as long as no more
+    /// than [`MAX_READY_BYTES`] wait for the application. Call it again once messages are [taken](Self::pop).
     ///
     /// # Errors
     /// The peer breaks the rules of groups.
@@ -193,7 +192,7 @@ impl ReceiveGroups {
         {
             let result = self.read(now, quic, id);
             if result.is_err() {
-                // It fails if the stream is over, and then nothing is left to stop.
+                // The call fails if the stream is over, and then nothing is left to stop.
                 let _ = quic.recv_stream(id).stop(INVALID);
             }
             result?;
@@ -201,7 +200,7 @@ impl ReceiveGroups {
         Ok(())
     }
 
-    /// The next stream to read: one that has something, or else one that was parked if there is room again.
+    /// The next stream to read: a stream with new data, or else a parked one if there is room again.
     fn next_readable(&mut self) -> Option<StreamId> {
         let parked = || self.parked.first_key_value().map(|(id, _)| *id);
         let room = self.held_bytes() < MAX_HELD_BYTES && self.held < MAX_HELD;
@@ -220,7 +219,7 @@ impl ReceiveGroups {
         }
     }
 
-    /// Reads the streams again that were kept by one of these obstacles.
+    /// Reads the streams again that were parked because of one of these obstacles.
     fn wake(&mut self, group: u64, obstacles: Range<Obstacle>) {
         let from = ((group, obstacles.start), StreamId(0));
         let to = ((group, obstacles.end), StreamId(0));
@@ -244,13 +243,13 @@ impl ReceiveGroups {
         !self.ready.is_empty()
     }
 
-    /// Bytes of messages that are incomplete, or complete and wait for others.
+    /// Bytes of messages that are incomplete, or complete and wait for other messages.
     #[must_use]
     pub fn held_bytes(&self) -> usize {
         self.partial_bytes + self.complete_bytes
     }
 
-    /// Number of complete messages that wait for others.
+    /// Number of complete messages that wait for other messages.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
@@ -288,7 +287,7 @@ impl ReceiveGroups {
         }
     }
 
-    /// Reads what a stream has, as far as that may be held.
+    /// Reads the data of a stream, as far as it may be held.
     fn read_some(
         &self,
         quic: &mut Connection,
@@ -312,8 +311,8 @@ impl ReceiveGroups {
         }
     }
 
-    /// Whether a message must be left in its stream, because others come before it and as much as may be
-    /// held of such messages is. Returns its group and one that comes before it.
+    /// Whether a message must be left in its stream, because it has to wait for other messages and as many
+    /// waiting messages are held as may be. Returns the group and the obstacle.
     fn must_wait(&self, incoming: &IncomingStream) -> Option<(u64, Obstacle)> {
         let Known::Message(Header { group, before, .. }) = &incoming.known else { return None };
         if self.held_bytes() + incoming.size < MAX_HELD_BYTES && self.held < MAX_HELD {
@@ -383,7 +382,7 @@ impl ReceiveGroups {
             },
         })?;
         if self.over.contains(notice.group) {
-            // Its end was known, and every message was there.
+            // The end of the group was known, and every message was there.
             return Ok(());
         }
         self.settle(notice.group, &notice.cancelled, |order, _| {
@@ -391,8 +390,8 @@ impl ReceiveGroups {
         })
     }
 
-    /// Changes the order of a group, in which these messages are cancelled, and takes what can be delivered
-    /// then.
+    /// Changes the order of a group, cancels these messages in it, and takes the messages that can be
+    /// delivered then.
     fn settle(
         &mut self,
         group: u64,

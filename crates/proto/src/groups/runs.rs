@@ -1,4 +1,4 @@
-//! A set of numbers of messages, of which a peer decides.
+//! A set of message numbers that a peer controls.
 
 use crate::work;
 use std::collections::BTreeMap;

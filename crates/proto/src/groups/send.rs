@@ -18,10 +18,10 @@ pub enum SendGroupError {
     /// The group was never opened, or is finished.
     #[error("no such group")]
     NoGroup,
-    /// It is to come after a message that was not sent yet.
+    /// The message is to come after a message that was not sent yet.
     #[error("message {0} was not sent yet")]
     NotSent(u64),
-    /// It is to come after more than [`MAX_AFTER`] messages, apart from those before the last fence.
+    /// The message is to come after more than [`MAX_AFTER`] messages, apart from those before the last fence.
     #[error("more than {MAX_AFTER} messages to come after")]
     TooManyAfter,
     /// See [`SendMessageError`].
@@ -36,17 +36,17 @@ pub struct GroupMessage<'a> {
     pub data: &'a [u8],
     /// Numbers of messages that are delivered before it, in addition to all before the last fence.
     pub after: &'a [u64],
-    /// When it must be at the receiver. A deadline is put off to the latest one before the last fence,
-    /// and does not count if a message before that has none.
+    /// When it must be at the receiver. A deadline is put off to the latest deadline before the last fence,
+    /// and does not count if a message before the fence has none.
     pub deadline: Option<Instant>,
-    /// If it cannot arrive in time and some of it is still to be sent, it is cancelled.
+    /// Whether the message is cancelled if it cannot arrive in time and some of it is still to be sent.
     pub cancel_late: bool,
 }
 
 /// The latest of several deadlines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Latest {
-    /// There is none yet.
+    /// There is no message yet.
     Nothing,
     /// All are at this time or before.
     At(Instant),
@@ -63,7 +63,7 @@ impl Latest {
         }
     }
 
-    /// `deadline`, put off so that nothing behind a fence is more urgent than what is before it.
+    /// `deadline`, put off so that no message behind a fence is more urgent than the messages before it.
     fn put_off(self, deadline: Option<Instant>) -> Option<Instant> {
         match self {
             Self::Nothing => deadline,
@@ -73,7 +73,7 @@ impl Latest {
     }
 }
 
-/// A group that is not finished, or of which the peer must still be told something.
+/// A group that is not finished, or of whose end or cancelled messages the peer was not told.
 #[derive(Debug)]
 struct Group {
     priority: Priority,
@@ -81,7 +81,7 @@ struct Group {
     next: u64,
     /// The first message behind the last fence.
     fence: u64,
-    /// The deadlines of all messages, and of those before the last fence.
+    /// The latest deadline of all messages, and of the messages before the last fence.
     latest: Latest,
     fenced: Latest,
     /// Messages whose fate is open.
@@ -130,7 +130,7 @@ impl Group {
 pub struct SendGroups {
     groups: BTreeMap<GroupId, Group>,
     opened: u64,
-    /// The messages whose fate is open, and what they are.
+    /// The messages of the transport whose fate is open, and their contents.
     sent: HashMap<MessageId, TransportMessage>,
 }
 
@@ -190,7 +190,7 @@ impl SendGroups {
         id: GroupId,
         message: &GroupMessage<'_>,
     ) -> Result<u64, SendGroupError> {
-        // What the peer waits for goes first.
+        // The notices that the peer waits for go first.
         if !self.flush(quic) {
             return Err(SendMessageError::Blocked.into());
         }
@@ -239,8 +239,8 @@ impl SendGroups {
         self.flush(quic);
     }
 
-    /// What became of a message, as [`Connection::poll_message_outcome`] tells. Returns the group and the
-    /// number of the message if it is one of a group; pass it every outcome.
+    /// Handles the outcome of a message, from [`Connection::poll_message_outcome`]. Returns the group and the
+    /// number of the message if it belongs to a group; pass every outcome.
     pub fn on_outcome(
         &mut self,
         quic: &mut Connection,
@@ -302,7 +302,7 @@ impl SendGroups {
 }
 
 impl Group {
-    /// What comes before the next message, if `after` do in addition to all before the last fence.
+    /// The messages that come before the next one: `after`, and all messages before the last fence.
     fn before(&self, after: &[u64]) -> Result<Before, SendGroupError> {
         let unsent = after.iter().find(|number| **number >= self.next);
         if let Some(number) = unsent {

@@ -1,4 +1,4 @@
-//! What is known about a path, which is of no use on another one (RFC 9000 section 9.4).
+//! The conditions of a path, which are of no use on another path (RFC 9000 section 9.4).
 
 use super::ecn::EcnValidation;
 use super::loss_estimate::LossEstimate;
@@ -22,7 +22,7 @@ pub struct Conditions {
 }
 
 impl Conditions {
-    /// The conditions of a path of which nothing is known.
+    /// The conditions of an unknown path.
     pub fn unknown(
         mtu: Mtu,
         initial_rtt: Duration,

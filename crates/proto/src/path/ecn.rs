@@ -1,8 +1,8 @@
 //! Explicit congestion notification on a path: which datagrams are marked, and whether their marks
 //! arrive (RFC 9000 section 13.4.2 and appendix A.4).
 //!
-//! Datagrams are marked once the handshake is confirmed, so a path that drops marked ones keeps nobody
-//! from connecting, and all their packets are in the Data space.
+//! Datagrams are marked once the handshake is confirmed, so a path that drops marked datagrams keeps nobody
+//! from connecting, and all marked packets are in the Data space.
 
 use crate::ecn::EcnState;
 use crate::ecn::{EcnCodepoint, EcnCounts};
@@ -15,9 +15,9 @@ pub const TEST_PACKETS: u64 = 10;
 enum EcnProgress {
     /// Not known yet: test packets that may still be sent, that were sent, and that were lost.
     Testing { left: u64, sent: u64, lost: u64 },
-    /// It does, as far as is known.
+    /// The path carries marks, as far as is known.
     Capable,
-    /// It does not, or the peer does not report marks, or this end cannot set them.
+    /// The path does not carry marks, or the peer does not report marks, or this end cannot set them.
     Failed,
 }
 
@@ -45,7 +45,7 @@ impl EcnValidation {
         marks.then_some(EcnCodepoint::Ect0)
     }
 
-    /// What is known so far.
+    /// The state of the test.
     pub fn state(&self) -> EcnState {
         match self.0 {
             EcnProgress::Testing { .. } => EcnState::Testing,
@@ -67,8 +67,8 @@ impl EcnValidation {
         }
     }
 
-    /// Handles the loss of `count` marked packets. If that of all test packets is, marked packets may
-    /// be dropped on the way.
+    /// Handles the loss of `count` marked packets. If all test packets are lost, the path may drop marked
+    /// packets.
     pub fn on_lost(&mut self, count: u64) {
         if let EcnProgress::Testing { left, sent, lost } = &mut self.0 {
             *lost += count;
@@ -86,8 +86,7 @@ impl EcnValidation {
         }
     }
 
-    /// Handles persistent congestion: what is known of a path on which nothing arrives any more may no
-    /// longer hold.
+    /// Handles persistent congestion: a path that carried marks before its outage is tested again.
     pub fn on_persistent_congestion(&mut self) {
         if self.0 == EcnProgress::Capable {
             *self = Self::new(true);
@@ -104,12 +103,12 @@ impl EcnValidation {
     }
 }
 
-/// The marks of all packets of the Data space, on this path and those before.
+/// The marks of all packets of the Data space, on this path and earlier ones.
 #[derive(Debug, Default)]
 pub struct EcnMarks {
     /// How many packets were sent with ECT(0).
     sent: u64,
-    /// What the peer's newest ACK frame reported.
+    /// The counts in the peer's newest ACK frame.
     reported: EcnCounts,
 }
 
@@ -120,8 +119,8 @@ impl EcnMarks {
     }
 
     /// Handles the counts of an ACK frame whose largest packet number exceeds that of all before, and
-    /// that newly acknowledges `acked` marked packets of this path. Returns how many more packets
-    /// have met congestion, if that can be believed.
+    /// that newly acknowledges `acked` marked packets of this path. Returns how many more packets have met
+    /// congestion, if the counts are credible.
     pub fn on_ack(
         &mut self,
         acked: u64,

@@ -1,10 +1,9 @@
 //! Estimates the share of packets that are lost, for whatever reason.
 //!
-//! This is what an application sees: random losses and those of full queues alike, of all packets
-//! including the handshake's, at once and without a statement of how certain it is. Who must know
-//! how many of the *next* packets are lost if all goes well, or whether losses are congestion, uses
-//! the [loss floor](super::loss_floor), which leaves out losses that the rate may have caused, and
-//! names its uncertainty.
+//! This is the loss that an application sees: random losses and losses in full queues alike, of all packets
+//! including the handshake's, at once and without a measure of certainty. To predict how many of the *next*
+//! packets are lost at best, or to tell whether losses are congestion, use the [loss
+//! floor](super::loss_floor), which leaves out losses that the rate may have caused, and has bounds.
 
 /// A moving average of the share of lost packets. As long as there are fewer of them than the
 /// average looks back, it is their plain mean.

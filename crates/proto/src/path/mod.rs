@@ -3,9 +3,8 @@
 //! and pacing.
 //!
 //! A connection has one path at a time; when the peer moves, it stays and its conditions are replaced
-//! ([`Conditions`]). What is sent is decided elsewhere ([`egress`](crate::egress)): a path decides
-//! when it may be sent ([`gate`](Path::gate)), remembers what was sent, and reports its outcome to
-//! congestion control.
+//! ([`Conditions`]). [`egress`](crate::egress) decides which data is sent; a path decides when a packet may
+//! be sent ([`gate`](Path::gate)), remembers sent packets, and reports their outcomes to congestion control.
 
 pub mod cids;
 mod conditions;
@@ -40,9 +39,9 @@ use std::time::{Duration, Instant};
 /// Whether a path allows sending a datagram now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// It may be sent.
+    /// The datagram may be sent.
     Open,
-    /// The congestion window is full. It may be sent once something in flight is acknowledged or
+    /// The congestion window is full. The datagram may be sent once a packet in flight is acknowledged or
     /// lost.
     Window,
     /// The pacer allows it at this time.
@@ -85,7 +84,7 @@ pub struct NewPath {
     pub initial_rtt: Duration,
     /// Whether this end can set and read ECN marks.
     pub ecn: bool,
-    /// What earlier connections to the peer learned about losses.
+    /// Losses that earlier connections to the peer measured.
     pub loss_memory: LossMemory,
     /// Builds the congestion controller.
     pub congestion: std::sync::Arc<dyn crate::congestion::CongestionFactory>,
@@ -125,7 +124,7 @@ impl Path {
         }
     }
 
-    /// What policies may know about the path.
+    /// The facts about the path that policies may know.
     pub fn view(&self) -> PathView {
         let rtt = self.recovery.rtt();
         PathView {
@@ -152,7 +151,7 @@ impl Path {
         self.floor.get()
     }
 
-    /// What a later connection to the peer may start from.
+    /// Losses from which the estimate of a later connection to the peer may start.
     pub fn loss_memory(&self) -> LossMemory {
         self.floor.memory()
     }
@@ -162,7 +161,7 @@ impl Path {
         self.ecn.mark()
     }
 
-    /// What is known about whether the path carries ECN marks.
+    /// Whether the path carries ECN marks, as far as is known.
     pub fn ecn_state(&self) -> EcnState {
         self.ecn.state()
     }

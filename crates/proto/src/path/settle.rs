@@ -41,8 +41,8 @@ fn sized(packet: &SentPacket<PacketState>) -> Sized {
 }
 
 impl Path {
-    /// Handles an ACK frame. Appends what it acknowledges to `settled.acked` and `settled.late`.
-    /// Once all frames of its packet are processed, call [`detect_lost`](Self::detect_lost) and
+    /// Handles an ACK frame. Appends the acknowledged packets to `settled.acked` and `settled.late`. Once all
+    /// frames of its packet are processed, call [`detect_lost`](Self::detect_lost) and
     /// [`conclude`](Self::conclude).
     ///
     /// # Errors

@@ -77,8 +77,8 @@ pub struct Challenge {
 }
 
 impl Challenge {
-    /// A validation that begins at `now`. `pto` is the probe timeout so far, `unknown` that of a path
-    /// of which nothing is known.
+    /// A validation that begins at `now`. `pto` is the probe timeout so far, `unknown` the probe timeout of
+    /// an unknown path.
     pub fn new(now: Instant, pto: Duration, unknown: Duration) -> Self {
         let deadline = now + PATIENCE * pto.max(unknown);
         Self { sent: Vec::new(), due: true, repeat_at: deadline, interval: pto, deadline }
@@ -112,7 +112,8 @@ impl Challenge {
         now >= self.deadline
     }
 
-    /// Whether a PATH_RESPONSE with this data answers a challenge, and if so, one of full size.
+    /// Whether a PATH_RESPONSE with this data answers a challenge, and if so, whether a challenge of full
+    /// size.
     pub fn is_answered(&self, data: [u8; 8]) -> Option<bool> {
         self.sent.iter().find(|(sent, _)| *sent == data).map(|(_, full)| *full)
     }

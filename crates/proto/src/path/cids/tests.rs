@@ -140,7 +140,7 @@ fn all_are_replaced_once_the_peer_has_retired_those_before() {
     local.rotate();
     local.issue(generate);
     assert_eq!(local.next_announcement(), None, "the peer has retired none yet");
-    // What is repeated does not ask for its own retirement.
+    // A repeated announcement does not ask for its own retirement.
     local.on_announcement_lost(2);
     assert_eq!(local.next_announcement(), Some(announcement(2, 2)));
     for seq in 0..3 {

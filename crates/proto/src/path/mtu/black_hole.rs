@@ -6,7 +6,7 @@ use crate::ids::MIN_UDP_PAYLOAD;
 /// How many large packets in a row must be lost.
 const MIN_SUSPECTS: u32 = 3;
 
-/// The packets that were lost since a large one arrived. A large one is larger than every path must
+/// The packets that were lost since a large packet arrived. A large packet is larger than every path must
 /// carry.
 #[derive(Debug, Default)]
 pub(super) struct BlackHole {
@@ -35,8 +35,8 @@ impl BlackHole {
         }
     }
 
-    /// Whether small packets arrive that were sent after large ones that did not. An outage, or a
-    /// queue that is full, loses both.
+    /// Whether small packets arrive that were sent after large packets that were lost. An outage or a full
+    /// queue loses both.
     pub(super) fn is_found(&self) -> bool {
         self.suspects.is_some_and(|(oldest, count)| count >= MIN_SUSPECTS && self.small > oldest)
     }

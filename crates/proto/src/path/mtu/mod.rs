@@ -30,7 +30,7 @@ pub struct Sized {
     pub size: u16,
 }
 
-/// What is being looked for.
+/// A search for the largest size that the path carries.
 #[derive(Debug, Clone, Copy)]
 struct Search {
     /// The largest size that may still be carried.
@@ -76,8 +76,8 @@ impl Mtu {
         self.size
     }
 
-    /// The size of packets that find out whether anything arrives: while the path is explored, what it
-    /// must carry.
+    /// The size of packets that find out whether any packet arrives: while the path is explored, a size that
+    /// every path must carry.
     pub fn safe_size(&self) -> u16 {
         if self.discovery.is_some() { self.size.min(MIN_UDP_PAYLOAD) } else { self.size }
     }
@@ -106,7 +106,7 @@ impl Mtu {
     /// Handles a probe that arrived; returns whether the size has changed.
     pub fn on_probe_acked(&mut self, now: Instant, pn: u64) -> bool {
         let Some(search) = self.search.filter(|search| search.probe == Some(pn)) else {
-            // It belongs to an earlier search, or to another path.
+            // The probe belongs to an earlier search, or to another path.
             return false;
         };
         self.size = search.size;
@@ -153,7 +153,7 @@ impl Mtu {
         ceiling >= self.size.saturating_add(MIN_GAIN)
     }
 
-    /// Tries the middle of what is left below `ceiling`, if that is enough.
+    /// Tries the middle of the range up to `ceiling`, if the range is large enough.
     fn go_on(&mut self, now: Instant, ceiling: u16) {
         if self.gains(ceiling) {
             let size = self.size + (ceiling - self.size).div_ceil(2);

@@ -13,8 +13,8 @@ pub const USUAL_ACK_RANGES: usize = 64;
 /// The same limit once a packet arrived after a later one.
 ///
 /// A packet that arrives later than the oldest range is dropped, so this bounds how much reordering
-/// is tolerated: a path of 200 Mbit/s that delays every third packet by 50 ms needs 200 ranges. An
-/// ACK frame reports those of the newest that fit.
+/// is tolerated: a path of 200 Mbit/s that delays every third packet by 50 ms needs 200 ranges. An ACK frame
+/// reports as many of the newest ranges as fit.
 pub const MAX_ACK_RANGES: usize = 256;
 /// How many ack-eliciting packets may arrive before one triggers an ACK frame, unless the peer asks for
 /// something else (RFC 9000 section 13.2.2).
@@ -44,7 +44,7 @@ pub struct AckRate {
 }
 
 impl AckRate {
-    /// What RFC 9000 asks for, with this `max_ack_delay`.
+    /// The rate that RFC 9000 recommends, with this `max_ack_delay`.
     pub const fn usual(max_delay: Duration) -> Self {
         Self { tolerated: USUAL_TOLERATED, max_delay, reordering: USUAL_REORDERING }
     }
@@ -211,7 +211,7 @@ impl AckTracker {
             self.ecn.add(mark);
         }
         let congested = ecn == Some(EcnCodepoint::Ce);
-        // Whoever asked for few ACK frames gets none for each of many marks (section 6.4 of the draft).
+        // A peer that asked for few ACK frames gets none for each of many marks (section 6.4 of the draft).
         let told = std::mem::replace(&mut self.congested, congested);
         let few = self.requested && self.rate.tolerated > USUAL_TOLERATED;
         if ack_eliciting {
@@ -256,7 +256,7 @@ impl AckTracker {
             }
             (threshold, largest) => {
                 let newest = largest.map_or(pn, |largest| largest.max(pn));
-                // What is further below the last report counted as missing then (section 6.2 of the
+                // Numbers further below the last report counted as missing at that time (section 6.2 of the
                 // draft).
                 let first = self.reported.map_or(0, |at| (at + 1).saturating_sub(threshold));
                 let missing = self.received.first_missing(first, newest);
@@ -325,13 +325,12 @@ impl AckTracker {
         self.ack_only = if ack_eliciting { 0 } else { self.ack_only.saturating_add(1) };
     }
 
-    /// Handles the acknowledgement of our ACK frame whose largest packet number was `largest`: what
-    /// it reported need not be repeated (RFC 9000 section 13.2.4), except for the largest number of
-    /// all.
+    /// Handles the acknowledgement of our ACK frame whose largest packet number was `largest`: its ranges
+    /// need not be repeated (RFC 9000 section 13.2.4), except for the largest number of all.
     ///
-    /// Whatever is forgotten counts as received, and what arrives of it is dropped. On a path that
-    /// reorders, gaps are therefore kept until twice as many packets have passed as ever before one
-    /// was filled.
+    /// Forgotten numbers count as received, and packets that still arrive with them are dropped. On a path
+    /// that reorders, gaps are therefore kept until twice as many packets have passed as ever passed before a
+    /// gap was filled.
     pub fn on_ack_acked(&mut self, largest: u64) {
         if let Some((newest, _)) = self.largest {
             let reported = newest.min(largest.saturating_add(1));

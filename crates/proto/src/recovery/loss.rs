@@ -45,10 +45,9 @@ fn awaited(rtt: &RttEstimator) -> Duration {
 
 /// A run of lost packets with nothing acknowledged among them, within one space.
 ///
-/// Losses of a space are declared in the order of packet numbers, and anything older than a lost
-/// packet was acknowledged or declared lost before it. So no packet between two lost ones was
-/// acknowledged if and only if all numbers between them were lost or never sent. A run continues
-/// across calls.
+/// Losses of a space are declared in the order of packet numbers, and all packets older than a lost packet
+/// were acknowledged or declared lost before it. So no packet between two lost ones was acknowledged if and
+/// only if all numbers between them were lost or never sent. A run continues across calls.
 #[derive(Debug, Default)]
 pub struct LossRun {
     /// One past the run's last packet number.
@@ -95,7 +94,7 @@ impl LossRun {
     }
 }
 
-/// What is remembered of a lost packet until it can no longer be acknowledged.
+/// A lost packet, which is remembered until it can no longer be acknowledged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostPacket<C> {
     /// Its packet number.

@@ -25,15 +25,15 @@ use std::collections::vec_deque;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-/// What an ACK frame changed.
+/// The changes that an ACK frame made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AckOutcome {
     /// Whether it acknowledged an outstanding packet.
     pub newly_acked: bool,
     /// Whether any of the newly acknowledged packets was ack-eliciting.
     pub ack_eliciting: bool,
-    /// Whether its largest packet number exceeds that of all earlier ACK frames. Only then are its
-    /// ECN counts meaningful (RFC 9000 section 13.4.2.1).
+    /// Whether its largest packet number exceeds the numbers in all earlier ACK frames. Only then are its ECN
+    /// counts meaningful (RFC 9000 section 13.4.2.1).
     pub largest_raised: bool,
     /// The round-trip time sample that it provided (RFC 9002 section 5.1), including the
     /// acknowledgement delay.
@@ -54,7 +54,7 @@ struct Space<C> {
     loss_time: Option<Instant>,
     /// Since when the probe timeout runs: usually since the last packet that it covers was sent.
     last_ack_eliciting: Option<Instant>,
-    /// When the last of these that carries more than redundancy was sent.
+    /// When the last packet that the probe timeout covers and that carries more than redundancy was sent.
     last_data: Option<Instant>,
     /// How many outstanding packets are covered by the probe timeout.
     probed: usize,
@@ -160,10 +160,9 @@ impl<C: Copy> Recovery<C> {
         &self.rtt
     }
 
-    /// Goes over to a path with this round-trip time (RFC 9000 section 9.4): what is known about
-    /// reordering is forgotten, and packets sent before no longer count as in flight. They tell
-    /// nothing about this path, but what they carried is still acknowledged or lost. Returns the
-    /// round-trip time of the path that it leaves.
+    /// Goes over to a path with this round-trip time (RFC 9000 section 9.4): the measured reordering is
+    /// forgotten, and packets sent before no longer count as in flight. They tell nothing about this path,
+    /// but their data is still acknowledged or lost. Returns the round-trip time of the path that it leaves.
     pub fn change_path(&mut self, rtt: RttEstimator) -> RttEstimator {
         self.reordering = Reordering::default();
         self.path_start = self.spaces[SpaceId::Data as usize].sent.next_pn();
@@ -225,8 +224,8 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// Records a packet that is being sent and carries only redundancy. It asks for an acknowledgement
-    /// as well as a probe does, so it puts the probe off. But redundancy may go on for ever, and what
-    /// else is in flight waits no longer than one probe timeout for the end of it.
+    /// as well as a probe does, so it puts the probe off. But redundancy may go on for ever, so it puts off
+    /// the probe for other packets in flight by no more than one probe timeout.
     pub fn on_redundancy_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
         let state = &self.spaces[space as usize];
         let oldest = state.sent.front().filter(|_| state.probed > 0).map(|oldest| oldest.time);
@@ -328,9 +327,9 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// Appends packets of the space that are now lost to `lost`, oldest first, and sets the loss
-    /// timer for the next (RFC 9002 section 6.1). Once the path has reordered packets, time alone
-    /// decides, and it allows for as much reordering as was seen. Not all of them were in flight.
-    /// Returns whether the losses establish persistent congestion (section 7.6).
+    /// timer for the next (RFC 9002 section 6.1). Once the path has reordered packets, time alone decides,
+    /// and it allows for as much reordering as was seen. Some of the lost packets may not have been in
+    /// flight. Returns whether the losses establish persistent congestion (section 7.6).
     pub fn detect_lost(
         &mut self,
         now: Instant,

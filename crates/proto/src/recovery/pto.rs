@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 /// The probe timeout is doubled until it is this long, but at least once.
 ///
 /// This is how long a path that was gone stays unused once it is back, so it must be short compared
-/// with an idle timeout: an outage may then last nearly as long as that. Two packets of probes in two
-/// seconds are a load that no path notices.
+/// with an idle timeout: an outage may then last nearly as long as the idle timeout. Two packets of probes in
+/// two seconds are a load that no path notices.
 pub const MAX_PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The probe timeout is doubled at least this many times, however long it is: a path whose round
 /// trips take seconds, or have grown to that, must be probed more slowly, too.
@@ -17,7 +17,7 @@ pub const MIN_DOUBLINGS: u32 = 1;
 /// Ack-eliciting packets sent per probe timeout (RFC 9002 section 6.2.4).
 pub const PROBES: u8 = 2;
 
-/// What the connection knows that determines whether and where a probe is due.
+/// The state of the connection that determines whether and where a probe is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PtoContext {
     /// Whether Handshake packets can be sent.
@@ -30,9 +30,9 @@ pub struct PtoContext {
 /// Why the loss detection timer expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timeout {
-    /// It has not expired yet.
+    /// The timer has not expired yet.
     Early,
-    /// Packets were lost by the time threshold. There may be none if the round-trip time has grown
+    /// Packets were lost by the time threshold. There may be no lost packet if the round-trip time has grown
     /// in the meantime; the timer was then set again.
     Loss {
         /// The space in which they were sent.
@@ -96,8 +96,8 @@ impl<C: Copy> Recovery<C> {
 
     /// Handles the expiry of the timer; appends packets that are now lost to `lost`.
     ///
-    /// After each call [`Self::timeout`] is later than `now`, unless the loss timer of another
-    /// space is due too: that one is next.
+    /// After each call [`Self::timeout`] is later than `now`, unless the loss timer of another space is due
+    /// too: that timer is next.
     pub fn on_timeout(
         &mut self,
         now: Instant,

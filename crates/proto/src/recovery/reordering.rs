@@ -1,11 +1,11 @@
 //! How much the path reorders, and how long a packet is therefore awaited after later ones were
 //! acknowledged (RFC 8985 section 6.2 and RFC 9002 section 6.1, adapted to each other).
 //!
-//! A path shows that it reorders when a packet is acknowledged after one with a higher number.
-//! Packet numbers are never reused, so each of these acknowledgements also tells how late its
-//! packet was, whether it had been declared lost or not. TCP learns from a DSACK only that
-//! something was late, which is why RFC 8985 widens its window step by step. Here the window is the
-//! largest lateness of the last 16 recoveries, for as many as RFC 8985 keeps it.
+//! A path shows that it reorders when a packet is acknowledged after a packet with a higher number. Packet
+//! numbers are never reused, so each of these acknowledgements also tells how late its packet was, whether it
+//! had been declared lost or not. TCP learns from a DSACK only that a segment was late, which is why RFC 8985
+//! widens its window step by step. Here the window is the largest lateness of the last 16 recoveries, the
+//! number for which RFC 8985 keeps its step.
 
 use super::loss::{PACKET_THRESHOLD, loss_delay};
 use super::rtt::RttEstimator;
@@ -18,7 +18,7 @@ pub const MAX_PACKET_THRESHOLD: u64 = 4096;
 /// For how many recoveries the lateness of a packet is remembered (RFC 8985 section 6.2).
 pub const RECOVERIES_REMEMBERED: usize = 16;
 
-/// What is known about reordering on a path.
+/// The measured reordering of a path.
 #[derive(Debug, Default)]
 pub struct Reordering {
     /// The largest lateness since each of the newest recoveries began, in a ring; `None` if no
@@ -33,7 +33,7 @@ pub struct Reordering {
 }
 
 impl Reordering {
-    /// Handles the acknowledgement of a packet that others overtook: it came `lateness` after the
+    /// Handles the acknowledgement of a packet that later packets overtook: it came `lateness` after the
     /// round-trip time.
     pub fn on_overtaken(&mut self, lateness: Duration) {
         let newest = &mut self.seen[self.newest];

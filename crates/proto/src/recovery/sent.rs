@@ -8,15 +8,15 @@ use std::collections::vec_deque;
 use std::ops::{Range, RangeInclusive};
 use std::time::Instant;
 
-/// How many packets that are not in flight (ACK only) a space remembers. Only acknowledgements
-/// remove them, and a peer need not acknowledge them. So the oldest are dropped, at the latest when
-/// there are twice as many.
+/// How many packets that are not in flight (ACK only) a space remembers. Only acknowledgements remove such
+/// packets, and a peer need not acknowledge them. So the oldest are dropped, at the latest when there are
+/// twice as many as this.
 pub const MAX_NOT_IN_FLIGHT: usize = 256;
 /// How many runs of deliberately skipped packet numbers a space remembers; older ones are dropped
 /// first.
 pub const MAX_SKIPPED: usize = 32;
 
-/// What is remembered of a sent packet. `C` is the congestion controller's state for it.
+/// A sent packet, as it is remembered. `C` is the congestion controller's state for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentPacket<C> {
     /// Its packet number.
@@ -53,10 +53,10 @@ impl<C> SentPacket<C> {
 /// The outstanding packets of one space, in the order of their numbers.
 ///
 /// They are stored in a queue without holes, so memory depends on how many are outstanding and not
-/// on the span of their numbers, which a peer that acknowledges nothing can stretch. After each
-/// ACK, anything three numbers older than the largest acknowledged is lost, so removals happen
-/// within a few places of the front, and each packet is moved O(1) times in its life. On a path that
-/// reorders, the packets that others overtook are visited as well; their number is bounded by
+/// on the span of their numbers, which a peer that acknowledges nothing can stretch. After each ACK, any
+/// packet three numbers older than the largest acknowledged is lost, so removals happen within a few places
+/// of the front, and each packet is moved O(1) times in its life. On a path that reorders, the packets that
+/// others overtook are visited as well; their number is bounded by
 /// [`MAX_PACKET_THRESHOLD`](super::reordering::MAX_PACKET_THRESHOLD).
 #[derive(Debug)]
 pub struct SentPackets<C> {
@@ -73,8 +73,8 @@ impl<C> Default for SentPackets<C> {
 }
 
 impl<C> SentPackets<C> {
-    /// Adds the newest packet. Its number must be larger than all earlier ones; otherwise that is a
-    /// bug of ours and the packet is not tracked.
+    /// Adds the newest packet. Its number must be larger than all earlier numbers; otherwise this end has a
+    /// bug, and the packet is not tracked.
     pub fn insert(&mut self, packet: SentPacket<C>) {
         debug_assert!(packet.pn >= self.next, "packet number used twice");
         if packet.pn < self.next {
@@ -88,7 +88,7 @@ impl<C> SentPackets<C> {
         }
     }
 
-    /// One past the largest packet number ever sent: the smallest that may be sent next.
+    /// One past the largest packet number ever sent: the smallest number that may be sent next.
     pub fn next_pn(&self) -> u64 {
         self.next
     }
@@ -132,8 +132,8 @@ impl<C> SentPackets<C> {
     /// Moves the packets whose numbers are in `ranges` (descending, disjoint) to the end of
     /// `acked`, oldest first.
     ///
-    /// Visits packets that we sent, from the newest that is acknowledged to the oldest, so that
-    /// neither the width of a range matters nor how often a peer repeats what is known.
+    /// Visits packets that we sent, from the newest that is acknowledged to the oldest, so that neither the
+    /// width of a range matters nor how often a peer repeats an acknowledgement.
     pub fn take_acked(
         &mut self,
         mut ranges: impl Iterator<Item = RangeInclusive<u64>> + Clone,
@@ -145,7 +145,7 @@ impl<C> SentPackets<C> {
         };
         work::steps(within.len());
         let old_len = acked.len();
-        // Of the packets below `upper`, those from `kept` on are kept, as are those below `lower`.
+        // Of the packets below `upper`, those from `kept` on stay in the queue, as do all below `lower`.
         let upper = within.end;
         let (mut kept, mut lower) = (upper, upper);
         'packets: while lower > within.start {
@@ -165,7 +165,8 @@ impl<C> SentPackets<C> {
         acked.extend(self.packets.drain(lower..kept));
         let newly = &mut acked[old_len..];
         if kept < upper {
-            // Packets that were kept have been swapped with removed ones.
+            // The removed packets are out of order, because the packets that stay were swapped with some of
+            // them.
             newly.sort_unstable_by_key(|p| p.pn);
         }
         self.not_in_flight -= newly.iter().filter(|p| !p.in_flight).count();
@@ -206,8 +207,8 @@ impl<C> SentPackets<C> {
     }
 }
 
-/// Packet numbers below the largest sent that were never used. An honest peer never acknowledges
-/// one, so they expose a peer that acknowledges what it did not receive (RFC 9000 section 21.4).
+/// Packet numbers below the largest sent that were never used. An honest peer never acknowledges such a
+/// number, so they expose a peer that acknowledges packets which it did not receive (RFC 9000 section 21.4).
 #[derive(Debug, Default)]
 pub struct Skipped {
     /// Ascending.

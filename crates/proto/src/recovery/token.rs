@@ -1,4 +1,4 @@
-//! Describes what a sent packet contained: small typed notes, returned to the owners of its frames
+//! A description of the frames in a sent packet: small typed notes, returned to the owners of the frames
 //! together with the packet's outcome.
 
 use crate::ids::{Dir, MessageId, StreamId, SymbolRef};
@@ -45,7 +45,7 @@ pub enum Token {
         session: u16,
         /// The first source symbol that it covers.
         first: u64,
-        /// One past the last.
+        /// One past the last source symbol.
         end: u64,
     },
     /// A PING in a packet with this number, padded to find out whether the path carries it.

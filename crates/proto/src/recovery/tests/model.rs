@@ -37,7 +37,7 @@ struct Model {
     lost: BTreeMap<u64, (Instant, Instant)>,
     /// When each recovery began.
     recoveries: Vec<Instant>,
-    /// The lateness of each packet that others overtook, and how many recoveries had begun by then.
+    /// The lateness of each packet that later packets overtook, and how many recoveries had begun by then.
     overtaken: Vec<(Duration, usize)>,
 }
 
@@ -59,7 +59,7 @@ impl Model {
         ranges
     }
 
-    /// Notes packets sent at `sent` and acknowledged now that others overtook.
+    /// Notes overtaken packets that were sent at `sent` and are acknowledged now.
     fn overtake(&mut self, now: Instant, sent: &[Instant], rtt: &RttEstimator) {
         let expected = rtt.latest().max(rtt.smoothed());
         let lateness = |sent: &Instant| (now - *sent).saturating_sub(expected);

@@ -2,9 +2,8 @@
 
 use super::*;
 
-/// Sends packets a millisecond apart and acknowledges each 100 ms later, those with a number
-/// divisible by three `late` ms later still. Returns how many losses were declared and how many of
-/// them were refuted.
+/// Sends packets a millisecond apart and acknowledges each 100 ms later, packets with a number divisible by
+/// three `late` ms later still. Returns how many losses were declared and how many of them were refuted.
 fn reorder(rig: &mut Rig, pns: std::ops::Range<u64>, late: u64) -> (usize, usize) {
     let start = rig.now;
     let mut events = Vec::new();
@@ -13,7 +12,7 @@ fn reorder(rig: &mut Rig, pns: std::ops::Range<u64>, late: u64) -> (usize, usize
         let extra = if pn % 3 == 0 { late } else { 0 };
         events.push((i + 100 + extra, true, pn));
     }
-    // Of what happens at the same time, packets are sent first.
+    // Events at the same time: packets are sent first.
     events.sort_unstable();
     let (mut lost, mut refuted) = (0, 0);
     for (at, arrives, pn) in events {

@@ -60,7 +60,7 @@ fn reencode(frame: &Frame<'_>, carrier: Carrier) {
             assert_eq!(FrameIter::new(&out, carrier).next(), Some(Ok(*frame)));
         }
         Frame::SymbolAck(ack) => {
-            // Ranges that touch cannot occur, so the set has the same ones.
+            // Encoded ranges never touch, so the set has the same ranges.
             let set: RangeSet = ack.ranges().collect();
             assert!(set.iter().eq(ack.ranges()));
             out.clear();

@@ -7,9 +7,8 @@ use std::ops::Range;
 /// A set of `u64` kept as disjoint, non-adjacent half-open ranges in ascending order.
 ///
 /// Bytes and packets are mostly sent, acknowledged and lost in order, so most operations are at
-/// either end. A ring buffer makes both ends cheap, and an empty set holds no memory. If a peer
-/// controls what is inserted, the set must be created [`with_cap`](Self::with_cap), or its owner
-/// must bound it.
+/// either end. A ring buffer makes both ends cheap, and an empty set holds no memory. If a peer controls the
+/// inserted numbers, the set must be created [`with_cap`](Self::with_cap), or its owner must bound it.
 #[derive(Debug, Clone, Default)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,

@@ -2,8 +2,8 @@
 
 /// A version of QUIC.
 ///
-/// They differ in nothing but numbers and labels: version 2 exists to keep what is on the way from
-/// relying on those of version 1. Newer ones are greater.
+/// The versions differ in nothing but numbers and labels: version 2 exists so that devices on the path do not
+/// come to rely on those of version 1. Newer versions are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
     /// RFC 9000.
@@ -37,8 +37,8 @@ impl Version {
 }
 
 impl Version {
-    /// Whether the first packets of this version can be understood as those of `other`, so that a
-    /// server may go over to that within the handshake (RFC 9368 section 2.2, RFC 9369 section 4).
+    /// Whether the first packets of this version can be understood as those of `other`, so that a server may
+    /// go over to `other` within the handshake (RFC 9368 section 2.2, RFC 9369 section 4).
     #[must_use]
     pub const fn is_compatible_with(self, other: Self) -> bool {
         match (self, other) {

@@ -18,8 +18,8 @@ impl EcnCounts {
     }
 }
 
-/// A received ACK frame. Its ranges stay encoded and are decoded during iteration. That cannot
-/// fail, because they were validated when the frame was parsed.
+/// A received ACK frame. Its ranges stay encoded and are decoded during iteration. Decoding cannot fail,
+/// because the ranges were validated when the frame was parsed.
 #[derive(Clone, Copy)]
 pub struct AckFrame<'a> {
     /// The largest packet number that the frame acknowledges.
@@ -37,9 +37,9 @@ pub struct AckFrame<'a> {
 }
 
 impl<'a> AckFrame<'a> {
-    /// The ranges of acknowledged packet numbers, in descending order. There is at most one per two
-    /// bytes of the frame, plus one. Each may be as wide as the number space, so iterate over the
-    /// sent packets and not over the values.
+    /// The ranges of acknowledged packet numbers, in descending order. There is at most one range for every
+    /// two bytes of the frame, plus one. Each may be as wide as the number space, so iterate over the sent
+    /// packets and not over the values.
     #[must_use]
     pub fn ranges(&self) -> AckRanges<'a> {
         AckRanges {

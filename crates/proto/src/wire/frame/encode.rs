@@ -162,8 +162,8 @@ impl StreamHeader {
         if with_length { length_prefixed_capacity(room) } else { Some(room) }
     }
 
-    /// Appends the header; the data must follow. With `length`, that must be the size of the data.
-    /// Without it, the data must extend to the end of the packet.
+    /// Appends the header; the data must follow. `length`, if given, must be the size of the data. Without
+    /// it, the data must extend to the end of the packet.
     pub fn encode(&self, length: Option<usize>, out: &mut Vec<u8>) {
         let flags = u64::from(self.fin)
             | u64::from(length.is_some()) << 1

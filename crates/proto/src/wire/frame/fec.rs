@@ -46,7 +46,7 @@ impl<'a> SourceSymbol<'a> {
 
     pub(super) fn decode(r: &mut Reader<'a>) -> Result<Self, Malformed> {
         let symbol = SymbolRef { session: session(r)?, id: r.varint()? };
-        // The other frames must still be able to encode one past the last symbol.
+        // Other frames must still be able to encode the number after the last symbol's.
         if symbol.id == VARINT_MAX {
             return Err(Malformed("symbol id out of range"));
         }
@@ -282,9 +282,9 @@ fn put_symbol_ack_head(session: u16, lower_bound: u64, count: u64, out: &mut Vec
 }
 
 /// Appends a SYMBOL_ACK of at most `room` bytes and returns its size. `held` are the symbols held.
-/// Those at or below `lower_bound` are left out. If there is not enough room, so are the largest
-/// ranges, because the sender repairs the smallest symbols first. Returns `None` and appends
-/// nothing if not even the bound fits.
+/// Symbols at or below `lower_bound` are left out. If there is not enough room, the largest ranges are left
+/// out as well, because the sender repairs the smallest symbols first. Returns `None` and appends nothing if
+/// not even the bound fits.
 pub fn encode_symbol_ack(
     session: u16,
     lower_bound: u64,

@@ -192,11 +192,12 @@ pub struct StreamFrame<'a> {
 pub struct AckFrequency {
     /// The sequence number of the frame: the largest counts.
     pub sequence: u64,
-    /// How many ack-eliciting packets may arrive before one is acknowledged at once.
+    /// How many ack-eliciting packets may arrive without an immediate acknowledgement.
     pub threshold: u64,
     /// How long acknowledgements may be delayed, in microseconds.
     pub max_ack_delay: u64,
-    /// How far below the largest packet one is missing when that is acknowledged at once; 0 for never.
+    /// How far below the largest packet a missing packet must be for an immediate acknowledgement; 0 for
+    /// never.
     pub reordering_threshold: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The table of all frame types: RFC 9000 table 3, RFC 9221, and the erasure-coding frames.
 
-/// What carries frames: a packet type that has a payload, or a source symbol.
+/// A carrier of frames: a packet type that has a payload, or a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Carrier {
     /// An Initial packet.

@@ -61,7 +61,7 @@ prop_compose! {
     }
 }
 
-/// Builds a valid frame of that kind. One match arm per kind, so that none is forgotten.
+/// Builds a valid frame of this kind. One match arm per kind, so that no kind is forgotten.
 fn frame(kind: FrameKind, parts: &Parts) -> Frame<'_> {
     let [a, b, c] = parts.integers;
     let data = &parts.data[..];

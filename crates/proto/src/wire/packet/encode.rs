@@ -12,7 +12,7 @@ use crate::wire::version::Version;
 /// Size of the Length field, which is written before the length is known.
 const LENGTH_SIZE: usize = 2;
 
-/// The largest value of a Length field of that size.
+/// The largest value of a Length field of [`LENGTH_SIZE`] bytes.
 const MAX_LENGTH: usize = (1 << 14) - 1;
 
 /// The types of packets with a long header that carry frames.
@@ -178,8 +178,8 @@ pub fn encode_retry(
     out.extend_from_slice(token);
 }
 
-/// Appends a Version Negotiation packet (RFC 9000 section 17.2.1). The identifiers are those of the
-/// packet that it answers, swapped; in other versions they may be up to 255 bytes long.
+/// Appends a Version Negotiation packet (RFC 9000 section 17.2.1). The identifiers are taken from the packet
+/// that it answers, and swapped; in other versions they may be up to 255 bytes long.
 pub fn encode_version_negotiation(dcid: &[u8], scid: &[u8], versions: &[u32], out: &mut Vec<u8>) {
     // The other bits are unused. Setting the fixed bit distinguishes the packet from other
     // protocols.

@@ -1,4 +1,4 @@
-//! Packet headers: the version-independent header (RFC 8999) and those of QUIC v1 and v2 (RFC 9000
+//! Packet headers: the version-independent header (RFC 8999) and the headers of QUIC v1 and v2 (RFC 9000
 //! section 17, RFC 9369 section 3).
 
 mod encode;
@@ -125,7 +125,7 @@ impl PacketType {
     }
 }
 
-/// What the type bits of a long header stand for.
+/// The meaning of the type bits of a long header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LongKind {
     Initial,
@@ -234,7 +234,7 @@ impl ProtectedPacket {
         start..start + SAMPLE_SIZE
     }
 
-    /// Reads the fields that header protection hid, after it was removed from `datagram`.
+    /// Reads the fields that header protection hid, after the protection was removed from `datagram`.
     ///
     /// # Errors
     /// [`HeaderError::Truncated`] if `datagram` is not the one that contained the packet.
@@ -274,8 +274,8 @@ pub struct UnprotectedHeader {
 }
 
 impl UnprotectedHeader {
-    /// Checks the reserved bits. Call this only after the payload was opened: before that, anyone
-    /// may have set them.
+    /// Checks the reserved bits. Call this only after the payload was opened: before that, an attacker may
+    /// have set them.
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION if one is set (RFC 9000 sections 17.2 and 17.3.1).

@@ -11,10 +11,10 @@ pub struct TruncatedNumber {
 }
 
 impl TruncatedNumber {
-    /// Truncates `number` to as few bytes as a peer needs that may not have received anything above
-    /// `largest_acked` (RFC 9000 appendix A.2): they must cover more than twice the distance.
+    /// Truncates `number` to the fewest bytes from which a peer can restore it that has received no packet
+    /// above `largest_acked` (RFC 9000 appendix A.2): the bytes must cover more than twice the distance.
     ///
-    /// That is at most four bytes, so no sender may let more than 2^31 - 1 packets be outstanding.
+    /// At most four bytes are used, so no sender may let more than 2^31 - 1 packets be outstanding.
     #[must_use]
     pub const fn new(number: u64, largest_acked: Option<u64>) -> Self {
         let distance = match largest_acked {

@@ -35,8 +35,8 @@ impl Invariants<'_> {
     }
 }
 
-/// Reads the version-independent header of a datagram's first packet. That is enough to find its
-/// connection, or to answer with Version Negotiation. `local_cid_len` is the length of the
+/// Reads the version-independent header of a datagram's first packet. This header is enough to find the
+/// packet's connection, or to answer with Version Negotiation. `local_cid_len` is the length of the
 /// identifiers that we issue, which a short header does not contain.
 ///
 /// # Errors
@@ -59,7 +59,7 @@ fn invariant_cid<'a>(r: &mut Reader<'a>) -> Result<&'a [u8], UnexpectedEnd> {
     r.bytes(len)
 }
 
-/// What an end knows in advance about the headers of packets that are sent to it.
+/// The knowledge of an end about the headers of packets that are sent to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HeaderRules {
     /// The length of the identifiers that we issue, which a short header does not contain.
@@ -113,7 +113,7 @@ impl Cursor<'_> {
         ConnectionId::new(invariant_cid(&mut self.reader)?).ok_or(HeaderError::ConnectionIdTooLong)
     }
 
-    /// Reads a length and returns the range of that many bytes after it.
+    /// Reads a length and returns the range of bytes of that length after it.
     fn prefixed(&mut self) -> Result<Range<usize>, HeaderError> {
         let bytes = self.reader.varint_bytes()?;
         Ok(self.offset() - bytes.len()..self.offset())
@@ -234,7 +234,7 @@ impl Coalesced {
     }
 
     /// The next packet. Packets with another connection identifier than the first are skipped.
-    /// There are no more after an error, which includes padding after the last packet.
+    /// There are no more packets after an error, which includes padding after the last packet.
     pub fn next(&mut self, datagram: &[u8]) -> Option<Result<DecodedPacket, HeaderError>> {
         while self.next < datagram.len() {
             let packet = match parse(datagram, self.next, self.rules) {

@@ -1,6 +1,6 @@
 //! Transport parameters (RFC 9000 section 18, RFC 9221 section 3, RFC 9287 section 3,
-//! draft-ietf-quic-reliable-stream-reset-07 section 3, draft-ietf-quic-ack-frequency-11 section 3, and
-//! that of the erasure-coding extension).
+//! draft-ietf-quic-reliable-stream-reset-07 section 3, draft-ietf-quic-ack-frequency-11 section 3, and the
+//! parameter of the erasure-coding extension).
 
 mod remembered;
 #[cfg(test)]
@@ -66,8 +66,8 @@ pub const MAX_AVAILABLE_VERSIONS: usize = 32;
 /// The version of the erasure-coding extension implemented here.
 pub const FEC_VERSION: u64 = 1;
 
-/// What one end declares during the handshake. Absent parameters have the default values of RFC
-/// 9000 section 18.2, which are also those of `default()`.
+/// The parameters that one end declares during the handshake. Absent parameters have the default values of
+/// RFC 9000 section 18.2, which `default()` returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TransportParameters {
     /// The destination connection identifier of the client's first Initial packet. Server only.
@@ -170,8 +170,8 @@ pub struct PreferredAddress {
 pub struct VersionInformation {
     /// The version of this connection; never 0.
     pub chosen: u32,
-    /// The versions that this end supports, the best first; never 0. Further ones than the first 32 of a
-    /// peer are not read.
+    /// The versions that this end supports, the best first; never 0. Only the first 32 versions of a peer are
+    /// read.
     pub available: Vec<u32>,
 }
 
@@ -341,8 +341,8 @@ impl TransportParameters {
         Ok(true)
     }
 
-    /// Encodes the parameters as sent by the end `from`. Leaves out server-only parameters for a
-    /// client, and those with their default value.
+    /// Encodes the parameters as sent by the end `from`. Leaves out server-only parameters for a client, and
+    /// parameters with their default value.
     pub fn encode(&self, from: Side, out: &mut Vec<u8>) {
         let default = Self::default();
         let integers = [
@@ -454,7 +454,8 @@ struct Seen(u64);
 impl Seen {
     /// Records a known parameter; `false` if it was recorded before.
     fn insert(&mut self, id: u64) -> bool {
-        // Identifiers of RFC 9000 and 9221 stand for their own bits; larger ones use those from the top.
+        // Identifiers of RFC 9000 and 9221 stand for their own bits; larger identifiers use the bits from the
+        // top.
         let bit = 1
             << match id {
                 id::FEC => 63,
@@ -537,7 +538,7 @@ fn port(r: &mut Reader<'_>) -> Result<u16, Invalid> {
 }
 
 impl VersionInformation {
-    /// What an end that supports `available` says about a connection of `version`.
+    /// The version information of an end that supports `available`, for a connection of `version`.
     #[must_use]
     pub fn new(version: Version, available: &[Version]) -> Self {
         let available = available.iter().map(|version| version.number()).collect();

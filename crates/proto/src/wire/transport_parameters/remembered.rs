@@ -1,11 +1,11 @@
-//! What of a server's parameters counts for 0-RTT (RFC 9000 section 7.4.1).
+//! The part of a server's parameters that counts for 0-RTT (RFC 9000 section 7.4.1).
 
 use super::TransportParameters;
 
 impl TransportParameters {
-    /// What a client may use of a server's parameters for 0-RTT on its next connection: all but those
-    /// that belong to one connection or tell of acknowledgements, which 0-RTT packets do not have, and
-    /// the erasure-coding extension, which is not used in 0-RTT.
+    /// The part of a server's parameters that a client may use for 0-RTT on its next connection. Left out are
+    /// parameters that belong to one connection, parameters of acknowledgements, which 0-RTT packets do not
+    /// carry, and the erasure-coding extension, which is not used in 0-RTT.
     #[must_use]
     pub fn remembered(&self) -> Self {
         Self {

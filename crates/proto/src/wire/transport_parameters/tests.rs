@@ -146,7 +146,8 @@ proptest! {
             whole += usize::from(!refused(&bytes[..cut], Side::Server));
             crate::wire::fuzz::transport_parameters(&bytes[..cut]);
         }
-        // Truncating leaves something valid only between parameters, of which there are at most 24.
+        // Truncated parameters are valid only if they are cut between two parameters, of which there are at
+        // most 24.
         prop_assert!(whole <= 24);
     }
 
@@ -361,7 +362,7 @@ fn fec_parameter_of_another_version_is_not_negotiated() {
     ] {
         assert!(fec(malformed).is_err(), "{malformed:?}");
     }
-    // It must not look like GREASE either, which peers may send with any value.
+    // The identifier must not look like GREASE either, which peers may send with any value.
     assert_ne!(id::FEC % 31, 27);
     assert_eq!(varint_size(id::FEC), 4);
 }

@@ -2,11 +2,10 @@
 //!
 //! A run of lost packets says little about time if packets are sent in clumps: a path that is bad
 //! for 5 ms loses all five packets of a message that are sent within 1 ms, and all is well 16 ms
-//! later, when the next message is sent. What lies in between shows only in the times between
-//! packets. So the loss of a packet is compared with the fate of the packet before it, by the time
-//! between the two. In the two-state model of Gilbert and Elliott, the chance that the earlier one
-//! was lost too falls with this time as `e^(-time / T)` towards the share of lost packets. `T` is
-//! what is looked for.
+//! later, when the next message is sent. The duration in between shows only in the times between packets. So
+//! the loss of a packet is compared with the fate of the packet before it, by the time between the two. In
+//! the two-state model of Gilbert and Elliott, the chance that the earlier packet was lost too falls with
+//! this time as `e^(-time / T)` towards the share of lost packets. This module estimates `T`.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -23,21 +22,21 @@ const MEMORY: f32 = 100.0;
 /// The number of losses that a new connection starts with.
 const REMEMBERED: f32 = 20.0;
 
-/// The shortest time `T` that is considered, in seconds; each further one is twice as long. Shorter
+/// The shortest time `T` that is considered, in seconds; each further candidate is twice as long. Shorter
 /// bursts show in runs of packets that follow each other closely ([`Gaps::bounds`]).
 const SHORTEST_TIME: f64 = 1e-3;
 const TIMES: i32 = 10;
 /// By how much the chance that the packet before a lost one was lost may exceed the share of lost
 /// packets, if no time passes between the two. Not all packets of a burst need be lost.
 const STRENGTHS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
-/// Losses come in bursts if this is so many times as likely as that they do not.
+/// Losses come in bursts if that is this many times as likely as independent losses.
 const EVIDENCE: f64 = 3.0;
 /// The smallest share of lost packets that counts, so that one loss among few is no surprise.
 const LEAST_SHARE: f64 = 0.002;
 /// The estimate is renewed when this share of its evidence is new.
 const RENEWED: f32 = 1.0 / 16.0;
 
-/// Lost packets by the time since the packet before, and by whether that one was lost too.
+/// Lost packets by the time since the packet before, and by whether that packet was lost too.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Gaps {
     joined: [f32; BINS],
@@ -112,9 +111,9 @@ impl Gaps {
         Duration::from_secs_f64(time.min(longest).max(shortest))
     }
 
-    /// What the runs of lost packets themselves say: on average they last as long as from their
-    /// first to their last packet, and at most as long as from the packet before that arrived. If
-    /// the number of packets rather than the time determines how many are lost, only this is right.
+    /// Bounds from the runs of lost packets themselves: on average a burst lasts at least from the first to
+    /// the last packet of a run, and at most from the packet before the run, which arrived. If the number of
+    /// packets rather than the time determines how many are lost, only these bounds are right.
     fn bounds(&self) -> (f64, f64) {
         let (mut within, mut before, mut runs) = (0.0, 0.0, 0.0);
         for (gap, joined, alone) in self.bins() {
@@ -158,14 +157,14 @@ impl Bursts {
         if self.arrived.len() == MAX_ARRIVED {
             self.arrived.pop_front();
         }
-        // Packets that others overtook are the exception.
+        // Only overtaken packets are not the newest.
         let overtakes = self.arrived.iter().rev().take_while(|(newer, _)| *newer > pn).count();
         self.arrived.insert(self.arrived.len() - overtakes, (pn, sent));
     }
 
     /// Handles a lost packet, in the order of packet numbers. The fate of all packets before it is
-    /// known. Returns whether the one just before it was lost too. `counts` if the loss is not due
-    /// to congestion.
+    /// known. Returns whether the packet just before it was lost too. `counts` if the loss is not due to
+    /// congestion.
     pub(super) fn on_lost(&mut self, pn: u64, sent: Instant, counts: bool) -> bool {
         let older = self.arrived.partition_point(|(older, _)| *older < pn);
         let arrived = older.checked_sub(1).and_then(|index| self.arrived.get(index)).copied();
@@ -211,9 +210,9 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// What is learned of a path that is good for `good` and bad for `bad` on average, in
-    /// milliseconds, and loses what is sent while it is bad, from `clumps` of `size` packets that are
-    /// sent `spacing` apart, every `interval`.
+    /// The burst time that is learned of a path that is good for `good` and bad for `bad` on average, in
+    /// milliseconds, and loses all packets while it is bad, from `clumps` of `size` packets that are sent
+    /// `spacing` apart, every `interval`.
     fn learn(
         seed: u64,
         (good, bad): (f64, f64),
@@ -283,7 +282,7 @@ mod tests {
         assert!(!bursts.on_lost(5, start + 5 * MS, true));
         assert!(bursts.on_lost(6, start + 6 * MS, true));
         assert_eq!((bursts.gaps.total(), bursts.gaps.joined.iter().sum()), (3.0, 1.0));
-        // More packets arrive than are remembered before one of those in front is lost.
+        // More packets arrive than are remembered before an earlier packet is lost.
         for pn in 1_000..2_000 {
             bursts.on_acked(pn, start + MS * pn as u32);
         }

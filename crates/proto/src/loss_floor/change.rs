@@ -41,8 +41,8 @@ impl Recent {
         }
     }
 
-    /// If the newest of `all` packets were lost with another probability than those before them,
-    /// returns these newest ones, and forgets the others.
+    /// If the newest of `all` packets were lost with another probability than earlier packets, returns a
+    /// tally of the newest ones, and forgets the others.
     pub(super) fn take_change(&mut self, all: &Tally) -> Option<Tally> {
         let mut newest = Tally::default();
         let mut best: Option<(f64, usize, Tally)> = None;
@@ -64,7 +64,7 @@ impl Recent {
 mod tests {
     use super::*;
 
-    /// A tally of `packets`, of which every `nth` is lost; none if that is 0.
+    /// A tally of `packets`, of which every `nth` is lost; no packet if `nth` is 0.
     fn tally(packets: u32, nth: u32) -> Tally {
         let mut tally = Tally::default();
         for i in 1..=packets {

@@ -1,12 +1,12 @@
 //! The floor of a path's loss: the share of packets that are lost whatever the sender does.
 //!
-//! Radio links lose packets that no queue dropped. A controller that takes such losses for
-//! congestion slows down for nothing, and one that ignores losses harms others. The floor tells the
-//! two apart. It hides nothing (RFC 9265): every loss is still reported, and what to make of the
-//! floor is up to each policy.
+//! Radio links lose packets that no queue dropped. A controller that takes such losses for congestion slows
+//! down for nothing, and a controller that ignores losses harms other flows. The floor tells the two kinds of
+//! losses apart. It hides nothing (RFC 9265): every loss is still reported, and each policy decides how to
+//! use the floor.
 //!
-//! A lost packet is evidence of a floor if congestion cannot be why it was lost: the queue was empty
-//! ([`queue`]) and the rate was one that the path is known to carry ([`rounds`]).
+//! A lost packet is evidence of a floor if congestion cannot be the reason: the queue was empty ([`queue`])
+//! and the path is known to carry the rate ([`rounds`]).
 
 mod bursts;
 mod change;
@@ -25,7 +25,7 @@ use tally::Tally;
 const MEMORY: f64 = 2_000.0;
 /// Losses count in full once the outcomes of this many packets are known.
 const CONFIDENT: f64 = 100.0;
-/// The number of slow packets that are evidence against what faster ones say.
+/// The number of slow packets that outweigh the evidence of faster packets.
 const ENOUGH_SLOW: f64 = 50.0;
 /// No floor is higher: a path that loses more is broken or congested by others.
 const MAX_FLOOR: f64 = 0.25;
@@ -34,7 +34,7 @@ const NOISE_DEVIATIONS: f64 = 2.0;
 /// Evidence about the floor that a new connection on the path starts with, in packets.
 const REMEMBERED: f64 = 200.0;
 
-/// What is known about the losses of a path. All shares are from 0 to 1.
+/// An estimate of the losses of a path. All shares are from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct LossFloor {
@@ -48,11 +48,11 @@ pub struct LossFloor {
     pub high: f64,
     /// How many packets in a row are lost on average; at least 1.
     pub burst: f64,
-    /// How long the path goes on losing packets on average once it has lost one: what is sent this
-    /// much later is hardly more likely to be lost than anything else. Zero if losses do not come in
-    /// bursts, or as long as that is not known.
+    /// How long the path goes on losing packets on average once it has lost one: packets sent this much later
+    /// are hardly more likely to be lost than any other packets. Zero if losses do not come in bursts, or as
+    /// long as bursts are unknown.
     pub burst_time: Duration,
-    /// What is lost in addition to the floor while the queue is not empty.
+    /// Share of packets that are lost in addition to the floor while the queue is not empty.
     pub excess: f64,
 }
 
@@ -75,8 +75,8 @@ impl LossFloor {
         packets * self.rate + NOISE_DEVIATIONS * deviation
     }
 
-    /// Whether this and `other` differ by more than their uncertainty: the share that one of them
-    /// names is outside the bounds of the other.
+    /// Whether this and `other` differ by more than their uncertainty: the share of one of them is outside
+    /// the bounds of the other.
     #[must_use]
     pub fn contradicts(&self, other: &Self) -> bool {
         let excludes = |a: &Self, b: &Self| b.rate < a.low || b.rate > a.high;
@@ -85,8 +85,7 @@ impl LossFloor {
 
     /// The parameters `p` and `r` of the simple Gilbert model, in which a path loses every packet in
     /// its bad state and none in its good one: the chances that the packet after one that arrived is
-    /// lost, and that the packet after a lost one arrives. `p` is 0 as long as nothing is known of
-    /// losses.
+    /// lost, and that the packet after a lost one arrives. `p` is 0 as long as no losses are known.
     #[must_use]
     pub fn gilbert(&self) -> (f64, f64) {
         let r = self.burst.max(1.0).recip();
@@ -95,7 +94,8 @@ impl LossFloor {
     }
 }
 
-/// What a new connection may start from: the floor as an earlier one to the same peer left it.
+/// The evidence from which the estimate of a new connection may start: the floor as an earlier connection to
+/// the same peer left it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct LossMemory {
     tally: Tally,
@@ -140,7 +140,7 @@ impl LossFloorEstimator {
         estimator
     }
 
-    /// What a later connection may start from.
+    /// The evidence from which the estimate of a later connection may start.
     pub(crate) fn memory(&self) -> LossMemory {
         let mut tally = self.evidence();
         let surplus = (tally.packets - REMEMBERED).max(0.0);
@@ -183,8 +183,8 @@ impl LossFloorEstimator {
         empty: Option<bool>,
     ) {
         self.bursts.on_acked(pn, sent);
-        // The acknowledgement of a packet that others overtook says neither how long the queue was
-        // nor at which rate the path delivers.
+        // The acknowledgement of an overtaken packet tells neither how long the queue was nor at which rate
+        // the path delivers.
         if self.newest_acked.is_some_and(|newest| sent < newest) {
             let empty = self.queue.was_empty(sent);
             self.rounds.on_acked_late(sent, bytes, empty);
@@ -194,7 +194,7 @@ impl LossFloorEstimator {
         }
     }
 
-    /// Handles a lost packet, in the order of packet numbers. Returns whether the one before it was lost
+    /// Handles a lost packet, in the order of packet numbers. Returns whether the packet before it was lost
     /// too.
     pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
         let empty = self.queue.was_empty(sent);
@@ -243,7 +243,7 @@ impl LossFloorEstimator {
         self.forget_another_path();
     }
 
-    /// If what came lately is not what came before, only that counts from now on.
+    /// If losses have changed lately, only the latest packets count from now on.
     fn forget_another_path(&mut self) {
         let mut all = self.near;
         all.add(&self.slow);
@@ -252,8 +252,8 @@ impl LossFloorEstimator {
         }
     }
 
-    /// What counts: all packets that met an empty queue, or only those of slow rounds if clearly
-    /// fewer of them were lost.
+    /// The packets that count: all packets that met an empty queue, or only the packets of slow rounds if
+    /// clearly fewer of them were lost.
     fn evidence(&self) -> Tally {
         let (near_low, _) = self.near.interval();
         let (_, slow_high) = self.slow.interval();

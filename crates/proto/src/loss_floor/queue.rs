@@ -7,18 +7,19 @@ use std::time::{Duration, Instant};
 const MAX_SAMPLES: usize = 128;
 /// For how long the extremes of round-trip times and rates are remembered: twice this at most.
 pub(super) const MEMORY: Duration = Duration::from_secs(10);
-/// Round-trip times that exceed the minimum by this share of it are still those of an empty queue.
+/// Round-trip times that exceed the minimum by up to this share of it still mean an empty queue.
 const NOISE_DIVISOR: u32 = 32;
-/// So are those that exceed it by this, which is less than what two full packets take at 100 Mbit/s.
+/// So do round-trip times that exceed the minimum by up to this, which is less than two full packets take at
+/// 100 Mbit/s.
 const NOISE: Duration = Duration::from_micros(200);
-/// Packets that an application sends now and then meet at most their own like, of a message. What that
-/// takes is no queue either: two full packets at 10 Mbit/s.
+/// Packets that an application sends now and then meet at most other packets of the same message. The time
+/// that these take is no queue either: two full packets at 10 Mbit/s.
 const CLUMP_NOISE: Duration = Duration::from_millis(2);
-/// And those in the lowest part of the range that was seen lately.
+/// Round-trip times in this lowest part of the range that was seen lately mean an empty queue, too.
 const RANGE_DIVISOR: u32 = 4;
 /// Packets that an application sends now and then, within this share of the minimum, wait for each
-/// other if the link is slower than the sender. Only the shortest of their round-trip times says what
-/// they met. A sender that fills the window meets its own queue at any time.
+/// other if the link is slower than the sender. Only the shortest of their round-trip times tells how long
+/// the queue was. A sender that fills the window meets its own queue at any time.
 const CLUMP_DIVISOR: u32 = 32;
 /// How many changes are remembered between filling the window and not.
 const MAX_CHANGES: usize = 32;
@@ -63,7 +64,7 @@ impl<T: Copy + PartialOrd> Extreme<T> {
     }
 }
 
-/// What the acknowledgement of a packet says about the queue.
+/// The evidence about the queue in the acknowledgement of a packet.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     sent: Instant,
@@ -72,7 +73,7 @@ struct Sample {
     empty: Option<bool>,
 }
 
-/// Packets that were sent at nearly the same time, as those of a message are.
+/// Packets that were sent at nearly the same time, such as the packets of a message.
 #[derive(Debug, Clone, Copy)]
 struct Clump {
     begun: Instant,
@@ -83,10 +84,10 @@ struct Clump {
 /// Judges the queue by round-trip times.
 ///
 /// A queue that drops packets is full, however short it is: packets that pass it at that time have
-/// round-trip times near the top of the range. So the range says what near the minimum means.
+/// round-trip times near the top of the range. So the range tells which times count as near the minimum.
 ///
-/// Who joins a queue that others keep full never sees it empty: the whole range is that of a full
-/// queue. It shows in where the samples lie in it.
+/// A flow that joins a queue which others keep full never sees it empty: the whole range belongs to a full
+/// queue. Such a queue shows in the place of the samples within the range.
 #[derive(Debug, Default)]
 pub(super) struct QueueGauge {
     min: Extreme<Duration>,
@@ -118,7 +119,7 @@ impl QueueGauge {
         self.min.update(now, rtt, |a, b| a < b);
         let limited = self.was_limited(sent);
         let rtt = if limited { self.of_clump(sent, rtt) } else { rtt };
-        // One packet that is late alone does not make a range.
+        // A single late packet does not make a range.
         let latest = self.latest.replace(rtt).unwrap_or(rtt);
         self.max.update(now, rtt.min(latest), |a, b| a > b);
         let (min, range) = self.range(rtt);
@@ -212,8 +213,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// A packet every 10 ms: some that need 100 ms, and then those whose round-trip times are these.
-    /// Returns when the first of these is sent, too.
+    /// Judges a packet every 10 ms: some with round-trip times of 100 ms, and then packets with these
+    /// round-trip times. Returns also when the first packet of the latter is sent.
     fn gauge(rtts: &[u32]) -> (QueueGauge, Instant, Vec<Option<bool>>) {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
         let known = [100; MEDIAN_INTERVAL];
@@ -238,7 +239,7 @@ mod tests {
     #[test]
     fn a_queue_that_others_keep_full_is_not_empty() {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
-        // The path takes 100 ms, of which nobody sees anything, and the queue most of another 100.
+        // The path takes 100 ms, which no packet ever sees alone, and the queue most of another 100.
         let rtts = [195, 199, 200, 198, 200, 193, 199, 200, 199, 200];
         let judged = (0..100).map(|i| {
             let sent = start + 10 * MS * i;
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn packets_of_a_clump_wait_only_for_each_other() {
         let (start, mut gauge) = (Instant::now(), QueueGauge::default());
-        // Five packets at a time, of which each waits 2 ms for the one before.
+        // Five packets at a time, of which each waits 2 ms for the packet before it.
         for i in 0..100 {
             let sent = start + 16 * MS * (i / 5);
             gauge.on_sent(sent, true);

@@ -14,11 +14,11 @@ const TOLERANCE: f64 = 1.05;
 /// A delivery counts as fast as this many rounds in a row are on average, so that a burst which a
 /// policer lets pass does not.
 const SUSTAINED: usize = 2;
-/// Rounds below this share of the fastest delivery are slow: what is lost in them is not lost for
-/// want of capacity, even if a policer without a queue enforces it.
+/// Rounds below this share of the fastest delivery are slow: their losses are not due to a lack of capacity,
+/// even if a policer without a queue enforces it.
 const SLOW: f64 = 0.75;
 
-/// What was sent within about a round trip.
+/// The packets that were sent within about a round trip.
 #[derive(Debug)]
 struct Round {
     start: Instant,
@@ -58,9 +58,9 @@ impl Round {
 /// A finished round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Finished {
-    /// Packets that met an empty queue, if the rate was within what the path carries.
+    /// Packets that met an empty queue, if the path carries the rate of the round.
     pub(super) empty: Option<Tally>,
-    /// Whether the rate was well below that.
+    /// Whether the rate was well below the fastest delivery.
     pub(super) slow: bool,
     /// Packets that met a queue.
     pub(super) filled: Tally,
@@ -133,7 +133,7 @@ impl LatestRounds {
         self.on_acked_late(sent, bytes, empty);
     }
 
-    /// The same for a packet that later ones overtook on the path.
+    /// Handles the acknowledgement of a packet that later packets overtook on the path.
     pub(super) fn on_acked_late(&mut self, sent: Instant, bytes: u64, empty: Option<bool>) {
         let Some(round) = self.of(sent) else { return };
         round.delivered += bytes;
@@ -173,8 +173,8 @@ impl LatestRounds {
         }
     }
 
-    /// Takes the rounds about which all is known. A round that was faster than any delivery so far
-    /// waits for one that shows that the path can carry its rate, until there is no room for it.
+    /// Takes the rounds whose packets all have outcomes. A round that was faster than any delivery so far
+    /// waits for a round that shows that the path can carry its rate, until there is no room for it.
     pub(super) fn finish(&mut self, now: Instant, mut take: impl FnMut(Finished)) {
         if !std::mem::take(&mut self.news) {
             return;
@@ -211,7 +211,8 @@ mod tests {
     const RTT: Duration = Duration::from_millis(100);
 
     /// Sends rounds of these numbers of packets and settles them a round trip later; every packet
-    /// with a number below `lost` is lost. Returns what was finished, by number of packets.
+    /// with a number below `lost` is lost. For each finished round, returns the number of packets that met a
+    /// queue, the losses among those that met none, and whether it was slow.
     fn play(packets: &[u32], lost: u32) -> Vec<(f64, Option<f64>, bool)> {
         let (start, mut rounds) = (Instant::now(), LatestRounds::default());
         let mut finished = Vec::new();
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn a_round_counts_once_the_path_has_carried_its_rate() {
-        // A tenth is lost. Only when twice as much was sent does it show that the path had room.
+        // A tenth is lost. Only the next round, twice as large, shows that the path had room.
         let finished = play(&[10, 20], 1);
         assert_eq!(finished, [(0.0, Some(1.0), true)]);
     }

@@ -5,7 +5,7 @@ const Z: f64 = 1.645;
 /// A run of losses that was not seen, but might have been: the next losses may come in runs.
 const SUSPECTED: Tally = Tally { packets: 0.0, lost: 3.0, runs: 1.0, squares: 9.0 };
 
-/// Numbers of packets and of losses among them, of which older ones count less.
+/// Numbers of packets and of losses among them. Older packets count less.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Tally {
     /// Packets whose outcome is known.
@@ -14,7 +14,7 @@ pub(super) struct Tally {
     pub(super) lost: f64,
     /// In how many runs of consecutive packets they were lost.
     pub(super) runs: f64,
-    /// The sum of the squares of the lengths of these runs.
+    /// The sum of the squares of the lengths of the runs.
     pub(super) squares: f64,
 }
 
@@ -33,7 +33,7 @@ impl Tally {
         self.squares += 2.0 * f64::from(nth.max(1)) - 1.0;
     }
 
-    /// Counts a packet that was counted as lost as one that arrived.
+    /// Counts a packet that was counted as lost as arrived instead.
     pub(super) fn on_refuted(&mut self) {
         let left = (self.lost - 1.0).max(0.0);
         self.squares *= if left > 0.0 { left / self.lost } else { 0.0 };
@@ -41,7 +41,7 @@ impl Tally {
         self.lost = left;
     }
 
-    /// Fades by as much as `packets` newer ones push out of a memory of `memory` packets.
+    /// Fades as much as a memory of `memory` packets does when `packets` newer packets enter it.
     pub(super) fn fade(&mut self, packets: f64, memory: f64) {
         let kept = (1.0 - packets / memory).max(0.0);
         self.packets *= kept;
@@ -58,7 +58,7 @@ impl Tally {
         self.squares += other.squares;
     }
 
-    /// What remains without `part`, which may have faded less.
+    /// The packets without `part`, which may have faded less.
     pub(super) fn without(&self, part: &Self) -> Self {
         let lost = (self.lost - part.lost).max(0.0);
         Self {
@@ -70,8 +70,8 @@ impl Tally {
     }
 
     /// How much the shares of losses of two sets of packets differ: twice the logarithm of how many
-    /// times as likely the losses are with a share for each than with one for both (Wilks), less if
-    /// losses come in runs.
+    /// times as likely the losses are with a share for each than with a common share (Wilks), less if losses
+    /// come in runs.
     pub(super) fn difference(&self, other: &Self) -> f64 {
         let mut both = *self;
         both.add(other);
@@ -96,8 +96,8 @@ impl Tally {
     }
 
     /// How many times as much the number of losses varies as if they were independent: the mean
-    /// square of the runs' lengths over their mean. The fewer runs were seen, the more their lengths
-    /// may differ from what was seen.
+    /// square of the runs' lengths over their mean. The fewer runs were seen, the more the true lengths may
+    /// differ from the lengths seen.
     fn dispersion(&self) -> f64 {
         if self.lost <= 0.0 {
             return 1.0;
@@ -106,9 +106,9 @@ impl Tally {
         1.0 + surplus * (1.0 + 1.0 / self.runs.max(1.0))
     }
 
-    /// Bounds within which the true share lies in nine of ten cases: Wilson's score interval, with as
-    /// many packets as would say as much if losses were independent. As long as little is known of
-    /// runs, they may be long.
+    /// Bounds within which the true share lies in nine of ten cases: Wilson's score interval, with as many
+    /// packets as would be equal evidence if losses were independent. As long as few runs are known, they are
+    /// assumed to be long.
     pub(super) fn interval(&self) -> (f64, f64) {
         let mut cautious = *self;
         cautious.add(&SUSPECTED);

@@ -7,7 +7,7 @@ const RTT: Duration = Duration::from_millis(50);
 /// Packets that the path carries in a round trip without a queue.
 const CAPACITY: u32 = 100;
 
-/// A path with a queue, which loses at random and drops what it has no room for.
+/// A path with a queue, which loses packets at random and drops packets that do not fit in the queue.
 struct Path {
     now: Instant,
     pn: u64,
@@ -69,7 +69,7 @@ fn random_loss_is_the_floor() {
 
 #[test]
 fn what_a_full_queue_drops_is_not() {
-    // One queue as short as a twentieth of what the path holds, and a long one.
+    // Queues that hold 5 % and 20 % of the path's own packets, and a long one.
     for room in [5, 20, 200] {
         let mut path = Path::new(room, 7);
         (0..100).for_each(|i| path.round(if i % 4 == 0 { 140 } else { 98 }, 0.0));

@@ -13,9 +13,9 @@ pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
 
 /// Holds lost data that repair symbols in flight can repair, until their fate is known.
 ///
-/// A repair symbol mends one source symbol. So a loss waits only if a repair symbol is left for it
-/// after those that wait already; anything more is sent again at once, as without protection. Where
-/// the redundancy policy sends repair symbols in place of what was lost, data waits for these.
+/// A repair symbol mends one source symbol. So a loss waits only if more repair symbols are in flight than
+/// losses wait already; further losses are sent again at once, as without protection. Where the redundancy
+/// policy sends repair symbols in place of lost data, the data waits for these.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldForRepair;
 

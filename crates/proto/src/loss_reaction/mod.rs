@@ -23,17 +23,17 @@ pub(crate) const PATIENCE: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RepairOutlook {
-    /// When the newest packet was sent that may let the peer recover the data: one with a repair symbol that
-    /// covers it or, if such a repair symbol has arrived and lacks more than this, one with a copy of other
-    /// data that it covers. `None` if no such packet is to come.
+    /// When the newest packet was sent that may let the peer recover the data: a packet with a repair symbol
+    /// that covers the data or, if such a repair symbol has arrived and lacks other data as well, a packet
+    /// with a copy of that other data. `None` if no such packet is in flight.
     pub newest_repair: Option<Instant>,
-    /// How many repair symbols cover the data: those in flight, and those that have arrived but
-    /// could not mend anything alone. Each can mend one source symbol. 0 if nothing is to come.
+    /// How many repair symbols cover the data: symbols in flight, and symbols that have arrived but could not
+    /// mend anything alone. Each can mend one source symbol. 0 if the data can no longer be recovered.
     pub repairs: u32,
-    /// How many of these are needed for symbols that are held already.
+    /// How many of these repair symbols are needed for symbols that are held already.
     pub held: u32,
-    /// Whether the redundancy policy sends repair symbols in place of what was lost, as many as it
-    /// takes: see [`Redundancy::mends`](crate::policy::Redundancy::mends).
+    /// Whether the redundancy policy sends as many repair symbols in place of lost data as it takes: see
+    /// [`Redundancy::mends`](crate::policy::Redundancy::mends).
     pub mends: bool,
 }
 
@@ -51,7 +51,7 @@ pub struct LostData {
     pub sent: Instant,
     /// When the data must be at the receiver, if the application gave a deadline.
     pub deadline: Option<Instant>,
-    /// What erasure coding may do; `None` if the data is not protected, or no longer.
+    /// The outlook for recovery by erasure coding; `None` if the data is not protected, or no longer.
     pub repair: Option<RepairOutlook>,
     /// The smoothed round-trip time.
     pub rtt: Duration,
@@ -81,8 +81,7 @@ impl LostData {
         self
     }
 
-    /// Makes the data protected by a policy that itself sends repair symbols in place of what was
-    /// lost.
+    /// Makes the data protected by a policy that itself sends repair symbols in place of lost data.
     #[must_use]
     pub fn mended(mut self) -> Self {
         let none = RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends: true };
@@ -91,7 +90,7 @@ impl LostData {
     }
 }
 
-/// What to do with lost data.
+/// The decision about lost data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Send it again when the resend order says so.
@@ -119,7 +118,7 @@ pub trait LossReaction: Debug + Send {
     fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict;
 }
 
-/// Builds policies of one kind. A connection's configuration holds one of these.
+/// Builds policies of one kind. A connection's configuration holds such a factory.
 pub trait LossReactionFactory: Debug + Send + Sync {
     /// The name under which users choose the policy.
     fn name(&self) -> &str;

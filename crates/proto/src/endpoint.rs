@@ -1,5 +1,5 @@
 //! The endpoint finds the connection that a datagram belongs to, and accepts and opens connections.
-//! It owns none of them.
+//! It owns no connection.
 
 mod accept;
 pub(crate) mod fuzz;
@@ -33,21 +33,21 @@ use token::AddressTokens;
 /// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
 /// 9000 section 7.2).
 const MIN_INITIAL_DCID: usize = 8;
-/// How many identifiers a generator is asked for until one is not in use.
+/// How often a generator is asked for an identifier until one is not in use.
 const MAX_CID_ATTEMPTS: usize = 16;
 
 /// What to do with a datagram.
 #[derive(Debug)]
 pub enum DatagramEvent {
-    /// It belongs to no connection: drop it.
+    /// The datagram belongs to no connection: drop it.
     Drop,
-    /// It is answered without a connection, or belongs to a connection that this endpoint does not
+    /// The datagram is answered without a connection, or belongs to a connection that this endpoint does not
     /// know: send these bytes back to its sender as one datagram.
     Respond(Vec<u8>),
     /// Pass it to this connection.
     Connection(ConnectionHandle),
-    /// It comes from a client that asks for a connection: keep it until the client is decided about,
-    /// and pass it to the connection if that is made.
+    /// The datagram comes from a client that asks for a connection: keep it until the client is decided
+    /// about, and pass it to the connection if the client is accepted.
     NewConnection(Incoming),
 }
 
@@ -84,8 +84,8 @@ pub struct Endpoint {
     server: Option<Arc<ServerConfig>>,
     rng: StdRng,
     connections: Slab<Entry>,
-    /// All identifiers that route datagrams: ours, and those that clients chose for their first
-    /// packets. The peer chooses some of the keys, so the hasher is randomly keyed.
+    /// All identifiers that route datagrams: ours, and the identifiers that clients chose for their first
+    /// packets. Peers choose some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     half_open: HalfOpen,
     offenders: Offenders,
@@ -140,8 +140,8 @@ impl Endpoint {
         self.server = server.or(self.server.take());
     }
 
-    /// Seals address validation tokens with `key` from now on. Those that were sealed before stay good for
-    /// as long as they were meant to.
+    /// Seals address validation tokens with `key` from now on. Earlier tokens stay good for as long as they
+    /// were meant to.
     pub fn set_token_key(&mut self, now: Instant, key: TokenKey) {
         self.tokens.set_key(now, key);
     }
@@ -319,9 +319,9 @@ impl Endpoint {
     }
 
     /// The next client that is given up to make room for others: it has not shown in time that it
-    /// exists. [`Discard`](Connection::discard) its connection. If it was not accepted yet, there is none,
-    /// and its handle may be in use again already: call this before anything is done with what
-    /// [`handle`](Self::handle) returned.
+    /// exists. [`Discard`](Connection::discard) its connection. If the client was not accepted yet, there is
+    /// no connection, and its handle may be in use again already: call this before you use the result of
+    /// [`handle`](Self::handle).
     pub fn poll_given_up(&mut self) -> Option<ConnectionHandle> {
         self.given_up.pop_front()
     }
@@ -331,7 +331,7 @@ impl Endpoint {
         let Some(entry) = self.connections.get_mut(handle.0) else { return };
         match event {
             EndpointEvent::AddCid(cid) => {
-                // One that is generated twice stays with whom it belonged to first.
+                // An identifier that is generated twice stays with its first owner.
                 if let hash_map::Entry::Vacant(vacant) = self.routes.entry(cid) {
                     vacant.insert(handle);
                     entry.cids.push(cid);

@@ -15,7 +15,7 @@ use crate::wire::version::Version;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// What a client said with its first Initial: all that a stateless answer needs.
+/// The contents of a client's first Initial that a stateless answer needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Opener {
     pub(super) remote: SocketAddr,
@@ -82,7 +82,7 @@ impl Endpoint {
         if let Admission::Displace(rank) = admission {
             self.give_up(rank);
         }
-        // What is forged must not displace what was used.
+        // A forged token must not displace a used one.
         if validated {
             self.tokens.consume(token);
         }
@@ -123,8 +123,8 @@ impl Endpoint {
     }
 }
 
-/// The CRYPTO bytes of a packet from the first one on, as far as they have no gap. What is wrong with its
-/// frames is for the connection to say.
+/// The CRYPTO bytes of a packet from the first one on, as far as they have no gap. The connection finds
+/// errors in its frames.
 fn start_of_handshake(payload: &[u8]) -> Vec<u8> {
     let frames = FrameIter::new(payload, Carrier::Initial).map_while(Result::ok);
     let mut pieces: Vec<(u64, &[u8])> = frames

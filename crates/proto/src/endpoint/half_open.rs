@@ -1,11 +1,11 @@
 //! The handshakes that a server has under way, and which of them makes room for another.
 //!
-//! Anybody can send Initials with forged source addresses. A client that has shown that it receives
-//! what is sent to its address therefore displaces one that has not, and never the other way round.
+//! Anybody can send Initials with forged source addresses. A client that has shown that it receives packets
+//! at its address therefore displaces a client that has not, and never the other way round.
 //!
-//! A handshake counts until nothing is left of it, however it ends. One that has failed makes room first.
-//! Clients that are refused before they have shown anything leave nothing behind, but how many of them
-//! there were lately counts for the decision to send a Retry.
+//! A handshake counts until nothing is left of it, however it ends. A failed handshake makes room first.
+//! Clients that are refused before they have shown anything leave nothing behind, but how many of them there
+//! were lately counts for the decision to send a Retry.
 
 use super::ConnectionHandle;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 /// because a single host may have all of them.
 pub const MAX_HANDSHAKES_PER_ADDRESS: usize = 256;
 /// A handshake younger than this is not given up for another, if clients that must wait are sent a
-/// Retry meanwhile. They try again with the same token.
+/// Retry meanwhile. Those clients try again with the same token.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 /// After this time, half of the clients that ended their handshake without showing that they exist
 /// no longer count.
@@ -35,7 +35,7 @@ impl From<IpAddr> for Network {
     }
 }
 
-/// Identifies a handshake, and orders all of them: those that are given up first come first.
+/// Identifies a handshake, and orders handshakes: the lowest is given up first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rank {
     /// False once the handshake has failed: only its end has still to be told to the client.
@@ -58,16 +58,16 @@ pub struct Limits {
     pub retry_above: Option<usize>,
 }
 
-/// What to do with a client that asks for a handshake.
+/// The decision about a client that asks for a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
     /// There is room.
     Admit,
-    /// There is room without this one.
+    /// There is room if this handshake is given up.
     Displace(Rank),
-    /// It must show first that it receives what is sent to its address.
+    /// The client must show first that it receives packets at its address.
     Retry,
-    /// There is no room: let it try again.
+    /// There is no room: the client is to try again.
     Wait,
 }
 
@@ -190,7 +190,7 @@ impl HalfOpen {
         Some(entry)
     }
 
-    /// Handles proof that the client receives what is sent to its address.
+    /// Handles proof that the client receives packets at its address.
     pub fn validate(&mut self, rank: Rank) -> Rank {
         self.change(rank, Rank { validated: true, ..rank })
     }
@@ -266,7 +266,7 @@ mod tests {
         // Without Retry there is no other way in.
         let never = Limits { retry_above: None, ..LIMITS };
         assert!(matches!(table.decide(now, me, false, never), Admission::Displace(_)));
-        // But what is validated does not give way to what is not.
+        // But a validated handshake does not give way to an unvalidated one.
         let table = filled(now, 0, 1000);
         assert_eq!(table.decide(later, me, false, never), Admission::Wait);
     }
@@ -302,7 +302,7 @@ mod tests {
         assert_eq!(table.len(), 0);
         assert_eq!(table.decide(now, me, false, LIMITS), Admission::Retry);
         assert_eq!(table.decide(now, me, true, LIMITS), Admission::Admit);
-        // Those that have shown that they exist do not count, nor does what was long ago.
+        // Clients that have shown that they exist do not count, nor do clients of long ago.
         let rank = table.insert(now, ConnectionHandle(0), me, false);
         let rank = table.validate(rank);
         table.age(now + HALF_LIFE);

@@ -1,5 +1,5 @@
-//! A client that was let in, until the application has decided about it. It takes a few hundred bytes:
-//! its connection is made when it is accepted.
+//! A client that was let in, until the application has decided about it. Such a client takes a few hundred
+//! bytes: its connection is made when it is accepted.
 
 use super::accept::{Opener, stateless_close};
 use super::half_open::Rank;
@@ -13,13 +13,13 @@ use std::time::Instant;
 /// A client that asks for a connection. Decide about it with [`Endpoint::accept`],
 /// [`Endpoint::refuse`], [`Endpoint::retry`] or [`Endpoint::ignore`].
 ///
-/// Until then its datagrams lead to its [`handle`](Self::handle). Keep them, as many as you like to:
-/// the connection needs the first one, and the client sends again what it misses.
+/// Until then its datagrams lead to its [`handle`](Self::handle). Keep as many of them as you like: the
+/// connection needs the first one, and the client sends lost data again.
 #[derive(Debug)]
 #[must_use = "the endpoint remembers the client until it is decided about"]
 pub struct Incoming {
     pub(super) handle: ConnectionHandle,
-    /// Tells it from others that had the same handle.
+    /// Tells the client from others that had the same handle.
     pub(super) rank: Rank,
     pub(super) opener: Opener,
     /// The destination of the client's very first Initial, before any Retry.
@@ -40,8 +40,8 @@ impl Incoming {
         self.opener.remote
     }
 
-    /// Whether the client has shown that it receives what is sent to its address: it answered a
-    /// Retry, or was here before. Otherwise the address may be forged.
+    /// Whether the client has shown that it receives packets at its address: it answered a Retry, or was here
+    /// before. Otherwise the address may be forged.
     #[must_use]
     pub fn remote_address_validated(&self) -> bool {
         self.validated
@@ -62,9 +62,9 @@ impl Endpoint {
         self.accept_within(now, incoming, None)
     }
 
-    /// Like [`accept`](Self::accept), but promises the client no more than what fits into an allowance in
-    /// bytes (see [`Connection::set_allowance`]). It must not be given to clients that may send 0-RTT:
-    /// they were promised what the configuration says (RFC 9000 section 7.4.1).
+    /// Like [`accept`](Self::accept), but promises the client no more than fits into an allowance in bytes
+    /// (see [`Connection::set_allowance`]). Clients that may send 0-RTT must not be given an allowance: they
+    /// were promised the limits of the configuration (RFC 9000 section 7.4.1).
     #[allow(clippy::needless_pass_by_value, reason = "a client is decided about once")]
     pub fn accept_within(
         &mut self,
@@ -131,9 +131,9 @@ impl Endpoint {
         stateless_close(&keys, &opener, self.new_cid(), TransportErrorCode::CONNECTION_REFUSED)
     }
 
-    /// Makes the client show that it receives what is sent to its address (RFC 9000 section 8.1.2):
-    /// returns a Retry to send to [`Incoming::remote_address`]. The client comes back with a token, as
-    /// another `Incoming`.
+    /// Makes the client show that it receives packets at its address (RFC 9000 section 8.1.2): returns a
+    /// Retry to send to [`Incoming::remote_address`]. The client comes back with a token, as another
+    /// `Incoming`.
     ///
     /// # Errors
     /// Returns the client if [`Incoming::may_retry`] is false.
@@ -150,7 +150,7 @@ impl Endpoint {
         Ok(self.retry_packet(now, &opener))
     }
 
-    /// Forgets the client without a word to it. It tries again for a while.
+    /// Forgets the client without an answer. It tries again for a while.
     #[allow(clippy::needless_pass_by_value, reason = "a client is decided about once")]
     pub fn ignore(&mut self, incoming: Incoming) {
         if self.is_pending(&incoming) {

@@ -1,9 +1,9 @@
 //! Addresses whose connections made this end work in vain: by requests that they cancelled, or by breaking
 //! the protocol so that a connection had to be made for nothing.
 //!
-//! One connection can be told to do less, or closed. Against a client that then opens the next one, only the
-//! endpoint can help: it lets in nobody of an address that did too much, until enough of that is
-//! forgotten. Only what came over validated addresses counts, so that nobody can shut out others.
+//! One connection can be told to do less, or closed. Against a client that then opens the next connection,
+//! only the endpoint can help: it refuses clients of an address with too much blame, until enough blame is
+//! forgotten. Only offences from validated addresses count, so that nobody can shut out others.
 
 use super::half_open::Network;
 use crate::connection::Offence;
@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 impl Offence {
-    /// How much blame that is. To answer a handshake and to forget its connection takes as much work as to
-    /// begin and end some ten requests; a peer with a harmless bug is to get through for a while.
+    /// The blame for this offence. To answer a handshake and to forget its connection takes as much work as
+    /// to begin and end some ten requests; a peer with a harmless bug is to get through for a while.
     pub const fn weight(self) -> u32 {
         match self {
             Self::Request => 1,
@@ -23,7 +23,7 @@ impl Offence {
 
 /// How much blame an address may have before it is shut out.
 pub const MAX_BLAME: u32 = 500;
-/// How much of that is forgotten each second.
+/// How much blame is forgotten each second.
 pub const FORGIVEN_PER_SECOND: u32 = 50;
 /// Addresses that are remembered.
 pub const MAX_OFFENDERS: usize = 4096;
@@ -31,7 +31,7 @@ pub const MAX_OFFENDERS: usize = 4096;
 #[derive(Debug, Clone, Copy)]
 struct Offender {
     blame: u32,
-    /// When the blame was so much.
+    /// When `blame` was the blame.
     at: Instant,
 }
 
@@ -53,7 +53,7 @@ pub struct Offenders {
 }
 
 impl Offenders {
-    /// Counts one more thing that `network` did.
+    /// Counts one more offence of `network`.
     pub fn blame(&mut self, now: Instant, network: Network, offence: Offence) {
         if !self.all.contains_key(&network) && self.all.len() >= MAX_OFFENDERS {
             self.sweep(now);
@@ -70,8 +70,8 @@ impl Offenders {
         offender.blame = (offender.blame + offence.weight()).min(2 * MAX_BLAME);
     }
 
-    /// Forgets those of whom nothing is left, at most once a second. If that makes no room, further ones go
-    /// unnoticed: those who are known are worse.
+    /// Forgets addresses without remaining blame, at most once a second. If that makes no room, new offenders
+    /// go unnoticed: the known ones are worse.
     fn sweep(&mut self, now: Instant) {
         if self.swept.is_some_and(|until| now < until) {
             return;
@@ -104,7 +104,7 @@ mod tests {
         }
         assert!(offenders.is_shut_out(now, network(1)));
         assert!(!offenders.is_shut_out(now, network(2)));
-        // However much it did, it may come back in time.
+        // However much blame an address has, it may come back in time.
         (0..10 * MAX_BLAME).for_each(|_| offenders.blame(now, network(1), Offence::Request));
         let most = u64::from(2 * MAX_BLAME / FORGIVEN_PER_SECOND);
         assert!(offenders.is_shut_out(now + Duration::from_secs(most / 2), network(1)));
@@ -140,7 +140,7 @@ mod tests {
             offenders.blame(now, network(n), Offence::Request);
         }
         assert_eq!(offenders.all.len(), MAX_OFFENDERS);
-        // Those who did little are soon forgotten for others.
+        // Addresses with little blame are soon forgotten, and make room for new ones.
         offenders.blame(now + Duration::from_secs(2), network(u32::MAX), Offence::Request);
         assert_eq!(offenders.all.len(), 1);
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-/// Servers of which tokens are kept; the one that was heard of first is forgotten first.
+/// Servers whose tokens are kept; the server that was heard of first is forgotten first.
 pub const MAX_TOKEN_SERVERS: usize = 256;
 /// Tokens kept of each server; newer ones displace older ones.
 pub const MAX_TOKENS_PER_SERVER: usize = 2;
@@ -33,7 +33,7 @@ impl ReceivedTokens {
         tokens.push_back(token);
     }
 
-    /// Takes the newest token of `server`. Using one twice would let others link the connections.
+    /// Takes the newest token of `server`. Using a token twice would let observers link the connections.
     pub fn take(&mut self, server: &str) -> Option<Vec<u8>> {
         let tokens = self.tokens.get_mut(server)?;
         let token = tokens.pop_back();

@@ -1,10 +1,9 @@
 //! Tokens that prove to a server that it has heard of a client's address before (RFC 9000 section
-//! 8.1): those of Retry packets, and those of NEW_TOKEN frames for later connections.
+//! 8.1): the tokens of Retry packets, and the tokens of NEW_TOKEN frames for later connections.
 //!
 //! A token is `kind | salt | AEAD(age, original identifier)`. Each is sealed with a key of its own,
-//! derived from the server's secret and the salt. What it is bound to, the version, the address
-//! and for a Retry also the port and the identifier that the Retry chose, is authenticated but not
-//! contained.
+//! derived from the server's secret and the salt. The facts that it is bound to are authenticated but not
+//! contained: the version, the address and for a Retry also the port and the identifier that the Retry chose.
 
 use crate::config::{Secret, TokenKey};
 use crate::ids::ConnectionId;
@@ -21,8 +20,8 @@ use std::time::{Duration, Instant};
 pub const RETRY_LIFETIME: Duration = Duration::from_secs(15);
 /// How long a token of a NEW_TOKEN frame is valid.
 pub const NEW_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3600);
-/// How long a generated key seals tokens. The one before it still opens them, so that each token
-/// serves its time.
+/// How long a generated key seals tokens. The previous key still opens tokens, so that each token serves its
+/// time.
 pub const KEY_LIFETIME: Duration = NEW_TOKEN_LIFETIME;
 /// Used tokens that are remembered, of each kind. Beyond that the oldest is forgotten, and would
 /// validate the address that it is bound to once more before it expires.
@@ -61,10 +60,11 @@ impl TokenKind {
     }
 }
 
-/// What the token of an Initial packet says about its sender.
+/// The facts that the token of an Initial packet proves about its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenVerdict {
-    /// Nothing: there is none, or one that is worth no more than none (RFC 9000 section 8.1.3).
+    /// The token proves nothing: it is missing, or worth no more than a missing token (RFC 9000 section
+    /// 8.1.3).
     Unknown,
     /// The client answers the Retry to its first Initial, which had this destination.
     Retried {
@@ -93,7 +93,7 @@ impl AddressTokens {
         Self { rng, keys, used: Default::default() }
     }
 
-    /// Seals with `key` from now on. What was sealed before stays good for as long as it was meant to.
+    /// Seals with `key` from now on. Earlier tokens stay good for as long as they were meant to.
     pub fn set_key(&mut self, now: Instant, key: TokenKey) {
         self.keys.replace(now, key);
     }
@@ -214,7 +214,7 @@ fn split(token: &[u8]) -> Option<(TokenKind, Salt, &[u8])> {
     Some((kind, *salt, sealed))
 }
 
-/// What a token is bound to. It is good for one version (RFC 9369 section 5).
+/// The facts that a token is bound to. It is good for one version (RFC 9369 section 5).
 fn binding(
     kind: TokenKind,
     version: Version,
@@ -257,7 +257,7 @@ struct RetiredSecret {
 struct TokenSecrets {
     configured: Option<TokenKey>,
     current: Secret,
-    /// Those before, oldest first.
+    /// The previous secrets, oldest first.
     previous: Vec<RetiredSecret>,
     /// When the current secret was first used.
     since: Option<Instant>,
@@ -277,7 +277,7 @@ impl TokenSecrets {
         Self { configured, current, previous: Vec::new(), since: None, start: None }
     }
 
-    /// Replaces a generated secret that has served its time, and forgets those whose tokens have expired.
+    /// Replaces a generated secret that has served its time, and forgets secrets whose tokens have expired.
     fn rotate(&mut self, now: Instant, rng: &mut StdRng) {
         self.start.get_or_insert(now);
         let since = *self.since.get_or_insert(now);
@@ -411,7 +411,7 @@ mod tests {
         );
         let too_late = later + Duration::from_secs(1);
         assert_eq!(tokens.judge(too_late, V1, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
-        // It does not pass for the answer to a Retry.
+        // The token does not pass for the answer to a Retry.
         let disguised = [&TokenKind::Retry.magic()[..], &token[KIND_LEN..]].concat();
         assert_eq!(tokens.judge(now, V1, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
     }

@@ -10,15 +10,15 @@ use std::fmt::Debug;
 
 /// The length of identifiers in bytes, unless a generator says otherwise.
 pub const USUAL_CID_SIZE: usize = 8;
-/// The shortest identifiers in bytes that a server may choose: a client sends the first packets after a
-/// Retry to one of them (RFC 9000 section 7.2).
+/// The length in bytes of the shortest identifiers that a server may choose: a client sends the first packets
+/// after a Retry to such an identifier (RFC 9000 section 7.2).
 pub const MIN_SERVER_CID_SIZE: usize = 8;
 
 /// Generates the identifiers that peers put into the packets for an endpoint's connections (RFC 9000
-/// section 5.1). Whatever is on the way there, such as a load balancer, may read what they say.
+/// section 5.1). Devices on the way to the endpoint, such as a load balancer, may read their contents.
 ///
-/// Nobody else should learn from two identifiers that they belong to the same connection, and none may be
-/// generated twice.
+/// Nobody else should learn from two identifiers that they belong to the same connection, and no identifier
+/// may be generated twice.
 pub trait ConnectionIdGenerator: Debug + Send + Sync {
     /// The length of all identifiers in bytes: 1 to 20, and at least [`MIN_SERVER_CID_SIZE`] on a
     /// server. Must never change, because packets do not tell it.
@@ -27,9 +27,10 @@ pub trait ConnectionIdGenerator: Debug + Send + Sync {
     /// A new identifier.
     fn generate(&self, random: &mut dyn RngCore) -> ConnectionId;
 
-    /// What stands for this endpoint in its identifiers, if several with the same [`ResetKey`] share an
-    /// address behind a load balancer. A packet that reaches the wrong one is answered by a stateless
-    /// reset that its owner's peer does not know (RFC 9000 section 21.11). By default nothing.
+    /// The part of the identifiers that stands for this endpoint, if several endpoints with the same
+    /// [`ResetKey`] share an address behind a load balancer. A packet that reaches the wrong endpoint is
+    /// answered by a stateless reset that the peer of its connection does not know (RFC 9000 section 21.11).
+    /// Empty by default.
     ///
     /// [`ResetKey`]: crate::ResetKey
     fn owner(&self) -> &[u8] {

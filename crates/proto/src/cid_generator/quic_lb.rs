@@ -22,7 +22,7 @@ const BLOCK: usize = 16;
 /// The most bytes of half a plaintext.
 const MAX_HALF: usize = MAX_PLAINTEXT.div_ceil(2);
 
-/// What the load balancers and a server agree on.
+/// The settings that the load balancers and a server agree on.
 ///
 /// As text, it is a list of settings between blanks or on lines of their own:
 /// `rotation=1 server-id=0a2b nonce=6 key=8f95f09245765f80256934e50c66207f`. `rotation` is 0 if it is left
@@ -32,12 +32,12 @@ const MAX_HALF: usize = MAX_PLAINTEXT.div_ceil(2);
 pub struct QuicLbConfig {
     /// Which of the configurations in use this is, 0 to 6.
     pub rotation: u8,
-    /// What stands for this server, at least one byte, and of the same length on all servers.
+    /// The identifier of this server, at least one byte, and of the same length on all servers.
     pub server_id: Vec<u8>,
     /// The size of the nonce in bytes, at least 4, and at most 19 together with the server identifier.
     pub nonce_size: usize,
-    /// What encrypts both. Without a key, everybody sees which identifiers belong to the same server;
-    /// only for tests, and where clients do not move.
+    /// The key that encrypts server identifier and nonce. Without a key, everybody sees which identifiers
+    /// belong to the same server; only for tests, and where clients do not move.
     pub key: Option<[u8; 16]>,
 }
 
@@ -132,7 +132,7 @@ fn from_hex(digits: &str) -> Option<Vec<u8>> {
 pub struct QuicLb {
     config: QuicLbConfig,
     cipher: Option<Aes128>,
-    /// The first nonce. Encrypted ones count up from there, so that none occurs twice.
+    /// The first nonce. Encrypted nonces count up from there, so that none occurs twice.
     first: OnceLock<[u8; MAX_PLAINTEXT]>,
     generated: AtomicU64,
 }
@@ -182,7 +182,7 @@ impl QuicLb {
         nonce
     }
 
-    /// The identifier with this nonce, and with as many bytes from `random` as it is too short.
+    /// The identifier with this nonce. If it is too short, bytes from `random` fill it up.
     fn encode(&self, nonce: &[u8], random: &mut dyn RngCore) -> ConnectionId {
         let size = self.size();
         let mut bytes = [0; MAX_CID_SIZE];
@@ -305,7 +305,7 @@ mod tests {
             (block[14], block[15]) = (plaintext as u8, pass);
             let out = encrypted(cipher, block);
             let out: Vec<u8> = out.iter().flat_map(|byte| [byte >> 4, byte & 0x0f]).collect();
-            // What is mixed with the right half skips its missing first four bits.
+            // The half that is mixed with the right half skips its missing first four bits.
             let skip = usize::from(plaintext % 2 == 1 && !is_right);
             out[skip..].to_vec()
         };

@@ -7,7 +7,7 @@ use sutura_random::Rng;
 
 /// Number of streams tested.
 const CASES: u64 = 300;
-/// Maximum stream length in bytes: more than what is contiguous in memory.
+/// Maximum stream length in bytes: more than a stream holds contiguously in memory.
 const MAX_LENGTH: u64 = 80_000;
 
 /// Tests the deliveries of `factory` with streams whose pieces are lost, late, reordered and
@@ -16,8 +16,8 @@ const MAX_LENGTH: u64 = 80_000;
 ///
 /// It checks the contract of [`Delivery`]: every range that the delivery returns is held,
 /// undelivered and contiguous in memory; asking twice gives the same answer; an ordered delivery
-/// returns the front; and once everything has arrived, nothing is left undelivered. A delivery may
-/// be installed when something is held already.
+/// returns the front; and once everything has arrived, nothing is left undelivered. A delivery may be
+/// installed when data is held already.
 ///
 /// ```
 /// use sutura_proto::{conformance, policy};

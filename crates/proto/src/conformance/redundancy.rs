@@ -35,10 +35,10 @@ const FIRST_IDS: [u64; 3] = [0, 5_000, 1 << 61];
 /// # Panics
 /// A policy breaks a rule, which the message names:
 ///
-/// * Queries change nothing: `decide` and `timeout` give the same answer when asked again, and a
-///   policy that is asked all the time decides like one that is asked once per slot.
-/// * A repair symbol covers some of the coding window and no symbol that was never sent. Whatever
-///   is below the window is cut off.
+/// * Queries change nothing: `decide` and `timeout` give the same answer when asked again, and a policy
+///   that is asked all the time decides like a policy that is asked once per slot.
+/// * A repair symbol covers some of the coding window and no symbol that was never sent. The part of its
+///   span below the window is cut off.
 /// * When everything has arrived, no repair symbol is wanted.
 /// * Redundancy ends. If nothing happens except that repair symbols are sent, a policy wants at
 ///   most [`MAX_BURST`](crate::policy::MAX_BURST) of them, plus four for each symbol that is not

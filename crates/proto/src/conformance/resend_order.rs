@@ -17,9 +17,9 @@ use watched::WatchedOrder;
 const HISTORIES: u64 = 4;
 const STEPS: usize = 200;
 
-/// Tests the orders of `factory` with random histories of a connection, and compares them with a
-/// list of what waits. The connection opens and closes streams, and loses and resends their data.
-/// Its new data is scheduled by each of the built-in schedulers in turn.
+/// Tests the orders of `factory` with random histories of a connection, and compares them with a list of the
+/// waiting frames. The connection opens and closes streams, and loses and resends their data. Its new data is
+/// scheduled by each of the built-in schedulers in turn.
 ///
 /// ```
 /// use sutura_proto::{conformance, policy::ByLoss};
@@ -30,8 +30,8 @@ const STEPS: usize = 200;
 /// # Panics
 /// An order breaks a rule, which the message names:
 ///
-/// * `next` returns a stream whenever something waits, and only one with waiting frames. This holds
-///   for every precedence: without connection credit, nothing else decides what is sent.
+/// * `next` returns a stream whenever frames wait, and only a stream with waiting frames. This holds for
+///   every precedence: without connection credit, the order alone decides which data is sent.
 /// * Queries change nothing.
 /// * A call for a stream that was not inserted, or that was removed, changes nothing.
 /// * The precedence never changes.
@@ -46,8 +46,8 @@ pub fn resend_order(factory: &dyn ResendOrderFactory) {
     assert_eq!(factory.name(), name, "{name}: the name of the factory changed");
 }
 
-/// Plays a random history to an order alone, to one alongside another, to one that is queried all
-/// the time, and to one that is told of unknown streams all the time.
+/// Plays a random history to an order alone, to an order alongside another, to an order that is queried all
+/// the time, and to an order that is told of unknown streams all the time.
 fn play(factory: &dyn ResendOrderFactory, scheduler: &dyn SchedulerFactory, seed: u64) {
     let mut random = Rng::new(seed);
     let steps: Vec<QueueStep> = (0..STEPS).map(|_| QueueStep::any(&mut random)).collect();

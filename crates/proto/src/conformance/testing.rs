@@ -13,8 +13,8 @@ pub(super) fn verdict(kit: impl Fn()) -> String {
     }
 }
 
-/// The name of a factory that has built so many policies. A faulty one has none, or is renamed once it has
-/// built one.
+/// The name of a factory that has built `built` policies. A faulty factory has no name, or is renamed once it
+/// has built a policy.
 pub(super) fn name_of_factory(nameless: bool, renamed: bool, built: &AtomicU64) -> &'static str {
     let used = built.load(Ordering::Relaxed) > 0;
     match (nameless, renamed && used) {

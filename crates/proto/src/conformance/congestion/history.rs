@@ -1,4 +1,4 @@
-//! Random calls, as irregular as those of a connection can be. Controllers must answer them alike.
+//! Random calls, as irregular as those of a connection can be. Controllers must answer the same calls alike.
 
 use super::watched::WatchedController;
 use crate::conformance::CENTURY;
@@ -191,7 +191,7 @@ fn draw(order: &mut Rng, packets: &mut Vec<Packet>, most: u64) -> Vec<Packet> {
     (0..count).map(|_| next()).collect()
 }
 
-/// Plays random histories, each to two controllers, and to a third one that also gets queries and
+/// Plays random histories, each to two controllers, and to a third controller that also gets queries and
 /// reports of no packets in between.
 pub(super) fn tell(factory: &dyn CongestionFactory) {
     for seed in 0..HISTORIES {

@@ -92,7 +92,7 @@ impl WatchedController {
         let (first, second) = (asked.slow_start_threshold(), asked.slow_start_threshold());
         assert_eq!(first, second, "{name}, after {call}: {twice}, `slow_start_threshold`");
         assert_eq!(asked.name(), name, "{name}, after {call}: its name changed");
-        // A path within one machine, and one that has stalled.
+        // The round-trip times of a path within one machine, and of a path that has stalled.
         let (none, endless) = (RttEstimator::new(Duration::ZERO), RttEstimator::new(CENTURY));
         for rtt in [&self.rtt, &none, &endless] {
             let (first, second) = (asked.pacing_rate(rtt), asked.pacing_rate(rtt));

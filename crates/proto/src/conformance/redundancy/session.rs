@@ -232,7 +232,7 @@ impl ModelSession {
         self.ask();
     }
 
-    /// Sends what the policy decides, unless other data of the connection goes first.
+    /// Fills a slot as the policy decides, unless other data of the connection goes first.
     fn fill_slot(&mut self, taken: u64) {
         let decision = self.ask().decision;
         if self.order.below(100) < taken {
@@ -314,7 +314,7 @@ impl ModelSession {
         self.deadlines.get(index as usize).copied().flatten()
     }
 
-    /// Lets time pass. What cannot arrive in time any more needs no protection.
+    /// Lets time pass. Data that cannot arrive in time any more needs no protection.
     fn pass_until(&mut self, now: Instant) {
         self.now = now;
         let arrival = now.checked_add(self.path.one_way());

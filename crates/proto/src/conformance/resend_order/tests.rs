@@ -42,8 +42,7 @@ struct FaultyFactory {
     heard: Arc<AtomicU64>,
 }
 
-/// Two orders that keep the contract. One of them answers; with some faults, sometimes the other
-/// does.
+/// Two orders that keep the contract. The first one answers; with some faults, sometimes the second does.
 #[derive(Debug)]
 struct Faulty {
     fault: Fault,

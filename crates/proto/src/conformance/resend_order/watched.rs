@@ -1,4 +1,4 @@
-//! An order whose every answer is compared with a list of what waits.
+//! An order whose every answer is compared with a list of the waiting frames.
 
 use super::Answer;
 use super::history::{QueueStep, key};
@@ -62,7 +62,7 @@ impl WatchedOrder {
 
     fn play_for(&mut self, stream: StreamKey, step: &QueueStep) {
         match step {
-            // This needs no stream.
+            // An insertion needs no stream.
             QueueStep::Insert(_) => {}
             QueueStep::Remove { cleared } => {
                 if *cleared {

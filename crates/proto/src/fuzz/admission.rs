@@ -1,9 +1,9 @@
 //! A server and many clients that a fuzzer controls: some connect, some are refused, some close or fall
-//! silent, some never were. The fuzzer also decides for the server's application.
+//! silent, some are forged. The fuzzer also decides for the server's application.
 //!
 //! Whatever they do, each handshake counts until it is complete or nothing is left of it, the limits hold,
-//! an answer without a connection is shorter than what it answers, and once they are all silent nothing is
-//! left and a further client gets through.
+//! an answer without a connection is shorter than the datagram that it answers, and once all clients are
+//! silent nothing is left and a further client gets through.
 
 use super::connection::{Input, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
@@ -129,7 +129,7 @@ impl AdmissionWorld {
         self.clients.push(Client { connection, address });
     }
 
-    /// Does what the fuzzer says.
+    /// Does the action that the fuzzer chooses.
     fn act(&mut self, input: &mut Input<'_>) {
         let (action, value) = (input.byte(), input.byte());
         let client = usize::from(value).checked_rem(self.clients.len());

@@ -2,7 +2,7 @@
 //! ciphertext.
 //!
 //! With null cryptography a packet's payload is readable, and anyone with the sender's keys can
-//! seal it again after a change. Hostile frames therefore get past packet protection, as those of a
+//! seal it again after a change. Hostile frames therefore get past packet protection, as the frames of a
 //! hostile peer would.
 
 use crate::cid_generator::USUAL_CID_SIZE;
@@ -139,7 +139,7 @@ pub fn connection(data: &[u8]) {
     }
 }
 
-/// Some protection.
+/// A protection that the fuzzer chooses.
 fn protection(input: &mut Input<'_>) -> Protection {
     let burst = u32::from(input.byte() % 5);
     let delay = Duration::from_millis(u64::from(input.byte() % 30));
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Lets one end send and the fuzzer tamper with what it sent.
+    /// Lets one end send and the fuzzer tamper with its datagrams.
     fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, end) = (self.now, &mut self.ends[side as usize]);
         let Some((handle, connection)) = &mut end.connection else { return };

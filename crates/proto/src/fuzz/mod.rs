@@ -12,7 +12,7 @@ pub use admission::admission;
 pub use connection::connection;
 pub use network::endpoints;
 pub use target::Target;
-// What a client of one's own needs to build packets and to read them.
+// The functions that a client in another crate needs to build packets and to read them.
 pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
 pub use crate::wire::{coding, packet, range_set};
 

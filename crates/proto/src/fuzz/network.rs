@@ -1,9 +1,9 @@
 //! Two endpoints on a network that a fuzzer controls: it loses, delays, copies, damages and cuts
 //! datagrams, sends old ones again from other addresses, and makes the client move.
 //!
-//! Whoever has no keys must not get further than that. So no end may ever find fault with its peer,
-//! what arrives must be what was sent, and once the network is honest again everything arrives,
-//! unless the connection is over.
+//! An attacker without keys must not get further than that. So no end may ever find fault with its peer,
+//! received data must equal the sent data, and once the network is honest again all data arrives, unless the
+//! connection is over.
 
 use super::connection::{Input, fire, transmit};
 use crate::crypto::null::{NullClientConfig, NullServerConfig};

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// Time between two packets.
 const STEP: Duration = Duration::from_micros(100);
-/// How often what the connection says is acknowledged, until nothing is left to acknowledge.
+/// How often the connection's packets are acknowledged, until nothing is left to acknowledge.
 const MAX_ACKS: usize = 8;
 /// Bytes of frames in a packet.
 const ROOM: usize = 1150;
@@ -118,7 +118,7 @@ impl Target {
         !connection.is_closed()
     }
 
-    /// What has happened to streams since the last call.
+    /// Events of streams since the last call.
     pub fn take_events(&mut self) -> Vec<StreamEvent> {
         std::mem::take(&mut self.events)
     }
@@ -138,7 +138,7 @@ impl Target {
         }
     }
 
-    /// Acknowledges the newest packet alone, so that those long before it count as lost.
+    /// Acknowledges the newest packet alone, so that much older packets count as lost.
     pub fn acknowledge_newest(&mut self) {
         let newest = self.connection.outstanding().max();
         let mut payload = Vec::new();

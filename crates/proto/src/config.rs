@@ -29,9 +29,9 @@ pub struct TransportConfig {
     pub max_concurrent_bidi_streams: u64,
     /// How many unidirectional streams the peer may have open.
     pub max_concurrent_uni_streams: u64,
-    /// How many it may have open, if that is more, once this end receives [groups](crate::groups), of which
-    /// each message on its way is a stream: 4096, which is some 450 Mbit/s of messages of a packet each
-    /// with a round-trip time of 100 ms.
+    /// How many unidirectional streams the peer may have open, if that is more, once this end receives
+    /// [groups](crate::groups), of which each message on its way is a stream. The default of 4096 allows some
+    /// 450 Mbit/s of messages of a packet each with a round-trip time of 100 ms.
     pub max_concurrent_group_streams: u64,
     /// How many bytes the peer may send on a stream before the application has read any.
     pub stream_receive_window: u64,
@@ -50,7 +50,7 @@ pub struct TransportConfig {
     /// stream may hold 64 KiB (within [`send_buffer`](Self::send_buffer)), so that a stream which
     /// becomes urgent can always write.
     pub connection_send_buffer: usize,
-    /// The congestion control algorithm: an [`Algorithm`] or one of the application's own.
+    /// The congestion control algorithm: an [`Algorithm`] or the application's own.
     pub congestion: Arc<dyn CongestionFactory>,
     /// Decides which stream sends next.
     pub scheduler: Arc<dyn SchedulerFactory>,
@@ -58,14 +58,14 @@ pub struct TransportConfig {
     /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` for no
     /// protection. By default [`Auto`], which costs nothing until packets are lost.
     pub redundancy: Option<Arc<dyn RedundancyFactory>>,
-    /// What happens to lost data: it is sent again, held back for repair symbols, or dropped.
+    /// The reaction to lost data: it is sent again, held back for repair symbols, or dropped.
     pub loss_reaction: Arc<dyn LossReactionFactory>,
     /// When data is sent again, relative to new data.
     pub resend_order: Arc<dyn ResendOrderFactory>,
     /// Whether a packet may carry data of several streams. By default it may not, so that the loss
-    /// of a packet holds up only one stream (Marx 2020, section 2). Two kinds of streams always
-    /// share packets: the protocol's own, of [`Urgency::CONTROL`], and those on which at most 256
-    /// bytes have been written, such as requests.
+    /// of a packet holds up only one stream (Marx 2020, section 2). Two kinds of streams always share
+    /// packets: the protocol's own, of [`Urgency::CONTROL`], and streams on which at most 256 bytes have been
+    /// written, such as requests.
     ///
     /// [`Urgency::CONTROL`]: sutura_schedule::Urgency::CONTROL
     pub mix_streams: bool,
@@ -82,15 +82,15 @@ pub struct TransportConfig {
     /// larger value requires a path that is known to carry it.
     pub udp_payload_size: u16,
     /// How larger sizes are looked for, if the socket does not fragment datagrams
-    /// ([`SocketFeatures::unfragmented`]); `None` to stay with that one.
+    /// ([`SocketFeatures::unfragmented`]); `None` to stay with the first size.
     pub mtu_discovery: Option<MtuDiscovery>,
     /// How many bytes of received datagrams are kept for the application; `None` refuses DATAGRAM
     /// frames.
     pub datagram_receive_buffer: Option<usize>,
     /// How many bytes of datagrams are queued to be sent; newer ones displace older ones.
     pub datagram_send_buffer: usize,
-    /// The application error code with which messages are cancelled of which some is still to be
-    /// sent when it can no longer arrive in time; `None` sends them all the same. See
+    /// The application error code with which a message is cancelled if some of it is still to be sent when it
+    /// can no longer arrive in time; `None` sends it all the same. See
     /// [`Connection::send_message`](crate::Connection::send_message).
     pub cancel_late: Option<u64>,
     /// The application error code with which this end stops a stream (STOP_SENDING) as soon as repair symbols
@@ -169,20 +169,20 @@ impl Default for AckFrequencyConfig {
     }
 }
 
-/// What the sockets of an endpoint do beyond sending and receiving datagrams. By default nothing,
-/// which is always safe.
+/// The abilities of an endpoint's sockets beyond sending and receiving datagrams. None by default, which is
+/// always safe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SocketFeatures {
-    /// They set the ECN marks that [`Transmit::ecn`](crate::Transmit::ecn) asks for, and report those
-    /// of received datagrams.
+    /// The sockets set the ECN marks that [`Transmit::ecn`](crate::Transmit::ecn) asks for, and report the
+    /// marks of received datagrams.
     pub ecn: bool,
-    /// Datagrams that are too long for the path are dropped, not fragmented, which finding out what it
-    /// carries requires (RFC 9000 section 14).
+    /// Datagrams that are too long for the path are dropped, not fragmented. The search for the size that the
+    /// path carries requires this (RFC 9000 section 14).
     pub unfragmented: bool,
 }
 
-/// Extensions of QUIC, each used with peers that have it, too. By default all. Those with settings
-/// of their own, as erasure coding and datagrams, are part of [`TransportConfig`].
+/// Extensions of QUIC, each used with peers that have it, too. All are on by default. Extensions with
+/// settings of their own, such as erasure coding and datagrams, are part of [`TransportConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Extensions {
     /// The fixed bit of packets has any value, so that nothing on the way relies on it (RFC 9287).
@@ -193,13 +193,13 @@ pub struct Extensions {
     /// The ends tell each other which versions they support, so that they can go over to the best, and
     /// nobody on the path can make them use another (RFC 9368).
     pub version_information: bool,
-    /// Peers may say how often they want acknowledgements (draft-ietf-quic-ack-frequency-11). What this
-    /// end asks for is set by [`TransportConfig::ack_frequency`].
+    /// Peers may say how often they want acknowledgements (draft-ietf-quic-ack-frequency-11).
+    /// [`TransportConfig::ack_frequency`] sets the rate that this end asks for.
     pub ack_frequency: bool,
 }
 
 impl Extensions {
-    /// None of them.
+    /// No extension.
     pub const NONE: Self = Self {
         grease_quic_bit: false,
         reset_stream_at: false,
@@ -231,22 +231,21 @@ pub struct PreferredAddresses {
 /// The settings of an endpoint.
 #[derive(Debug, Clone)]
 pub struct EndpointConfig {
-    /// How many incoming handshakes may be in progress at once. When there are as many, the oldest
-    /// of a client that has not shown that it receives what is sent to its address makes room for
-    /// another. At most 256 may be in progress with clients of one IPv4 address or IPv6 /64.
+    /// How many incoming handshakes may be in progress at once. When there are as many, the oldest handshake
+    /// of a client that has not shown that it receives packets at its address makes room for another. At most
+    /// 256 may be in progress with clients of one IPv4 address or IPv6 /64.
     pub max_handshakes: usize,
     /// With how many unvalidated handshakes in progress a server starts to answer new clients with
-    /// a Retry (RFC 9000 section 8.1.2): it then keeps nothing until they have shown that they
-    /// receive what is sent to their address, which takes them a round trip. 0 to always do so;
-    /// `None` for never, even if that means to give up handshakes for others.
+    /// a Retry (RFC 9000 section 8.1.2): it then keeps no state until a client has shown that it receives
+    /// packets at its address, which takes the client a round trip. 0 to always send a Retry; `None` for
+    /// never, even if handshakes must be given up for others.
     pub retry_above: Option<usize>,
     /// How many connections may exist at once; clients beyond that are refused.
     pub max_connections: usize,
     /// Whether a server gives clients a token, with which their next connection from the same
     /// address is validated at once (RFC 9000 section 8.1.3).
     pub new_tokens: bool,
-    /// The key that seals tokens; `None` for one of the endpoint's own, which it replaces every
-    /// day.
+    /// The key that seals tokens; `None` for a key of the endpoint's own, which it replaces every day.
     pub token_key: Option<TokenKey>,
     /// The key of stateless resets (RFC 9000 section 10.3): an endpoint that was restarted tells its
     /// peers that it has forgotten their connections if it has the same key as before. `None` for a
@@ -254,28 +253,29 @@ pub struct EndpointConfig {
     pub reset_key: Option<ResetKey>,
     /// The versions of QUIC that connections may use, best first.
     ///
-    /// A client begins with the first one, or with [`original_version`](Self::original_version). It
-    /// begins anew with another if the server does not support that, and goes over to another if the
-    /// server does. A server takes whichever of them its client begins with. Within the handshake it goes over to a newer one if that comes earlier in this list
-    /// and the client offers it (RFC 9368 section 2.3); in the default order, none does. Without
-    /// [`Extensions::version_information`], neither end goes over.
+    /// A client begins with the first one, or with [`original_version`](Self::original_version). It begins
+    /// anew with another version if the server does not support that one, and goes over to another version if
+    /// the server does. A server accepts each of these versions from its client. Within the handshake it goes
+    /// over to a newer version if that comes earlier in this list and the client offers it (RFC 9368 section
+    /// 2.3); in the default order, none does. Without [`Extensions::version_information`], neither end goes
+    /// over.
     pub versions: Vec<Version>,
     /// The version that a client begins with (the Original Version of RFC 9368), if that is not the best:
-    /// one that every server is likely to know, which may then go over to a better one without a round
-    /// trip.
+    /// a version that every server is likely to know. The server may then go over to a better version without
+    /// a round trip.
     pub original_version: Option<Version>,
     /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
-    /// that is not where they connect to. It must receive there with the same socket.
+    /// that is not where they connect to. The server must receive at that address with the same socket.
     pub preferred_address: Option<PreferredAddresses>,
     /// Generates the identifiers that peers address this endpoint's connections by.
     pub connection_ids: Arc<dyn ConnectionIdGenerator>,
     /// After how long each connection in use replaces its identifiers, all at once, and asks its peer to
-    /// retire the old ones (RFC 9000 section 5.1.1); `None` for never. In any case one that the peer retires is
-    /// replaced, as when it moves to another address.
+    /// retire the old ones (RFC 9000 section 5.1.1); `None` for never. An identifier that the peer retires,
+    /// for example because it moves to another address, is replaced in any case.
     pub connection_id_lifetime: Option<Duration>,
     /// The extensions of QUIC that connections use with peers that have them, too.
     pub extensions: Extensions,
-    /// What the sockets do. `sutura` sets this by itself.
+    /// The abilities of the sockets. `sutura` sets this by itself.
     pub socket: SocketFeatures,
 }
 
@@ -310,13 +310,13 @@ impl Default for EndpointConfig {
 /// A secret that is wiped from memory when it is dropped.
 pub(crate) type Secret = Zeroizing<[u8; 32]>;
 
-/// A key that seals address validation tokens. Servers that share one accept each other's tokens,
-/// as does a server that is started again. Each remembers only by itself which were used.
+/// A key that seals address validation tokens. Servers that share a key accept each other's tokens, as does a
+/// server that is started again. Each server remembers used tokens only by itself.
 ///
 /// Keys should be replaced from time to time. [`Endpoint::set_token_key`](crate::Endpoint::set_token_key)
 /// does so while an endpoint runs. Where several servers share a key, first tell all of them to
-/// [open](Self::also_opens) the tokens of the new one, then to seal with it. Secrets are wiped from
-/// memory when the last copy of the key is dropped.
+/// [open](Self::also_opens) the tokens of the new key, then to seal with it. Secrets are wiped from memory
+/// when the last copy of the key is dropped.
 #[derive(Clone)]
 pub struct TokenKey {
     secret: Secret,
@@ -334,8 +334,8 @@ impl TokenKey {
         Self { secret: Secret::new(secret), others: Vec::new(), clock: (now, since_epoch) }
     }
 
-    /// Also accepts the tokens of a key with this secret: the one before, or the next one, which other
-    /// servers may use already. May be called several times; each makes a forged token dearer to refuse.
+    /// Also accepts the tokens of a key with this secret: the previous key, or the next one, which other
+    /// servers may use already. May be called several times; each call makes a forged token dearer to refuse.
     #[must_use]
     pub fn also_opens(mut self, secret: [u8; 32]) -> Self {
         self.others.push(Secret::new(secret));

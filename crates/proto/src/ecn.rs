@@ -27,11 +27,11 @@ impl EcnCodepoint {
 /// Whether a path carries ECN marks (RFC 9000 section 13.4.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EcnState {
-    /// That is not known yet.
+    /// The test is under way.
     Testing,
-    /// It does, as far as is known.
+    /// The path carries marks, as far as is known.
     Capable,
-    /// It does not, or the peer does not report marks, or this end cannot set them.
+    /// The path does not carry marks, or the peer does not report marks, or this end cannot set them.
     Failed,
 }
 

@@ -88,7 +88,7 @@ impl StreamId {
         if self.0 & 2 == 0 { Dir::Bi } else { Dir::Uni }
     }
 
-    /// The stream's index among those of its initiator and direction.
+    /// The stream's index among the streams of its initiator and direction.
     #[must_use]
     pub const fn index(self) -> u64 {
         self.0 >> 2

@@ -1,4 +1,4 @@
-//! What a connection reports to an observer, such as a qlog writer.
+//! Reports of a connection to an observer, such as a qlog writer.
 
 use crate::ecn::EcnState;
 use crate::fec::Protection;
@@ -10,7 +10,7 @@ use std::any::Any;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// One thing that happened.
+/// An event of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
@@ -94,9 +94,9 @@ pub enum Observation<'a> {
     /// The estimate of the losses that do not depend on the rate has changed by more than its
     /// uncertainty since the last report ([`LossFloor::contradicts`]).
     LossEstimateUpdated(LossFloor),
-    /// The peer is at another address, or the connection has gone back to that of before.
+    /// The peer is at another address, or the connection has gone back to the previous address.
     PathChanged {
-        /// Where the peer is.
+        /// The address of the peer.
         remote: SocketAddr,
     },
     /// The datagram size has changed, in bytes of UDP payload.
@@ -115,9 +115,9 @@ pub enum Observation<'a> {
         /// How many bytes.
         length: usize,
     },
-    /// Something happened in the protocol above, as reported by
-    /// [`Connection::observe_application`](crate::Connection::observe_application). An observer
-    /// that knows the protocol downcasts it to the event type of that protocol; see [`Observer`].
+    /// An event in the protocol above, as reported by
+    /// [`Connection::observe_application`](crate::Connection::observe_application). An observer that knows
+    /// the protocol downcasts it to the event type of that protocol; see [`Observer`].
     Application(&'a dyn Any),
     /// The connection is over.
     Closed {

@@ -1,10 +1,10 @@
-//! What an endpoint remembers of the peers that it had connections with.
+//! An endpoint's memory of the peers that it had connections with.
 
 use crate::loss_floor::LossMemory;
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 
-/// Peers that are remembered; the one that was added first is forgotten first.
+/// Peers that are remembered; the peer that was added first is forgotten first.
 pub const MAX_PEERS_REMEMBERED: usize = 1024;
 
 /// The loss floors of peers, by address.
@@ -16,12 +16,12 @@ pub struct Peers {
 }
 
 impl Peers {
-    /// What is known of the path to `address`; nothing, if no connection to it is remembered.
+    /// The losses on the path to `address`; none, if no connection to it is remembered.
     pub fn recall(&self, address: IpAddr) -> LossMemory {
         self.floors.get(&address).copied().unwrap_or_default()
     }
 
-    /// Remembers what a connection to `address` learned.
+    /// Remembers the losses that a connection to `address` measured.
     pub fn learn(&mut self, address: IpAddr, floor: LossMemory) {
         if self.floors.insert(address, floor).is_some() {
             return;

@@ -1,5 +1,5 @@
-//! The built-in policies of every seam, by name: what the command, the lab and the documentation
-//! list. How a name is read, and how a crate adds its own: [`Registry`].
+//! The built-in policies of every seam, by name, for the command, the lab and the documentation. [`Registry`]
+//! says how a name is read, and how a crate adds its own policies.
 
 use crate::congestion::{self, CongestionFactory};
 use crate::fec::redundancy::{self, RedundancyFactory};
@@ -11,7 +11,7 @@ use sutura_schedule::{SCHEDULERS, SchedulerFactory};
 pub use sutura_schedule::policies;
 pub use sutura_schedule::registry::{Entry, Parameters, Registry, UnknownPolicy};
 
-/// Who sends next.
+/// Which stream sends next.
 #[must_use]
 pub fn schedulers() -> Registry<dyn SchedulerFactory> {
     Registry::new("scheduler", SCHEDULERS)
@@ -23,7 +23,7 @@ pub fn redundancy() -> Registry<dyn RedundancyFactory> {
     Registry::new("redundancy policy", redundancy::ENTRIES)
 }
 
-/// What becomes of lost data.
+/// How lost data is dealt with.
 #[must_use]
 pub fn loss_reactions() -> Registry<dyn LossReactionFactory> {
     Registry::new("loss reaction", loss_reaction::ENTRIES)

@@ -48,7 +48,7 @@ impl fmt::Debug for ResetToken {
 /// The key from which an endpoint derives the stateless reset tokens of its connection identifiers. An
 /// endpoint that is started again with the same key can reset the connections that it forgot.
 ///
-/// To replace a key, start the endpoint with a new one and [the one before](Self::with_previous).
+/// To replace a key, start the endpoint with a new key and [the previous one](Self::with_previous).
 #[derive(Clone)]
 pub struct ResetKey {
     key: Arc<hmac::Key>,
@@ -57,10 +57,10 @@ pub struct ResetKey {
 }
 
 impl ResetKey {
-    /// Derives the key from `secret`, at least 32 unpredictable bytes, and from `context`: what
-    /// distinguishes this endpoint from others with the same secret, such as the address that it is
-    /// bound to. Of two endpoints with the same key, each would tell whoever asks the tokens of the
-    /// other's connections (RFC 9000 section 21.11).
+    /// Derives the key from `secret`, at least 32 unpredictable bytes, and from `context`, which
+    /// distinguishes this endpoint from others with the same secret, such as the address that it is bound to.
+    /// Of two endpoints with the same key, each would tell whoever asks the tokens of the other's connections
+    /// (RFC 9000 section 21.11).
     #[must_use]
     pub fn new(secret: &[u8], context: &[u8]) -> Self {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);
@@ -75,7 +75,8 @@ impl ResetKey {
         self
     }
 
-    /// The key of one of several endpoints with this key; of the only one, if `owner` is empty.
+    /// The key of an endpoint that shares this key with others and is called `owner`; this key, if `owner` is
+    /// empty.
     pub(crate) fn of(self, owner: &[u8]) -> Self {
         if owner.is_empty() {
             return self;
@@ -163,9 +164,9 @@ impl Resets {
         self.tokens.extend(new.map(|new| (new, handle)));
     }
 
-    /// The stateless reset for a datagram of `size` bytes to an unknown identifier. It is shorter than
-    /// that, so that two endpoints that know nothing do not answer each other for ever, and nobody is
-    /// sent more than was sent in his name.
+    /// The stateless reset for a datagram of `size` bytes to an unknown identifier. It is shorter than the
+    /// datagram, so that two endpoints that know nothing do not answer each other for ever, and no address is
+    /// sent more bytes than were sent in its name.
     pub(crate) fn answer(
         &mut self,
         now: Instant,

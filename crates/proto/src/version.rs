@@ -12,14 +12,14 @@ pub fn better(original: Version, ours: &[Version]) -> impl Iterator<Item = Versi
     preferred.filter(move |ours| *ours > original && original.is_compatible_with(*ours))
 }
 
-/// Which of `ours`, best first, a server chooses for a client that began with `original` and offers
-/// what it says in `client` (RFC 9368 section 2.3).
+/// The version of `ours`, best first, that a server chooses for a client that began with `original` and
+/// offers the versions in `client` (RFC 9368 section 2.3).
 pub fn negotiate(
     original: Version,
     ours: &[Version],
     client: Option<&VersionInformation>,
 ) -> Version {
-    // One that says it began otherwise is told so by `check_chosen`.
+    // `check_chosen` refuses a client that claims to have begun with another version.
     let honest = client.filter(|client| client.chosen == original.number());
     let offered = |version: &Version| {
         honest.is_some_and(|client| client.available.contains(&version.number()))
@@ -53,9 +53,9 @@ pub fn check_chosen(
     Err(negotiation_error("the peer chose another version"))
 }
 
-/// Checks that a client that followed a Version Negotiation packet to `version` would have done the same
-/// if that had named what the server says it supports, and the version that it chose. Otherwise
-/// somebody on the path made it use another version than the best (RFC 9368 section 4).
+/// Checks that a client that followed a Version Negotiation packet to `version` would have done the same if
+/// the packet had named the versions that the server says it supports, and the version that it chose.
+/// Otherwise somebody on the path made it use another version than the best (RFC 9368 section 4).
 ///
 /// # Errors
 /// VERSION_NEGOTIATION_ERROR.
@@ -114,7 +114,7 @@ mod tests {
         assert!(!check(Some(&information(V1, &[V1, V2])), V1));
         assert!(check(Some(&information(V2, &[V1, V2])), V2));
         assert!(check(None, V1) && !check(None, V2));
-        // What the server chose counts as supported, unless it supports nothing.
+        // The version that the server chose counts as supported, unless the server supports nothing.
         assert!(check(Some(&information(V2, &[V1])), V2));
         assert!(!check(Some(&information(V2, &[V1])), V1));
         assert!(!check(Some(&information(V1, &[])), V1));

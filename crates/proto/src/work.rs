@@ -1,13 +1,13 @@
 //! Counts the steps of loops whose length a peer influences, so that tests can bound them: unlike
-//! time, steps are the same on every machine. Nothing is counted outside tests of this crate, and of others
-//! that depend on it with the feature `work`.
+//! time, steps are the same on every machine. Nothing is counted outside tests of this crate, and of other
+//! crates that depend on it with the feature `work`.
 
 #[cfg(any(test, feature = "work"))]
 thread_local! {
     static STEPS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
 }
 
-/// Counts so many steps: elements that are visited or moved.
+/// Counts `n` steps: elements that are visited or moved.
 #[inline]
 pub fn steps(n: usize) {
     #[cfg(any(test, feature = "work"))]

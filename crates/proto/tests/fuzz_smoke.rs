@@ -1,4 +1,4 @@
-//! The fuzz targets on seeded, mutated valid input: what a machine without a fuzzer can do.
+//! The fuzz targets on seeded, mutated valid input: for machines without a fuzzer.
 //!
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 
@@ -136,9 +136,8 @@ fn decoding_transport_parameters() {
     run(20_000, &transport_parameters(), fuzz::transport_parameters);
 }
 
-/// What the fuzzer of two connections does: mostly untouched packets, so that the handshake goes
-/// through, and frames in between. With `early`, the connection begins in 0-RTT, where frames come
-/// from the start.
+/// The input of the fuzzer of two connections: mostly untouched packets, so that the handshake goes through,
+/// and frames in between. With `early`, the connection begins in 0-RTT, where frames come from the start.
 fn rewriting(rng: &mut Rng, frames: &[Vec<u8>], length: usize, early: bool) -> Vec<u8> {
     let mut data = vec![0; if early { 1 + rng.index(60) } else { 20 + rng.index(200) }];
     data[0] = if early { 0x80 } else { 0 };
@@ -166,7 +165,7 @@ fn two_connections_whose_packets_are_rewritten() {
     }
 }
 
-/// What the fuzzer of two endpoints does: mostly nothing.
+/// The input of the fuzzer of two endpoints: mostly bytes that change nothing.
 fn network(rng: &mut Rng) -> Vec<u8> {
     let len = 50 + rng.index(1500);
     let calm = 1 + rng.below(8);
@@ -185,7 +184,7 @@ fn two_endpoints_on_a_hostile_network() {
     }
 }
 
-/// What clients and the application of a server do.
+/// The actions of clients and of a server's application.
 fn crowd(rng: &mut Rng) -> Vec<u8> {
     (0..2 + rng.index(800)).map(|_| rng.index(256) as u8).collect()
 }
@@ -211,7 +210,7 @@ fn stored_inputs() {
     replay("proto_admission", crowd, fuzz::admission);
 }
 
-/// What tells the fuzz target to put `frames` in the place of a packet's own.
+/// The input that makes the fuzz target put `frames` in the place of a packet's own.
 fn replacement(frames: &[u8]) -> Vec<u8> {
     let len = frames.len().min(200);
     [&[200, 0, len as u8], &frames[..len]].concat()

@@ -6,7 +6,7 @@ use http_body::{Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// What of the peer's message is still to be read.
+/// The part of the peer's message that is still to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rest {
     Data,

@@ -45,10 +45,10 @@ impl Client {
     /// [`finished`](RequestStream::finish) at once, takes one packet.
     ///
     /// On a connection from [`Connecting::into_0rtt`](crate::Connecting::into_0rtt), only requests with a
-    /// safe method (GET, HEAD, OPTIONS, TRACE) are sent at once; others wait for the handshake (RFC 8470
-    /// section 4). If the server then rejects 0-RTT, the request fails with [`Error::ZeroRttRejected`], and
-    /// if it answers with 425 (Too Early), it wants to be sure first who asks: in both cases the request
-    /// can be sent again, the latter after [`Connection::handshake_complete`].
+    /// safe method (GET, HEAD, OPTIONS, TRACE) are sent at once; other requests wait for the handshake (RFC
+    /// 8470 section 4). If the server then rejects 0-RTT, the request fails with [`Error::ZeroRttRejected`].
+    /// If the server first wants to be sure that the request is no copy, it answers with 425 (Too Early). In
+    /// both cases the request can be sent again, in the latter case after [`Connection::handshake_complete`].
     ///
     /// # Errors
     /// The fields are malformed, the server goes away, or the connection is over.
@@ -76,10 +76,10 @@ impl Client {
     /// Sends a request with its body, and waits for the head of the response. The body is sent by a
     /// task of its own, also after the head of the response has come.
     ///
-    /// The request's URI has scheme and authority; without, the scheme is `https` and the authority
-    /// that of the `host` field. A [`Priority`] among the extensions becomes the `priority` field,
-    /// a [`Protocol`](super::Protocol) makes it an extended CONNECT. Interim responses are skipped. In
-    /// 0-RTT, methods are treated as by [`request`](Self::request).
+    /// The request's URI has scheme and authority; by default, the scheme is `https` and the authority is
+    /// taken from the `host` field. A [`Priority`] among the extensions becomes the `priority` field, a
+    /// [`Protocol`](super::Protocol) makes it an extended CONNECT. Interim responses are skipped. In 0-RTT,
+    /// methods are treated as by [`request`](Self::request).
     ///
     /// # Errors
     /// The request is malformed or the server abandons it, the server goes away, or the connection is
@@ -111,18 +111,18 @@ impl Client {
             tokio::spawn(async move { send.send_body(body).await });
         }
         let (parts, length) = response_of(recv.recv_head().await?)?;
-        // The response to HEAD, and 304, have the length of what is not sent.
+        // The response to HEAD, and a 304, have the length of a body that is not sent.
         let length = length.filter(|_| !is_head && parts.status != StatusCode::NOT_MODIFIED);
         Ok(::http::Response::from_parts(parts, Body::new(recv, length)))
     }
 
-    /// Begins an extended CONNECT (RFC 9220) for `protocol`, such as `websocket`, waiting until the
-    /// server has said whether it supports that and permits one more request. After a response with
-    /// a status of 2xx, both ends send data until they finish.
+    /// Begins an extended CONNECT (RFC 9220) for `protocol`, such as `websocket`, waiting until the server
+    /// has said whether it supports extended CONNECT and permits one more request. After a response with a
+    /// status of 2xx, both ends send data until they finish.
     ///
     /// # Errors
-    /// [`Error::Invalid`] if the server does not support it or the fields are malformed, the server
-    /// goes away, or the connection is over.
+    /// [`Error::Invalid`] if the server does not support extended CONNECT or the fields are malformed, the
+    /// server goes away, or the connection is over.
     pub async fn connect(
         &self,
         protocol: &str,
@@ -140,7 +140,7 @@ impl Client {
     }
 
     /// Waits until the server says that it accepts no further requests (GOAWAY, RFC 9114 section
-    /// 5.2). What it accepted before is still answered.
+    /// 5.2). Requests that it accepted before are still answered.
     ///
     /// # Errors
     /// The connection is over.
@@ -148,7 +148,7 @@ impl Client {
         self.wait(|http| http.going_away).await
     }
 
-    /// Says that this end sends no further requests. Those that it has sent are still answered.
+    /// Says that this end sends no further requests. Requests that it has sent are still answered.
     pub fn goaway(&self) {
         let mut state = self.connection.0.lock();
         let _ = with_http(&mut state, |http, quic| http.h3.goaway(quic));
@@ -184,7 +184,7 @@ impl Client {
                 let result = http.h3.send_request(quic, head, priority, false);
                 match result {
                     Ok(id) => http.open(id),
-                    // The server may go away before it permits one more.
+                    // The server may go away before it permits one more request.
                     Err(SendError::StreamsBlocked) => http.wait_request(cx),
                     Err(_) => {}
                 }

@@ -9,11 +9,11 @@ use sutura_h3::CapsuleReader;
 
 impl RequestStream {
     /// Sends an unreliable datagram that belongs to this exchange. Both ends must have set
-    /// [`Config::enable_datagrams`](super::Config::enable_datagrams), and what is exchanged must give
-    /// datagrams a meaning, as extended CONNECT does for some protocols.
+    /// [`Config::enable_datagrams`](super::Config::enable_datagrams), and the protocol of the exchange must
+    /// give datagrams a meaning, as extended CONNECT does for some protocols.
     ///
     /// # Errors
-    /// Datagrams were not agreed on or the server's SETTINGS have not arrived, it is too large, or
+    /// Datagrams were not agreed on or the server's SETTINGS have not arrived, the datagram is too large, or
     /// this end's message or the connection is over.
     pub fn send_datagram(&self, payload: &[u8]) -> Result<(), SendDatagramError> {
         let mut state = self.connection().0.lock();
@@ -24,7 +24,7 @@ impl RequestStream {
         outcome.unwrap_or(Err(SendDatagramError::Closed))
     }
 
-    /// The largest payload of [`send_datagram`](Self::send_datagram), in bytes; `None` if none can be
+    /// The largest payload of [`send_datagram`](Self::send_datagram), in bytes; `None` if no datagram can be
     /// sent. It changes with the path.
     #[must_use]
     pub fn max_datagram_size(&self) -> Option<usize> {
@@ -33,8 +33,8 @@ impl RequestStream {
         with_http(&mut state, |http, quic| http.h3.max_datagram_size(quic, id)).ok()?
     }
 
-    /// Waits for the next datagram of this exchange; `None` once the peer's message is complete. Those
-    /// that nobody reads are dropped, oldest first.
+    /// Waits for the next datagram of this exchange; `None` once the peer's message is complete. Unread
+    /// datagrams are dropped, oldest first.
     ///
     /// # Errors
     /// The peer abandons its message, or the connection is over.
@@ -62,8 +62,8 @@ impl RequestStream {
         self.send_data(capsule.encode()).await
     }
 
-    /// Waits for the next capsule of a type in `wanted`, which must be the same in each call; others
-    /// are skipped. `None` at the end of the peer's data. All data of the exchange is read by this.
+    /// Waits for the next capsule of a type in `wanted`, which must be the same in each call; other types are
+    /// skipped. `None` at the end of the peer's data. The method reads all data of the exchange.
     ///
     /// # Errors
     /// A capsule is too large or cut short, which abandons the exchange; the peer abandons its

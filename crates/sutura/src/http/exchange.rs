@@ -1,4 +1,4 @@
-//! One request and its response, at either end.
+//! A request and its response, at either end.
 
 use super::state::HttpState;
 use super::{DefaultProtection, Error, Extension, Priority, RecvHalf, SendHalf};
@@ -39,8 +39,8 @@ pub struct Piece {
     pub data: Bytes,
 }
 
-/// One exchange: this end's message goes out and the peer's comes in. If dropped before both are
-/// complete, it is cancelled.
+/// An exchange: this end's message goes out and the peer's comes in. If dropped before both are complete, the
+/// exchange is cancelled.
 #[derive(Debug)]
 pub struct RequestStream {
     shared: Arc<SharedExchange>,
@@ -48,7 +48,7 @@ pub struct RequestStream {
     pub(super) capsules: Option<CapsuleReader>,
 }
 
-/// What the halves of an exchange share. When it is dropped, what is not complete is cancelled.
+/// The state that the halves of an exchange share. When it is dropped, an incomplete message is cancelled.
 #[derive(Debug)]
 pub(super) struct SharedExchange {
     connection: Connection,
@@ -125,9 +125,9 @@ impl RequestStream {
     }
 
     /// On a server: whether some of the request came in 0-RTT packets and the handshake is not complete
-    /// yet. It may then be a copy that an attacker has sent again. What must not be done twice waits
-    /// for [`Connection::handshake_complete`], or is answered with 425 (Too Early, RFC 8470 section
-    /// 5.2), upon which the client sends it again.
+    /// yet. The request may then be a copy that an attacker has sent again. If it must not be done twice,
+    /// wait for [`Connection::handshake_complete`], or answer with 425 (Too Early, RFC 8470 section 5.2),
+    /// upon which the client sends the request again.
     #[must_use]
     pub fn is_0rtt(&self) -> bool {
         self.connection().0.lock().quic.recv_stream(self.id()).is_0rtt()
@@ -145,18 +145,18 @@ impl RequestStream {
         &self.shared.connection
     }
 
-    /// The response's priority as this end knows it: what the client last asked for, overridden by
-    /// the `priority` field of the response (RFC 9218 section 8). `None` once the whole response
-    /// has been handed over, or the connection is over.
+    /// The response's priority as this end knows it: the one that the client asked for last, overridden by
+    /// the `priority` field of the response (RFC 9218 section 8). `None` once the whole response has been
+    /// handed over, or the connection is over.
     #[must_use]
     pub fn priority(&self) -> Option<Priority> {
         self.shared.priority()
     }
 
-    /// On a server: tells the scheduler something about the response that no `priority` field says, such
-    /// as what kind of resource it is. It is in effect at once, whatever the client asks for later, and
-    /// can be changed while the response is being sent; once all of it has been handed over, only if it had
-    /// an extension or a `priority` field before.
+    /// On a server: gives the scheduler information about the response that no `priority` field has, such as
+    /// the kind of resource. It is in effect at once, whatever the client asks for later, and can be changed
+    /// while the response is being sent; once the whole response has been handed over, only if it had an
+    /// extension or a `priority` field before.
     ///
     /// # Errors
     /// The response is not remembered any more, this is a client, or the connection is over.
@@ -186,9 +186,8 @@ impl RequestStream {
         self.shared.send_response(&head).await
     }
 
-    /// Announces the next `length` bytes of body, so that the peer can read any of them before others
-    /// ([`recv_piece`](Self::recv_piece)). They are sent in one DATA frame, and nothing else before all of
-    /// them.
+    /// Announces the next `length` bytes of body, so that the peer can read them in any order
+    /// ([`recv_piece`](Self::recv_piece)). They are sent in one DATA frame, and nothing else before its end.
     ///
     /// # Errors
     /// Announced bytes are still to be sent, the peer does not want the body, or the connection is over.
@@ -222,7 +221,7 @@ impl RequestStream {
     }
 
     /// Sends as much of a part of the body as there is room for now, and returns how many bytes that is. For
-    /// whoever can fetch the rest again, and so holds nothing for a peer that does not read.
+    /// applications that can fetch the rest again, and so need not hold data for a peer that does not read.
     ///
     /// # Errors
     /// As [`send_data`](Self::send_data).
@@ -249,7 +248,7 @@ impl RequestStream {
     }
 
     /// Waits for the next interim response (1xx, RFC 9110 section 15.2); `None` once the final one is
-    /// there. Those that nobody asks for are skipped.
+    /// there. Interim responses that nobody asks for are skipped.
     ///
     /// # Errors
     /// As [`Self::recv_response`].
@@ -287,12 +286,12 @@ impl RequestStream {
         poll_fn(|cx| self.shared.poll_data(cx)).await
     }
 
-    /// Waits for a piece of the peer's body in the order of arrival: what has come, also if bytes before it
-    /// are missing, each byte once. `None` at the end of the body.
+    /// Waits for a piece of the peer's body in the order of arrival, also if bytes before it are missing;
+    /// each byte is returned once. `None` at the end of the body.
     ///
-    /// Of a body that its sender [announced](Self::announce_body), nothing waits for what is lost. Otherwise a
-    /// piece waits until the DATA frames before its own are complete, since only then it is known to be
-    /// body (RFC 9114 section 4.1).
+    /// A piece of an [announced](Self::announce_body) body does not wait for lost data. Otherwise a piece
+    /// waits until the DATA frames before its own are complete, since only then it is known to be body (RFC
+    /// 9114 section 4.1).
     ///
     /// # Errors
     /// The peer abandons its message, or the connection is over.

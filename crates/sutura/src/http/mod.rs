@@ -6,8 +6,8 @@
 //! and `exp_d` how long they may be delayed.
 //!
 //! A server waits for a client that makes no progress as long as [`Timeouts`] says, and ends the connection
-//! of one that cancels too many requests ([`Config::cancelled_requests`]); its address is shut out for a
-//! while if others from there do the same.
+//! of a client that cancels too many requests ([`Config::cancelled_requests`]); its address is shut out for a
+//! while if other clients from there do the same.
 //!
 //! There are two interfaces to the same exchanges. [`Client::request`] and [`Server::accept`] give a
 //! [`RequestStream`], on which each part of a message is sent and received by a call.
@@ -63,13 +63,13 @@ pub enum Error {
     Message {
         /// The code sent to the peer.
         code: Code,
-        /// What was wrong.
+        /// The fault in the message.
         reason: &'static str,
     },
     /// The peer's capsules are malformed or exceed a limit.
     #[error("{0}")]
     Capsule(#[from] CapsuleError),
-    /// Pieces of the body were read of which some before them have not come yet, so that it cannot be read in
+    /// Pieces of the body were read although earlier bytes have not come yet, so that it cannot be read in
     /// order at present.
     #[error("pieces of the body are missing before those that were read")]
     OutOfOrder,
@@ -79,7 +79,7 @@ pub enum Error {
     /// The fields cannot be sent, or not at this point of the exchange.
     #[error("{0}")]
     Invalid(sutura_h3::SendError),
-    /// The request was sent in 0-RTT, which the server does not accept. It never was.
+    /// The request was sent in 0-RTT, which the server does not accept. It never existed for the server.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
     /// The server accepts no more requests on this connection.

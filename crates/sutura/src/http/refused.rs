@@ -23,7 +23,7 @@ pub struct Refused {
     pub stream: StreamId,
     /// How it was refused.
     pub answer: RefusedAnswer,
-    /// What was wrong with it.
+    /// The fault in the request.
     pub reason: &'static str,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Refused {
 
 type Listen = Box<dyn FnMut(Refused) + Send>;
 
-/// Who is told of refused requests.
+/// The listener for refused requests.
 #[derive(Default)]
 pub(super) struct Listener {
     listen: Option<Listen>,

@@ -26,7 +26,7 @@ pub struct Request {
     /// Path and query.
     pub path: String,
     /// The protocol of an extended CONNECT (RFC 9220), such as `websocket`. Only if
-    /// [`Config::enable_connect_protocol`] permits that.
+    /// [`Config::enable_connect_protocol`] permits extended CONNECT.
     pub protocol: Option<String>,
     /// The fields, without pseudo-header fields.
     pub fields: Vec<(String, Vec<u8>)>,
@@ -83,8 +83,8 @@ impl Responder {
         self.send.send_head(&response.into_parts().0).await
     }
 
-    /// Sends the response. The length of a body that knows it is added as `content-length`; a
-    /// `priority` field of the response overrides that of the request (RFC 9218 section 8).
+    /// Sends the response. The length of a body that knows it is added as `content-length`; a `priority`
+    /// field of the response overrides the request's (RFC 9218 section 8).
     ///
     /// # Errors
     /// As [`SendHalf::send_body`].
@@ -193,8 +193,8 @@ impl Server {
     }
 
     /// Calls `listen` with each request that [`accept`](Self::accept) never returns, because its head
-    /// is malformed or exceeds a limit. It is called by the task that does the endpoint's I/O, so it
-    /// should return quickly, and must not use the connection.
+    /// is malformed or exceeds a limit. The task that does the endpoint's I/O calls `listen`, so it should
+    /// return quickly, and must not use the connection.
     pub fn on_refused(&self, listen: impl FnMut(Refused) + Send + 'static) {
         let mut state = self.connection.0.lock();
         if let Some(http) = state.uppers.get::<HttpState>() {
@@ -202,15 +202,15 @@ impl Server {
         }
     }
 
-    /// Asks the client to send no more requests. Those that it still sends are answered. A server that
-    /// shuts down calls this, waits for a round trip or more, and then calls [`goaway`](Self::goaway),
-    /// so that no request is rejected that was under way (RFC 9114 section 5.2).
+    /// Asks the client to send no more requests. Requests that it still sends are answered. A server that
+    /// shuts down calls this, waits for a round trip or more, and then calls [`goaway`](Self::goaway), so
+    /// that no request under way is rejected (RFC 9114 section 5.2).
     pub fn announce_goaway(&self) {
         self.tell(|http, quic| http.h3.announce_goaway(quic));
     }
 
-    /// Accepts no more requests: those that have not arrived yet are rejected, and the client may
-    /// send them elsewhere. Those that have arrived are still answered.
+    /// Accepts no more requests: requests that have not arrived yet are rejected, and the client may send
+    /// them elsewhere. Requests that have arrived are still answered.
     pub fn goaway(&self) {
         self.tell(|http, quic| http.h3.goaway(quic));
     }

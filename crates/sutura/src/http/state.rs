@@ -12,8 +12,8 @@ use sutura_h3 as h3;
 use sutura_h3::{Code, Config, Event, Fields, Quic};
 use sutura_proto::{self as quic, Connection, StreamEvent, StreamId, Uptake};
 
-/// So many responses are watched without a look whether they were taken; beyond that, twice as many as are
-/// not.
+/// This many responses are watched without a look whether clients have taken them; beyond that, twice as many
+/// as were not taken at the last look.
 const MIN_WATCHED: usize = 256;
 
 /// Bytes that an open request takes until it is accepted: what HTTP/3 knows of it, and its head.
@@ -28,8 +28,8 @@ pub(crate) struct HttpState {
     exchanges: HashMap<StreamId, Exchange>,
     /// Requests that the application has not accepted yet.
     incoming: VecDeque<(StreamId, Fields)>,
-    /// Tasks that wait for a request (server), for a stream to send one on (client), or for what the
-    /// peer says about the connection.
+    /// Tasks that wait for a request (server), for a stream to send one on (client), or for the peer's
+    /// SETTINGS or GOAWAY.
     accepting: Vec<Waker>,
     pub(crate) error: Option<h3::Error>,
     pub(super) refused: Listener,
@@ -37,10 +37,10 @@ pub(crate) struct HttpState {
     pub(crate) going_away: bool,
     over: bool,
     pub(super) timeouts: Timeouts,
-    /// On a server: the exchanges of which something was awaited when somebody last looked, and responses
-    /// that were handed over completely.
+    /// On a server: exchanges of which something was awaited at the last look, and responses that were handed
+    /// over completely.
     watched: BTreeMap<StreamId, Watch>,
-    /// How many of these there are when those that are over are looked for.
+    /// How many exchanges are watched when those that are over are looked for.
     sweep_at: usize,
     /// When to look at these again.
     look_at: Option<Instant>,
@@ -48,7 +48,7 @@ pub(crate) struct HttpState {
     config: Config,
 }
 
-/// One request and its response.
+/// A request and its response.
 #[derive(Debug, Default)]
 pub(crate) struct Exchange {
     pub(crate) head: Option<Fields>,
@@ -92,8 +92,8 @@ impl Exchange {
     }
 }
 
-/// What is awaited of the client in an exchange whose head has arrived, if the application still holds it.
-/// `all` stands for what the client has taken of all of them.
+/// The step that is awaited of the client in an exchange whose head has arrived, if the application still
+/// holds the exchange. `all` stands for the client's uptake of all responses together.
 fn awaited(exchange: Option<&Exchange>, uptake: Option<&Uptake>, all: Awaited) -> Awaited {
     match (exchange, uptake) {
         (Some(exchange), _) if exchange.tunnel => Awaited::Nothing,
@@ -128,7 +128,7 @@ impl Upper for HttpState {
         }
         let is_waiting = self.h3.side().is_server() && self.h3.exchanges() > 0;
         if is_waiting && self.look_at.is_none() && self.timeouts.interval().is_some() {
-            // Whoever waits for requests looks whether they come to an end.
+            // The task that waits for requests starts to look whether they come to an end.
             wake(&mut self.accepting);
         }
     }
@@ -293,7 +293,7 @@ impl HttpState {
             Event::Writable { stream } | Event::Datagram { stream } => {
                 self.change(stream, |_| {});
             }
-            // Whoever waits for a stream need not wait any more.
+            // Tasks that wait for a stream need not wait any more.
             Event::GoAway { .. } => {
                 self.going_away = true;
                 wake(&mut self.accepting);

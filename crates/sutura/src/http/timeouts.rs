@@ -1,13 +1,13 @@
 //! How long a server waits for clients that do not go on.
 //!
-//! What is waited for is described by a value that changes with each step of progress, so that whoever
-//! looks now and then sees whether there was any. Nothing is waited for while the application has not
-//! answered, and in tunnels.
+//! A value that changes with each step of progress describes the awaited step, so that a look now and then
+//! shows whether there was progress. No step is awaited while the application has not answered, and in
+//! tunnels.
 
 use std::time::{Duration, Instant};
 
 /// How long a server waits for a client that makes no progress. `None` waits for as long as the connection
-/// lasts. The defaults are those of nginx, and longer than an outage of the path may be.
+/// lasts. The defaults are the same as nginx's, and longer than an outage of the path may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timeouts {
     /// From the begin of a request to the end of its head. The request is then rejected
@@ -41,18 +41,19 @@ impl Timeouts {
     }
 }
 
-/// What a server waits for in an exchange. Two equal values mean that there was no progress.
+/// The step that a server waits for in an exchange. Two equal values mean that there was no progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Awaited {
-    /// Nothing of the client.
+    /// No step of the client.
     Nothing,
     /// The head of the request. Its beginning is no progress.
     Head,
-    /// The next piece of the body, after so many.
+    /// The next piece of the body, after this many.
     Body(u64),
-    /// Credit of the stream, of which the client has taken so much and granted so much.
+    /// Credit of the stream, of which the client has taken the first number of bytes and granted the second.
     Credit(u64, u64),
-    /// That the client takes more of anything: what it has taken and granted on the connection.
+    /// That the client takes more data of any stream: the bytes that it has taken and granted on the
+    /// connection.
     Uptake(u64, u64),
 }
 
@@ -79,7 +80,7 @@ impl Watch {
         Self { awaited: Awaited::Nothing, since: now }
     }
 
-    /// Notes what is waited for at `now`. Returns whether that has taken too long.
+    /// Notes the awaited step at `now`. Returns whether that has taken too long.
     pub(super) fn look(&mut self, now: Instant, awaited: Awaited, timeouts: &Timeouts) -> bool {
         if awaited != self.awaited {
             *self = Self { awaited, since: now };

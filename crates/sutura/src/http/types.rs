@@ -15,7 +15,7 @@ pub struct Protocol(pub String);
 const CONNECTION_SPECIFIC: [&str; 5] =
     ["connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// Adds `headers` to a section. What is about connections of HTTP/1.1 is left out.
+/// Adds `headers` to a section. Headers about connections of HTTP/1.1 are left out.
 pub(super) fn fields_of<'a>(
     mut fields: Fields,
     headers: impl IntoIterator<Item = (&'a HeaderName, &'a HeaderValue)>,

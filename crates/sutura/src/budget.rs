@@ -1,10 +1,10 @@
 //! How much memory the peers of a whole process may take, and how it is shared among them.
 //!
-//! Every connection has a [`MemoryAccount`], to which it reports what its peer makes it hold. What it
-//! may hold is a share of what is *free* (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue
-//! Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2),
-//! 1998). So a single busy connection gets plenty, each of many gets less, and something is always
-//! left for the next one. The connections of one address have a share together as well.
+//! Every connection has a [`MemoryAccount`], to which it reports the memory that it holds for its peer. It
+//! may hold a share of the *free* memory (dynamic thresholds: Choudhury and Hahne, "Dynamic Queue Length
+//! Thresholds for Shared-Memory Packet Switches", IEEE/ACM Transactions on Networking 6(2), 1998). So a
+//! single busy connection gets plenty, each of many gets less, and something is always left for the next one.
+//! The connections of one address have a share together as well.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,16 +15,16 @@ use sutura_proto::CONNECTION_COST;
 
 use crate::sync::lock;
 
-/// A connection may hold this share of what is free.
+/// A connection may hold this share of the free memory.
 const CONNECTION_SHARE: usize = 4;
-/// The connections of an address together may hold so many times what is free: at most two thirds of
+/// The connections of an address together may hold this many times the free memory: at most two thirds of
 /// all.
 const ADDRESS_FACTOR: usize = 2;
 
-/// A connection may hold so many bytes beside itself in any case, or an equal part of a third of the budget
-/// if that is less: the few streams that its peer may open however little there is, one request that is
-/// answered, and enough data for the answer to go on. Without it, those who came first and take nothing
-/// would keep everybody else waiting.
+/// A connection may hold this many bytes beside itself in any case, or an equal part of a third of the budget
+/// if that is less: the few streams that its peer may open however little is free, one request that is
+/// answered, and enough data for the answer to go on. Without it, early clients that take nothing would keep
+/// all others waiting.
 const MIN_ALLOWANCE: usize = 96 << 10;
 
 /// A limit on the memory that peers make a process hold. Clones share it. Endpoints have one each
@@ -43,7 +43,7 @@ struct SharedBudget {
     hosts: Mutex<HashMap<IpAddr, Arc<Host>>>,
 }
 
-/// What the connections of one address hold.
+/// The memory that the connections of one address hold.
 #[derive(Debug, Default)]
 struct Host {
     used: AtomicUsize,
@@ -98,8 +98,7 @@ impl MemoryBudget {
         self.limit().saturating_sub(self.used())
     }
 
-    /// Whether there is little left, so that those that hold much and whose peers take nothing are
-    /// closed.
+    /// Whether little is left, so that connections are closed that hold much and whose peers take nothing.
     pub(crate) fn is_short(&self) -> bool {
         self.staying() > self.limit() / 2
     }
@@ -114,8 +113,8 @@ impl MemoryBudget {
         self.staying() > self.limit()
     }
 
-    /// Whether there is room for another connection with `address`: all of them together may take
-    /// three quarters of the budget by their mere existence, and those of one address half of it.
+    /// Whether there is room for another connection with `address`: all connections together may take three
+    /// quarters of the budget by their mere existence, and the connections of one address half of it.
     #[must_use]
     pub fn admits(&self, address: IpAddr) -> bool {
         let cost = |connections: &AtomicUsize| {
@@ -126,12 +125,12 @@ impl MemoryBudget {
         cost(&self.0.connections) <= self.limit() / 4 * 3 && of_host <= self.limit() / 2
     }
 
-    /// What a connection that is opened now may hold.
+    /// How many bytes a connection that is opened now may hold.
     pub(crate) fn allowance_of_new(&self) -> usize {
         (self.free() / CONNECTION_SHARE).max(self.least())
     }
 
-    /// What a connection may hold in any case.
+    /// How many bytes a connection may hold in any case.
     fn least(&self) -> usize {
         let equal = self.limit() / 3 / self.0.connections.load(Relaxed).max(1);
         CONNECTION_COST + equal.min(MIN_ALLOWANCE)
@@ -169,7 +168,7 @@ impl SharedBudget {
     }
 }
 
-/// What one connection holds of a [`MemoryBudget`]. It is given back when this is dropped.
+/// The memory that one connection holds of a [`MemoryBudget`]. It is given back when the account is dropped.
 #[derive(Debug)]
 pub struct MemoryAccount {
     budget: MemoryBudget,
@@ -181,19 +180,19 @@ pub struct MemoryAccount {
 }
 
 impl MemoryAccount {
-    /// The connection is being closed: what it holds is about to be given back. It is lent to nobody else
-    /// before that, but no other connection has to be closed for it.
+    /// The connection is being closed: its memory is about to be given back. It is not lent to others before
+    /// that, but no other connection has to be closed for it.
     pub(crate) fn leave(&mut self) {
         let more = self.held.saturating_sub(self.leaving);
         self.leaving += more;
         self.budget.0.leaving.fetch_add(more, Relaxed);
     }
 
-    /// Reports that the connection holds so many bytes now.
+    /// Reports that the connection holds `bytes` bytes now.
     pub fn set(&mut self, bytes: usize) {
         let before = std::mem::replace(&mut self.held, bytes);
         for sum in [&self.budget.0.used, &self.host.used] {
-            // Each account takes away only what it added, so that no sum falls below zero.
+            // Each account takes away only its own part, so that no sum falls below zero.
             if bytes >= before {
                 sum.fetch_add(bytes - before, Relaxed);
             } else {
@@ -202,8 +201,8 @@ impl MemoryAccount {
         }
     }
 
-    /// The connection's peer has another address now: what it holds counts for that one. Only once the
-    /// address is validated, as else a peer could charge its memory to others.
+    /// The connection's peer has another address now: its memory counts for that address. Call this only once
+    /// the address is validated, as else a peer could charge its memory to others.
     pub fn move_to(&mut self, address: IpAddr) {
         let address = host_of(address);
         if address == self.address {
@@ -228,8 +227,8 @@ impl MemoryAccount {
         self.held
     }
 
-    /// How many bytes the connection may hold: a quarter of what is free, and no more than is left of
-    /// what its address may hold, or an equal part of that; in any case what is needed to answer a request.
+    /// How many bytes the connection may hold: a quarter of the free memory, and no more than its address has
+    /// left, or an equal part of the share of its address; in any case enough to answer a request.
     #[must_use]
     pub fn allowance(&self) -> usize {
         let free = self.budget.free();
@@ -261,7 +260,8 @@ mod tests {
         Ipv4Addr::from_bits(n).into()
     }
 
-    /// Lets all approach what they may hold until nothing changes; returns what each holds then.
+    /// Lets all accounts approach their allowances until nothing changes; returns how many bytes each holds
+    /// then.
     fn settle(accounts: &mut [MemoryAccount]) -> Vec<usize> {
         for _ in 0..2_000 {
             for account in &mut *accounts {

@@ -66,10 +66,9 @@ impl ServerConfig {
         self
     }
 
-    /// Lets clients resume sessions also after this server was started again, or with another one of the
-    /// same key, which saves the certificates. Without it, a server remembers up to 256 sessions. It
-    /// has no effect together with [`early_data`](Self::early_data), which requires sessions that are
-    /// remembered.
+    /// Lets clients resume sessions also after this server was started again, or with another server of the
+    /// same key, which saves the certificates. Without a key, a server remembers up to 256 sessions. The key
+    /// has no effect together with [`early_data`](Self::early_data), which requires remembered sessions.
     #[must_use]
     pub fn ticket_key(mut self, key: TicketKey) -> Self {
         let ticketer: Arc<dyn rustls::server::ProducesTickets> = Arc::new(key);
@@ -163,11 +162,11 @@ impl ClientConfig {
         Self::with_tls(tls)
     }
 
-    /// A client with a custom TLS configuration. Its `resumption` is that of version 1; sessions of
-    /// version 2 are remembered in memory, unless [`resumption_2`](Self::resumption_2) says otherwise.
+    /// A client with a custom TLS configuration. Its `resumption` applies to version 1; sessions of version 2
+    /// are remembered in memory, unless [`resumption_2`](Self::resumption_2) says otherwise.
     ///
     /// # Errors
-    /// It names no application protocol, or has no cipher suite for QUIC.
+    /// `tls` names no application protocol, or has no cipher suite for QUIC.
     pub fn with_tls(tls: rustls::ClientConfig) -> Result<Self, ConfigError> {
         let crypto = RustlsClientConfig::new(tls)?;
         Ok(Self { crypto, transport: Arc::default() })
@@ -180,7 +179,7 @@ impl ClientConfig {
         self
     }
 
-    /// Says how sessions of version 2 of QUIC are resumed. A store must not be that of version 1: a
+    /// Sets how sessions of version 2 of QUIC are resumed. The store must not be the one of version 1: a
     /// ticket is good for one version (RFC 9369 section 5).
     #[must_use]
     pub fn resumption_2(mut self, resumption: rustls::client::Resumption) -> Self {

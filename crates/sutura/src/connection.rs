@@ -41,7 +41,7 @@ pub(crate) struct State {
     rejected: bool,
     /// The protocols over the connection that the application uses.
     pub(crate) uppers: Uppers,
-    /// What became of messages of the application's own, if a protocol over the connection sends some, too.
+    /// Outcomes of the application's own messages, if a protocol over the connection sends messages, too.
     outcomes: VecDeque<(MessageId, MessageOutcome)>,
     /// Handles held by the application; when the last is dropped, the connection is closed.
     handles: usize,
@@ -100,7 +100,7 @@ impl State {
         self.learn_of_end(now);
     }
 
-    /// Starts the handshake of a client that the application accepts, with what came from it before.
+    /// Starts the handshake of a client that the application accepts, with the client's datagrams so far.
     pub(crate) fn start(&mut self, now: Instant, held: Held) {
         let remote = self.quic.remote_address();
         for (ecn, mut datagram) in held.into_datagrams() {
@@ -127,9 +127,9 @@ impl State {
         self.learn_of_end(now);
     }
 
-    /// Records the cause under the same lock under which the connection ended, so that whoever
-    /// finds the connection closed also finds out why. In the same way, nobody uses what was opened in
-    /// 0-RTT that was rejected.
+    /// Records the cause under the same lock under which the connection ended, so that a task which finds the
+    /// connection closed also finds out why. In the same way, no task uses a stream that was opened in 0-RTT
+    /// and rejected.
     fn learn_of_end(&mut self, now: Instant) {
         let has_ended = self.quic.is_closed() && self.error.is_none();
         if has_ended || (self.is_void(true) && !self.rejected) {
@@ -137,8 +137,8 @@ impl State {
         }
     }
 
-    /// Whether a stream never was, because it was opened in 0-RTT (`early`) and the server does not
-    /// accept that. Its identifier may belong to another one.
+    /// Whether a stream is void, because it was opened in 0-RTT (`early`) and the server does not accept
+    /// 0-RTT. Its identifier may belong to another stream.
     pub(crate) fn is_void(&self, early: bool) -> bool {
         early && self.quic.zero_rtt_accepted() == Some(false)
     }
@@ -165,7 +165,7 @@ impl State {
             Event::Connected => {
                 self.connected = true;
                 wake(&mut w.connected);
-                // Those of groups wait until 0-RTT is over.
+                // Messages of groups wait until 0-RTT is over.
                 wake(&mut w.messages);
                 // The peer's limits are now known.
                 w.open.iter_mut().for_each(wake);

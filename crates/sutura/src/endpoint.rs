@@ -1,5 +1,5 @@
-//! The endpoint: a UDP socket with the connections that it opened and accepted. This is what its handles
-//! and its driver share.
+//! The endpoint: a UDP socket with the connections that it opened and accepted. Its handles and its driver
+//! share this state.
 
 mod api;
 mod connecting;
@@ -39,8 +39,8 @@ pub(crate) struct Inner {
     pub(crate) dirty: Arc<Dirty>,
 }
 
-/// The endpoint's socket, and the one before it until something has arrived at the new one: the peers
-/// send to the old address until they know the new one.
+/// The endpoint's socket, and the previous socket until a datagram has arrived at the new one: the peers send
+/// to the old address until they know the new one.
 #[derive(Debug, Clone)]
 pub(crate) struct Sockets {
     pub(crate) present: Arc<dyn AsyncUdpSocket>,
@@ -68,9 +68,9 @@ pub(crate) struct EndpointState {
     replies: Vec<(SocketAddr, Vec<u8>)>,
     /// Clients that the application has not decided about.
     backlog: VecDeque<proto::Incoming>,
-    /// What came from clients that the application has not decided about.
+    /// Datagrams of clients that the application has not decided about.
     held: HashMap<ConnectionHandle, Held>,
-    /// How many these are.
+    /// How many clients the application has not decided about.
     undecided: usize,
     accepting: Vec<Waker>,
     idle: Vec<Waker>,
@@ -83,9 +83,9 @@ pub(crate) struct EndpointState {
     shut_down: bool,
     /// Whether connections must be told that the socket was replaced.
     rebound: bool,
-    /// What the peers of new connections may make this process hold.
+    /// The memory that the peers of new connections may make this process hold.
     pub(crate) budget: MemoryBudget,
-    /// Whether clients may send 0-RTT, and so were promised what the configuration says.
+    /// Whether clients may send 0-RTT, and so were promised the limits of the configuration.
     early_data: bool,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Opened {
 }
 
 impl EndpointState {
-    /// How many connections there are, with those that may come to be.
+    /// How many connections there are, together with clients that the application has not decided about.
     fn connections(&self) -> usize {
         self.driven + self.opened.len() + self.undecided
     }
@@ -188,7 +188,7 @@ impl Inner {
         lock(&self.sockets).previous = None;
     }
 
-    /// What the peers of new connections may make this process hold.
+    /// The memory that the peers of new connections may make this process hold.
     pub(crate) fn budget(&self) -> MemoryBudget {
         lock(&self.state).budget.clone()
     }
@@ -245,7 +245,7 @@ impl Inner {
         let (handle, remote) = (client.handle(), client.remote_address());
         let mut state = lock(&self.state);
         state.undecided -= 1;
-        // If it was given up, another may have its handle.
+        // If the client was given up, another client may have its handle.
         if state.proto.is_pending(&client) {
             state.held.remove(&handle);
         }
@@ -271,7 +271,7 @@ impl Inner {
         std::mem::take(&mut state.opened)
     }
 
-    /// The driver has so many connections left.
+    /// The driver has `left` connections left.
     pub(crate) fn connection_gone(&self, left: usize) {
         let mut state = lock(&self.state);
         state.driven = left;

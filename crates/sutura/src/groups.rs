@@ -16,7 +16,7 @@ pub use sutura_proto::groups::{
     CANCELLED, Delivered, GroupError, GroupId, GroupMessage, INVALID, SendGroupError,
 };
 
-/// What became of the messages of a group, and who waits for that.
+/// The outcomes of the messages of a group, and the tasks that wait for them.
 #[derive(Debug, Default)]
 struct Outcomes {
     known: VecDeque<(u64, MessageOutcome)>,
@@ -48,7 +48,7 @@ impl Upper for GroupState {
         }
     }
 
-    /// Reads what came, and closes the connection if the peer breaks the rules.
+    /// Reads the streams that have new data, and closes the connection if the peer breaks the rules.
     fn process(&mut self, now: Instant, quic: &mut sutura_proto::Connection, _over: bool) {
         let Some(receive) = &mut self.receive else { return };
         if self.error.is_none()
@@ -177,12 +177,12 @@ impl SendGroup {
         self.connection.0.lock().groups().0.send.fence(self.id);
     }
 
-    /// Sends a message and returns its number within the group: 0, 1, 2, ... Waits while too much is
-    /// waiting to be sent. Nothing of a group is sent in 0-RTT: that waits for the handshake.
+    /// Sends a message and returns its number within the group: 0, 1, 2, ... Waits while too much data is
+    /// waiting to be sent. Groups are not sent in 0-RTT: their messages wait for the handshake.
     ///
     /// # Errors
-    /// The message is too large, names others that were not sent or too many of them, or the connection
-    /// is over.
+    /// The message is too large, is to come after messages that were not sent or after too many messages, or
+    /// the connection is over.
     pub async fn send(&self, message: &GroupMessage<'_>) -> Result<u64, SendGroupError> {
         poll_fn(|cx| {
             let mut state = self.connection.0.lock();

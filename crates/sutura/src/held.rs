@@ -1,4 +1,4 @@
-//! What came from a client before the application has decided about it.
+//! Datagrams of a client that arrive before the application has decided about it.
 
 use crate::socket::Received;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use sutura_proto::EcnCodepoint;
 /// Datagrams that are kept of a client until the application has decided about it; further ones are
 /// dropped, and the client sends them again.
 const MAX_HELD_DATAGRAMS: usize = 8;
-/// The most bytes of such datagrams.
+/// The most bytes of datagrams that are kept of a client until the application has decided about it.
 const MAX_HELD_BYTES: usize = 16 * 1024;
 
 /// Datagrams of a client that the application has not decided about.
@@ -15,7 +15,7 @@ const MAX_HELD_BYTES: usize = 16 * 1024;
 pub(crate) struct Held {
     datagrams: Vec<(Option<EcnCodepoint>, Vec<u8>)>,
     bytes: usize,
-    /// The address of this end that the newest one was sent to.
+    /// The address of this end that the newest datagram was sent to.
     pub(crate) local: Option<IpAddr>,
 }
 

@@ -1,4 +1,4 @@
-//! The socket of an endpoint as it sees it: the operating system's, or one of the application's own.
+//! The socket of an endpoint as it sees it: the operating system's, or the application's own.
 
 use std::fmt::Debug;
 use std::io;
@@ -33,11 +33,11 @@ pub struct Received {
     pub ecn: Option<EcnCodepoint>,
 }
 
-/// What an endpoint sends and receives by: UDP, or what an application puts in its place, such as a
-/// tunnel. Only the endpoint's driver calls it, one call at a time.
+/// An endpoint's means to send and receive: UDP, or a replacement by the application, such as a tunnel. Only
+/// the endpoint's driver calls it, one call at a time.
 pub trait AsyncUdpSocket: Debug + Send + Sync {
-    /// Sends `transmit`, or registers the task to be woken when there is room. What was sent is removed
-    /// from the front of its `contents`, by whole datagrams, and the call is then repeated with the rest.
+    /// Sends `transmit`, or registers the task to be woken when there is room. Sent bytes are removed from
+    /// the front of its `contents`, by whole datagrams, and the call is then repeated with the rest.
     /// Datagrams that cannot be delivered are dropped, as on any network.
     ///
     /// # Errors
@@ -66,7 +66,7 @@ pub trait AsyncUdpSocket: Debug + Send + Sync {
         1
     }
 
-    /// What the socket does beyond sending and receiving. By default nothing.
+    /// The abilities of the socket beyond sending and receiving. None by default.
     fn features(&self) -> SocketFeatures {
         SocketFeatures::default()
     }

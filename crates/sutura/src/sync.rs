@@ -1,4 +1,4 @@
-//! How tasks share state: locks, and lists of those that wait.
+//! How tasks share state: locks, and lists of waiting tasks.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};

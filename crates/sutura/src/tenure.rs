@@ -1,4 +1,4 @@
-//! What a connection holds of the memory of the process, and whether it may go on holding it.
+//! How much of the process's memory a connection holds, and whether it may go on holding it.
 
 use crate::budget::MemoryAccount;
 use crate::connection::State;
@@ -6,31 +6,32 @@ use std::time::{Duration, Instant};
 
 /// How often a driver looks after its connections while memory is short.
 pub(crate) const TEND_INTERVAL: Duration = Duration::from_millis(250);
-/// A connection whose peer has taken nothing for so long may be closed when memory is short. No outage of
-/// 25 s is as long, with the probe timeout after it.
+/// A connection whose peer has taken nothing for this long may be closed when memory is short. An outage of
+/// 25 s is shorter, even with the probe timeout after it.
 const STALL: Duration = Duration::from_secs(30);
-/// A connection whose peer has taken nothing at all for so long of what waits for it is lent no more than it
-/// holds: more data would only wait as well.
+/// A connection whose peer has taken none of the waiting data for this long is lent no more than it holds:
+/// more data would only wait as well.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A peer takes nothing if it takes less than this part of what is held in that time.
+/// A peer takes nothing if it takes less than this part of the held data in that time.
 const LEAST_PART: u64 = 64;
-/// Until its next turn a connection may write no more than so many times what it holds, and
-/// [`HEADROOM`]: many that were lent their share when all was free could take more than there is at once.
+/// Until its next turn a connection may write no more than this many times the bytes that it holds, and
+/// [`HEADROOM`]: many connections that were lent their share when all was free could together take more than
+/// there is.
 const MAX_GROWTH: usize = 3;
-/// Bytes that every connection may write until its next turn, within its share. One half is what streams
-/// share, into which the largest message has to fit.
+/// Bytes that every connection may write until its next turn, within its share. Streams share one half, into
+/// which the largest message has to fit.
 const HEADROOM: usize = 8 << 20;
-/// Who holds less data than this is never closed: closing it would gain nothing. Whoever waits for an
-/// event, or keeps a silent tunnel open, holds none.
+/// A connection that holds less data than this is never closed: closing it would gain nothing. A connection
+/// that waits for an event, or keeps a silent tunnel open, holds none.
 const LEAST_DATA: usize = 16 * 1024;
 
-/// What a connection holds, in bytes.
+/// The memory that a connection holds, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Holding {
     total: usize,
-    /// Data that waits for the peer to take it, or to send what is missing of it.
+    /// Data that waits for the peer to take it, or to send missing parts.
     data: usize,
-    /// What the peer has sent of it.
+    /// The part of the data that the peer has sent.
     sent_by_peer: usize,
     /// Data that has left so far.
     taken: u64,
@@ -45,15 +46,16 @@ pub(crate) struct Urgency(usize);
 pub(crate) struct Tenure {
     account: MemoryAccount,
     holding: Holding,
-    /// When the peer was last seen to take a fair part of what is held, and how much it had taken then.
+    /// When the peer was last seen to take a fair part of the held data, and how much it had taken then.
     since: Instant,
     taken: u64,
-    /// When it was last seen to take anything, or nothing waited for it, and how much it had taken then.
+    /// When the peer was last seen to take any data, or no data waited for it, and how much it had taken
+    /// then.
     moved: Instant,
     seen: u64,
-    /// What the connection was last told that it may hold.
+    /// The allowance that the connection was told last.
     lent: usize,
-    /// What it held then.
+    /// The bytes that it held then.
     known: usize,
     /// Whether more memory would let the connection do more.
     waits: bool,
@@ -77,8 +79,8 @@ impl Tenure {
         }
     }
 
-    /// Reports what the connection holds, and tells it what it may hold. Returns whether it needs to be
-    /// looked after.
+    /// Reports the memory that the connection holds, and tells the connection its allowance. Returns whether
+    /// the connection needs to be looked after.
     pub(crate) fn report(&mut self, now: Instant, state: &mut State) -> bool {
         if self.evicted {
             return false;
@@ -94,7 +96,7 @@ impl Tenure {
             taken: state.quic.taken(),
         };
         let allowance = self.note(now, holding);
-        // A connection that is far from what it may hold need not be told of every little change.
+        // A connection far below its allowance need not be told of every little change.
         let is_near = holding.total > self.lent / 4 || holding.total > self.known / 8 * 9;
         if is_near || allowance.abs_diff(self.lent) > self.lent / 8 {
             (self.lent, self.known) = (allowance, holding.total);
@@ -103,7 +105,7 @@ impl Tenure {
         self.waits || self.is_short()
     }
 
-    /// Notes what the connection holds; returns what it may hold.
+    /// Notes the memory that the connection holds; returns its allowance.
     fn note(&mut self, now: Instant, holding: Holding) -> usize {
         self.account.set(holding.total);
         self.holding = holding;
@@ -120,7 +122,7 @@ impl Tenure {
         if is_read { allowance } else { allowance.min(holding.total) }
     }
 
-    /// Whether the connection waits for others to give memory back.
+    /// Whether the connection waits for other connections to give memory back.
     pub(crate) fn waits(&self) -> bool {
         self.waits && !self.evicted
     }
@@ -132,8 +134,8 @@ impl Tenure {
 
     /// How urgent it is to close the connection, if that must be.
     ///
-    /// Of what this end sends, no more is held than is allowed. But a peer can send all that it was once
-    /// promised, so that those that did go first if more is held than may be.
+    /// The data that this end sends stays within the allowance. But a peer can send all that it was once
+    /// promised, so if more is held than the budget allows, connections with such peers are closed first.
     pub(crate) fn urgency(&self, now: Instant) -> Option<Urgency> {
         let Holding { data, sent_by_peer, .. } = self.holding;
         if self.evicted || data < LEAST_DATA {
@@ -147,7 +149,7 @@ impl Tenure {
         (stalls && budget.is_short()).then_some(Urgency(data))
     }
 
-    /// The connection is being closed: what it holds will soon be free.
+    /// The connection is being closed: its memory will soon be free.
     pub(crate) fn evict(&mut self) {
         self.evicted = true;
         self.account.leave();
@@ -206,7 +208,7 @@ mod tests {
                 assert_eq!(lent > data, seconds < PATIENCE.as_secs(), "{seconds}: {lent}");
             }
         }
-        // It goes on as soon as some of it is taken, and where nothing waits.
+        // The connection goes on as soon as some data is taken, and where no data waits.
         tenure.note(start, holding(MIB, 0));
         assert!(tenure.note(after(start, 60), holding(MIB, 1)) > MIB);
         assert!(tenure.note(after(start, 90), holding(0, 1)) > MIB);

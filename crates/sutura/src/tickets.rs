@@ -12,7 +12,8 @@ use rustls::server::ProducesTickets;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};
 
-/// How long a key makes tickets. It opens them for as long again, so that each can be used for this long.
+/// How long a key makes tickets. It opens them for as long again, so that each ticket can be used for this
+/// long.
 const PERIOD: Duration = Duration::from_secs(12 * 3600);
 
 const PERIOD_LEN: usize = 8;
@@ -21,9 +22,9 @@ const SALT_LEN: usize = 16;
 /// A secret from which a server derives the keys of session tickets, a new one every 12 hours. Servers
 /// with the same secret resume each other's sessions, as does a server that is started again.
 ///
-/// Whoever learns the secret can pass for the server to clients that hold a ticket of the last 24 hours,
-/// but cannot read the connections: each has fresh keys (RFC 8446 section 2.2). Such tickets can be used
-/// more than once, so they are never good for 0-RTT.
+/// An attacker who learns the secret can pass for the server to clients that hold a ticket of the last 24
+/// hours, but cannot read the connections: each has fresh keys (RFC 8446 section 2.2). These tickets can be
+/// used more than once, so they are never good for 0-RTT.
 ///
 /// The secret should be replaced from time to time, which [`replace`](Self::replace) does for all clones.
 #[derive(Clone)]
@@ -31,7 +32,7 @@ pub struct TicketKey(Arc<RwLock<Secrets>>);
 
 struct Secrets {
     current: hmac::Key,
-    /// Those before, with the last period in which each made tickets.
+    /// The previous secrets, with the last period in which each made tickets.
     previous: Vec<(hmac::Key, u64)>,
 }
 
@@ -51,8 +52,8 @@ impl TicketKey {
         self
     }
 
-    /// Makes tickets with `secret` from now on, and opens those that were made before for as long as they
-    /// were meant to be used.
+    /// Makes tickets with `secret` from now on, and opens earlier tickets for as long as they were meant to
+    /// be used.
     pub fn replace(&self, secret: &[u8]) {
         if let Some(now) = period() {
             self.write().replace(now, secret);
@@ -102,7 +103,7 @@ impl Secrets {
         Some([&period.to_be_bytes()[..], &salt, &sealed].concat())
     }
 
-    /// Opens a ticket of this period or the one before.
+    /// Opens a ticket of this period or the previous one.
     fn open(&self, now: u64, ticket: &[u8]) -> Option<Vec<u8>> {
         let (period, rest) = ticket.split_first_chunk::<PERIOD_LEN>()?;
         let (salt, sealed) = rest.split_first_chunk::<SALT_LEN>()?;
@@ -194,7 +195,7 @@ mod tests {
             assert_eq!(key.open(now, &ticket).is_some(), good, "{now}");
             assert_eq!(key.open(now, &newer).is_some(), good, "{now}");
         }
-        // Whoever has the old secret makes no tickets any more.
+        // An attacker who has the old secret makes no tickets any more.
         let forged = secrets(7).seal(101, [1; SALT_LEN], SESSION).unwrap();
         assert_eq!(key.open(101, &forged), None);
         for n in 101..200 {

@@ -8,7 +8,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, SignatureScheme};
 
-/// What a server shows of itself, and when.
+/// The identity that a server shows, and the time.
 #[derive(Debug, Clone, Copy)]
 pub struct ShownIdentity<'a> {
     /// Its certificate.

@@ -78,8 +78,8 @@ impl fmt::Debug for ReceiveBuffers {
     }
 }
 
-/// A UDP socket. At most one task may wait to send and one to receive at a time; others would not
-/// be woken.
+/// A UDP socket. At most one task may wait to send and one to receive at a time; further tasks would not be
+/// woken.
 #[derive(Debug)]
 pub struct UdpSocket {
     io: tokio::net::UdpSocket,
@@ -137,21 +137,21 @@ impl UdpSocket {
         self.io.local_addr()
     }
 
-    /// What the socket does beyond sending and receiving.
+    /// The abilities of the socket beyond sending and receiving.
     #[must_use]
     pub fn features(&self) -> SocketFeatures {
         SocketFeatures { ecn: true, unfragmented: !self.state.may_fragment() }
     }
 
-    /// How many datagrams of a [`Transmit`] one system call sends. More take several calls. It is 1
-    /// where offload is missing, and becomes 1 when a device turns out not to support it.
+    /// How many datagrams of a [`Transmit`] one system call sends. More datagrams take several calls. The
+    /// number is 1 where offload is missing, and becomes 1 when a device turns out not to support it.
     #[must_use]
     pub fn max_segments(&self) -> usize {
         self.state.max_gso_segments().min(self.segment_limit)
     }
 
-    /// Sends `transmit`, waiting for room in the kernel. What has been sent is removed from the
-    /// front of its `contents`, so that the call can be repeated.
+    /// Sends `transmit`, waiting for room in the kernel. Sent bytes are removed from the front of its
+    /// `contents`, so that the call can be repeated.
     ///
     /// Datagrams that the system refuses to send (too long, unreachable) are dropped, as if lost on
     /// the way.
@@ -248,9 +248,9 @@ fn enlarge_buffers(state: &UdpSocketState, socket: &std::net::UdpSocket) {
     }
 }
 
-/// Sends `transmit` in as few calls of `send` as `max_segments` and the IP layer allow, removing
-/// what was sent from its contents. `max_segments` is checked before each call: `send` lowers it
-/// when the device cannot segment, and the same datagrams are then sent one by one.
+/// Sends `transmit` in as few calls of `send` as `max_segments` and the IP layer allow, removing sent bytes
+/// from its contents. `max_segments` is checked before each call: `send` lowers it when the device cannot
+/// segment, and the same datagrams are then sent one by one.
 fn send_all(
     transmit: &mut Transmit<'_>,
     max_segments: impl Fn() -> usize,

@@ -1,4 +1,4 @@
-//! What a connection holds of the memory of the process, and what it may hold.
+//! How much of the process's memory a connection holds and may hold.
 
 use super::{State, Upper};
 use std::time::Instant;
@@ -27,7 +27,7 @@ impl State {
         self.uppers.iter().any(|upper| upper.holds_back(left))
     }
 
-    /// Ends the connection because this process cannot go on holding what the peer makes it hold.
+    /// Ends the connection because this process cannot go on holding its data.
     pub(crate) fn close_for_memory(&mut self, now: Instant) {
         let code = self.uppers.iter().find_map(Upper::out_of_memory);
         match code {

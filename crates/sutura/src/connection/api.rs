@@ -54,13 +54,13 @@ impl Connection {
     }
 
     /// Sets how many bytes the peer may send on all streams before the application has read any. A lower
-    /// number has no effect on what it was already allowed to send.
+    /// number does not take back credit that the peer already has.
     pub fn set_receive_window(&self, bytes: u64) {
         self.0.lock().quic.set_receive_window(bytes);
         self.0.touch();
     }
 
-    /// Waits until the handshake is complete. It is not yet only on a connection from
+    /// Waits until the handshake is complete. Waiting is only necessary on a connection from
     /// [`Connecting::into_0rtt`](crate::Connecting::into_0rtt).
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Connection {
         self.0.lock().quic.stats()
     }
 
-    /// What erasure coding protects, and why the policies send redundancy at present, or none.
+    /// The protections in force, and why the policies send redundancy at present, or none.
     #[must_use]
     pub fn protections(&self) -> Vec<ProtectionStats> {
         self.0.lock().quic.protections()
@@ -162,9 +162,8 @@ impl Connection {
     }
 
     /// Fills `output` with keying material that both ends of this connection can compute, and nobody
-    /// else, for instance to bind something to the connection (RFC 5705, RFC 8446 section 7.5).
-    /// `label` says what it is for and `context` what else it is bound to; both ends must agree on
-    /// them.
+    /// else, for instance to bind a login to the connection (RFC 5705, RFC 8446 section 7.5). `label` names
+    /// the purpose and `context` is further data that the material is bound to; both ends must agree on them.
     ///
     /// # Errors
     /// The handshake is not complete, or the length of `output` is zero or too large.

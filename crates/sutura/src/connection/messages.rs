@@ -15,7 +15,7 @@ use sutura_proto::{
 pub const MAX_OUTCOMES: usize = 4_096;
 
 impl State {
-    /// What became of the next message or datagram of the application's own.
+    /// The outcome of the application's next message or datagram.
     fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
         self.sort_outcomes();
         self.outcomes.pop_front().or_else(|| self.quic.poll_message_outcome())
@@ -60,10 +60,10 @@ impl Connection {
     ///
     /// The redundancy policy of the configuration and the scheduler learn the message's deadline;
     /// [`policy::Auto`](crate::policy::Auto) heeds it, and [`Scheme::DEADLINE`](crate::Scheme::DEADLINE)
-    /// is made for messages. What becomes of it tells [`message_outcome`](Self::message_outcome).
+    /// is made for messages. [`message_outcome`](Self::message_outcome) tells its outcome.
     ///
-    /// Waits while too much is waiting to be sent. What a message is worth then, only the application
-    /// knows: [`try_send_message`](Self::try_send_message) does not wait.
+    /// Waits while too much data is waiting to be sent. For a message that is worthless after a wait, use
+    /// [`try_send_message`](Self::try_send_message), which does not wait.
     ///
     /// ```no_run
     /// # async fn run(
@@ -153,8 +153,9 @@ impl Connection {
         .await
     }
 
-    /// The largest datagram that can be sent; `None` if the peer does not accept datagrams. It changes
-    /// with what the path is known to carry; a queued datagram that has become too large is dropped.
+    /// The largest datagram that can be sent; `None` if the peer does not accept datagrams. It changes with
+    /// the packet size that the path is known to carry; a queued datagram that has become too large is
+    /// dropped.
     #[must_use]
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.0.lock().quic.datagrams().max_size()

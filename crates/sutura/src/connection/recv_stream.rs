@@ -28,7 +28,7 @@ pub enum ReadError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    /// The stream was opened in 0-RTT, which the server does not accept. It never existed for the server.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }

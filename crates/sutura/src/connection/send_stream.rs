@@ -24,7 +24,7 @@ pub enum WriteError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    /// The stream was opened in 0-RTT, which the server does not accept. It never existed for the server.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }
@@ -35,7 +35,7 @@ pub enum StoppedError {
     /// The connection is over.
     #[error("connection lost: {0}")]
     ConnectionLost(#[from] ConnectionError),
-    /// The stream was opened in 0-RTT, which the server does not accept. It never was.
+    /// The stream was opened in 0-RTT, which the server does not accept. It never existed for the server.
     #[error("0-RTT rejected")]
     ZeroRttRejected,
 }

@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use sutura_proto::{ConnectionError, Dir, StreamId};
 
 impl Connection {
-    /// Opens a bidirectional stream, waiting until the peer allows one more. The peer learns of it
-    /// when something is sent on it.
+    /// Opens a bidirectional stream, waiting until the peer allows one more. The peer learns of the stream
+    /// when data is sent on it.
     ///
     /// # Errors
     /// The connection is over.

@@ -21,7 +21,7 @@ pub(crate) trait Upper: Any + Debug + Send {
         false
     }
 
-    /// Takes what became of a message; returns whether the message is one of the protocol's own.
+    /// Takes the outcome of a message; returns whether the message is one of the protocol's own.
     fn on_outcome(
         &mut self,
         quic: &mut Connection,

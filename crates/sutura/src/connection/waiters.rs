@@ -13,9 +13,9 @@ pub(super) struct Waiters {
     pub(super) open: [Vec<Waker>; 2],
     pub(super) accept: [Vec<Waker>; 2],
     pub(super) datagram: Vec<Waker>,
-    /// Those that have a message to send.
+    /// Tasks that have a message to send.
     pub(super) messages: Vec<Waker>,
-    /// Those that want to know what became of a message.
+    /// Tasks that wait for the outcome of a message.
     pub(super) outcomes: Vec<Waker>,
     pub(super) readable: HashMap<StreamId, Waker>,
     pub(super) writable: HashMap<StreamId, Waker>,

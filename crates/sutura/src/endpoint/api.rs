@@ -138,14 +138,14 @@ impl Endpoint {
     }
 
     /// Makes the peers of connections that are opened or accepted from now on share the memory of
-    /// `budget`, with those of all other endpoints that have the same one. Without this, the endpoint has
-    /// one of its own, with [`MemoryBudget::DEFAULT_LIMIT`].
+    /// `budget`, with the peers of all other endpoints that have the same budget. Without this, the endpoint
+    /// has a budget of its own, with [`MemoryBudget::DEFAULT_LIMIT`].
     ///
-    /// What one connection or one address may hold shrinks as the whole fills. Whoever holds that much
-    /// already cannot write until its peer has taken some of it ([`SendStream`](crate::SendStream) waits),
-    /// and gets no more data and streams from its peer than it was promised. When more than half is held,
-    /// connections are closed whose peers have taken hardly anything of it for half a minute, those that hold
-    /// most first: with H3_EXCESSIVE_LOAD over HTTP/3, with INTERNAL_ERROR otherwise.
+    /// The share of one connection or one address shrinks as the budget fills. A connection that holds its
+    /// share already cannot write until its peer has taken some data ([`SendStream`](crate::SendStream)
+    /// waits), and grants its peer no more data and streams than it promised. When more than half of the
+    /// budget is held, connections are closed whose peers have taken hardly any data for half a minute, the
+    /// largest holders first: with H3_EXCESSIVE_LOAD over HTTP/3, with INTERNAL_ERROR otherwise.
     pub fn set_memory_budget(&self, budget: MemoryBudget) {
         lock(&self.inner.state).budget = budget;
     }
@@ -165,8 +165,8 @@ impl Endpoint {
     }
 
     /// Seals address validation tokens with `key` from now on, as
-    /// [`EndpointConfig::token_key`](crate::EndpointConfig::token_key) does from the start. Those that
-    /// were sealed before stay good for as long as they were meant to.
+    /// [`EndpointConfig::token_key`](crate::EndpointConfig::token_key) does from the start. Earlier tokens
+    /// stay good for as long as they were meant to.
     pub fn set_token_key(&self, key: TokenKey) {
         lock(&self.inner.state).proto.set_token_key(Instant::now(), key);
     }
@@ -190,21 +190,20 @@ impl Endpoint {
     }
 
     /// Moves the endpoint and its connections to another socket, such as one on another network (RFC
-    /// 9000 section 9). The clients among them go on from there with fresh connection identifiers and
-    /// what they know about the path forgotten; those whose handshake is not confirmed yet, or whose
-    /// server forbids migration, may end. Clients of a server endpoint do not learn of its new
-    /// address.
+    /// 9000 section 9). Client connections go on from there with fresh connection identifiers and forget the
+    /// measurements of the path; connections whose handshake is not confirmed yet, or whose server forbids
+    /// migration, may end. Clients of a server endpoint do not learn of its new address.
     ///
     /// # Errors
-    /// The socket cannot be used, or is of another address family. Must be called within a tokio
+    /// The socket cannot be used, or is of another address family, or this was called outside of a tokio
     /// runtime. Nothing changes then.
     pub fn rebind(&self, socket: std::net::UdpSocket) -> io::Result<()> {
         tokio::runtime::Handle::try_current().map_err(io::Error::other)?;
         self.rebind_abstract(Arc::new(SystemSocket::new(UdpSocket::from_std(socket)?)))
     }
 
-    /// Does the same as [`rebind`](Self::rebind) with a socket of the application's own making, which
-    /// must have the features of the one before.
+    /// Does the same as [`rebind`](Self::rebind) with a socket of the application's own making, which must
+    /// have the features of the previous socket.
     ///
     /// # Errors
     /// The socket is of another address family. Nothing changes then.

@@ -25,20 +25,19 @@ impl Connecting {
 
     /// The connection at once, before the handshake is complete.
     ///
-    /// On a client this is 0-RTT (RFC 9001 section 4.6): what is sent until the handshake is complete
-    /// needs no round trip, but has weaker properties. An attacker may send the server copies of it on
-    /// other connections, so it should change nothing there, and whoever learns the secret of the
-    /// session later can read it. The server may not accept it: streams that
-    /// were opened then fail with `ZeroRttRejected`, messages and datagrams are given up, and the
-    /// application says again what it wants to. It is possible if the configuration allows it
-    /// ([`ClientConfig::early_data`](crate::ClientConfig::early_data)) and an earlier connection of
-    /// the same configuration left a ticket of a server that accepts it. Nothing sent in it is
-    /// protected by erasure coding.
+    /// On a client this is 0-RTT (RFC 9001 section 4.6): data that is sent until the handshake is complete
+    /// needs no round trip, but has weaker properties. An attacker may send the server copies of it on other
+    /// connections, so it should change nothing there, and an attacker who learns the secret of the session
+    /// later can read it. The server may not accept 0-RTT: streams that were opened then fail with
+    /// `ZeroRttRejected`, messages and datagrams are given up, and the application has to send their data
+    /// again. 0-RTT is possible if the configuration allows it
+    /// ([`ClientConfig::early_data`](crate::ClientConfig::early_data)) and an earlier connection of the same
+    /// configuration left a ticket of a server that accepts it. Erasure coding protects no data in 0-RTT.
     ///
-    /// On a server it is always possible. What the client sent in 0-RTT can then be read and answered
-    /// before the handshake is complete: see [`RecvStream::is_0rtt`](crate::RecvStream::is_0rtt). It is
-    /// not certain yet that the client exists. An application that awaits the connection never sees
-    /// what an attacker has copied.
+    /// On a server this is always possible. The client's 0-RTT data can then be read and answered before the
+    /// handshake is complete: see [`RecvStream::is_0rtt`](crate::RecvStream::is_0rtt). It is not certain yet
+    /// that the client exists. An application that awaits the connection never sees what an attacker has
+    /// copied.
     ///
     /// ```no_run
     /// # async fn run(endpoint: sutura::Endpoint) -> Result<(), Box<dyn std::error::Error>> {
@@ -58,7 +57,7 @@ impl Connecting {
     /// ```
     ///
     /// # Errors
-    /// It is not possible; wait for the handshake instead.
+    /// 0-RTT is not possible; wait for the handshake instead.
     pub fn into_0rtt(self) -> Result<(Connection, ZeroRttAccepted), Self> {
         let connection = self.0.map_err(|error| Self(Err(error)))?;
         let mut state = connection.0.lock();

@@ -1,8 +1,8 @@
 //! The task that does all I/O of an endpoint: one socket and all its connections.
 //!
-//! Applications change a connection's state under its lock and mark it dirty. The driver visits the
-//! dirty connections, those that received a datagram and those whose timer is due, collects what
-//! each wants to send, and sends it.
+//! Applications change a connection's state under its lock and mark it dirty. The driver visits connections
+//! that are dirty, have received a datagram or whose timer is due, collects the datagrams that each wants to
+//! send, and sends them.
 
 use super::{Inner, Opened, Sockets};
 use crate::connection::Shared;
@@ -23,8 +23,8 @@ use tokio::time::Sleep;
 const RECEIVE_BATCHES: usize = 16;
 /// Datagrams after which no other batch is received in one turn.
 const RECEIVE_DATAGRAMS: usize = 1024;
-/// Most datagrams that a connection builds as one batch for the kernel: as many as fit into 64 KiB,
-/// the kernel's maximum, on paths with the usual 1500 bytes.
+/// Most datagrams that a connection builds as one batch for the kernel: the number that fits into 64 KiB, the
+/// kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
 /// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
@@ -182,7 +182,7 @@ impl Driver {
     fn receive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         let Sockets { present, previous } = self.inner.sockets();
         if let Some(previous) = previous {
-            // What comes late is welcome, but its failure is no loss.
+            // Late datagrams at the previous socket are welcome, but its failure is no loss.
             let _ = self.receive_from(cx, &previous);
         }
         self.receive_from(cx, &present)
@@ -315,8 +315,8 @@ impl Driver {
         Ok(more)
     }
 
-    /// Looks after the connections while memory is short: those that wait for it learn what they may hold
-    /// now, and those that must be closed are.
+    /// Looks after the connections while memory is short: connections that wait for memory learn how much
+    /// they may hold now, and connections that must be closed are.
     fn tend(&mut self, now: Instant) {
         if self.tend_at.is_none_or(|at| at > now) {
             return;

@@ -1,4 +1,4 @@
-//! Clients that ask for a connection, and what a server can answer.
+//! Clients that ask for a connection, and the answers that a server can give.
 
 use super::{Connecting, Inner};
 use crate::connection::Connection;
@@ -30,7 +30,7 @@ impl Incoming {
         self.remote
     }
 
-    /// Whether the client has shown that it receives what is sent to its address: it answered a
+    /// Whether the client has shown that it receives packets at its address: it answered a
     /// [`retry`](Self::retry), or was here before. Otherwise the address may be forged.
     #[must_use]
     pub fn remote_address_validated(&self) -> bool {
@@ -62,11 +62,11 @@ impl Incoming {
         self.answer(|endpoint, client| endpoint.refuse(client));
     }
 
-    /// Makes the client show that it receives what is sent to its address (RFC 9000 section 8.1.2).
-    /// It will come back as another `Incoming`, whose address is validated.
+    /// Makes the client show that it receives packets at its address (RFC 9000 section 8.1.2). It will come
+    /// back as another `Incoming`, whose address is validated.
     ///
     /// # Errors
-    /// It has done so before: [`may_retry`](Self::may_retry) is false.
+    /// The client has already done so: [`may_retry`](Self::may_retry) is false.
     pub fn retry(mut self) -> Result<(), RetryError> {
         if !self.may_retry() {
             return Err(RetryError(Box::new(self)));

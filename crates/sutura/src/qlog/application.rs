@@ -30,7 +30,7 @@ impl Connection {
     pub fn log<T: Serialize>(&self, name: &'static str, data: impl FnOnce() -> T) {
         let mut state = self.0.lock();
         state.quic.observe_application(Instant::now(), || {
-            // What cannot be written as JSON has no data.
+            // Data that cannot be written as JSON is left out.
             ApplicationEvent { name, data: serde_json::to_value(data()).unwrap_or_default() }
         });
     }

@@ -4,9 +4,9 @@
 //! A header is followed by one record for each event: the QUIC schema (`transport`, `recovery`,
 //! `connectivity`), requests, responses and their priorities (`http`), and a category `fec` of this
 //! project for recovery by erasure coding. Stream data, reset tokens, and HTTP fields other than
-//! the pseudo-header fields and `priority` are not recorded. A category `sutura` says what redundancy
-//! policies do and why, and what is known of the path's losses. Applications add events of their own with
-//! [`Connection::log`](crate::Connection::log).
+//! the pseudo-header fields and `priority` are not recorded. A category `sutura` has the decisions of
+//! redundancy policies with their reasons, and the estimated losses of the path. Applications add events of
+//! their own with [`Connection::log`](crate::Connection::log).
 
 mod application;
 mod frames;

@@ -33,7 +33,7 @@ fn records(observations: &[(u64, Observation<'_>)]) -> Vec<Value> {
 }
 
 /// One of each frame of RFC 9000 and RFC 9221 except NEW_CONNECTION_ID, with a DATAGRAM without a
-/// length last. Each number stands for its own field.
+/// length last. Each field has another number.
 const PAYLOAD: &[u8] = &[
     0x00, 0x00, 0x01, // PADDING twice, PING
     0x03, 0x14, 0x7d, 0x00, 0x01, 0x02, 0x02, 0x00, 0x07, 0x08, 0x09, // ACK 18..=20, 14; ECN

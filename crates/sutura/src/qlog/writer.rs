@@ -152,7 +152,7 @@ struct RedundancyUpdated<'a> {
     wait: Option<f64>,
 }
 
-/// Writes what is displayed.
+/// Writes the text that `value` displays.
 fn text<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(value)
 }
@@ -170,7 +170,7 @@ struct LossEstimateUpdated {
     /// The parameters of the Gilbert model.
     p: f64,
     r: f64,
-    /// What is lost in addition while the queue is not empty.
+    /// Share of packets that are lost in addition while the queue is not empty.
     excess: f64,
 }
 
@@ -239,7 +239,7 @@ pub struct QlogWriter {
 impl QlogWriter {
     /// An observer that writes `<original destination connection id>_<client|server>.sqlog` in
     /// `directory`, starting when the connection reports its identifier. An existing file is not
-    /// overwritten. `side` is that of the connection; `title` may be any text.
+    /// overwritten. `side` is the connection's; `title` may be any text.
     ///
     /// # Errors
     /// The directory does not exist.

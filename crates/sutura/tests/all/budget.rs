@@ -13,7 +13,7 @@ const REQUESTS: usize = 20;
 /// Bytes of each response: without a limit, the slow clients would make the server hold 120 MiB.
 const RESPONSE: usize = 256 << 10;
 
-/// An endpoint whose peers may send one byte on each connection. It acknowledges that.
+/// An endpoint whose peers may send one byte on each connection. It acknowledges that byte.
 fn slow_endpoint() -> Endpoint {
     let transport =
         TransportConfig { receive_window: 1, max_receive_window: 1, ..TransportConfig::default() };
@@ -40,7 +40,7 @@ async fn many_slow_readers_keep_the_budget_and_others_are_served() {
     for _ in 0..SLOW_CLIENTS {
         let connection = slow.connect(address, "localhost").unwrap().await.unwrap();
         let client = Client::new(connection, http::Config::default()).await.unwrap();
-        // Those that the server does not let begin wait here.
+        // Requests that the server does not let begin wait here.
         let asking = tokio::spawn(async move {
             let mut streams = Vec::new();
             for _ in 0..REQUESTS {
@@ -51,7 +51,7 @@ async fn many_slow_readers_keep_the_budget_and_others_are_served() {
         held.push(asking);
         assert!(budget.used() <= 2 * LIMIT, "{}", budget.used());
     }
-    // Until the server holds as much as it will for them.
+    // Wait until the server holds as much as it will for the slow clients.
     while budget.used() < LIMIT / 2 {
         sleep(Duration::from_millis(5)).await;
     }

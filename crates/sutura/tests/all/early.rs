@@ -29,7 +29,7 @@ fn endpoints(protocol: &[u8]) -> (Endpoint, Endpoint, SocketAddr, ServerConfig) 
     (endpoint, client, address, server())
 }
 
-/// Echoes what comes on bidirectional streams, even before the handshake is complete.
+/// Echoes the data of bidirectional streams, even before the handshake is complete.
 fn echo(server: Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -166,7 +166,7 @@ async fn configurations_without_early_data_have_none() {
     assert!(connecting.into_0rtt().is_err());
 }
 
-/// Answers requests with whether they came early, and those for `/late` that did, with 425.
+/// Answers requests with whether they came early, and early requests for `/late` with 425.
 fn serve_http(server: Endpoint) {
     tokio::spawn(async move {
         while let Some(incoming) = server.accept().await {
@@ -220,7 +220,7 @@ async fn requests_say_whether_they_came_early() {
         assert_eq!(fetch(&client, "GET", path).await, Ok((200, Bytes::from("late"))));
         client.connection().close(0, b"");
     }
-    // What may change something waits.
+    // A request that may change something waits.
     let (client, early) = early_client(&endpoint, address).await;
     assert!(early);
     assert_eq!(fetch(&client, "POST", "/").await, Ok((200, Bytes::from("late"))));

@@ -32,7 +32,7 @@ async fn closing_an_endpoint_closes_its_connections() {
     assert!(server.accept().await.is_none());
     server.wait_idle().await;
     assert_eq!(server.open_connections(), 0);
-    // Whoever comes later is refused, and what is opened later fails.
+    // Later clients are refused, and later connections of this client fail.
     assert!(client.connect(address, "localhost").unwrap().await.is_err());
     client.close(1, b"");
     let late = client.connect(address, "localhost").unwrap().await.map(drop);

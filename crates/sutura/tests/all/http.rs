@@ -232,7 +232,7 @@ async fn a_server_that_goes_away_gets_no_more_requests() {
     let client = Client::new(connection, http::Config::default()).await.unwrap();
     let mut first = client.request("GET", "localhost", "/", &[], None).await.unwrap();
     first.finish().await.unwrap();
-    // There is no room for a second one as long as the first lasts.
+    // There is no room for a second request as long as the first lasts.
     let second = client.request("GET", "localhost", "/", &[], None);
     let second = async { tokio::time::timeout(PATIENCE, second).await.unwrap() };
     let goes_away = async {
@@ -337,7 +337,7 @@ async fn an_extended_connect_fails_where_it_is_not_supported() {
     assert!(matches!(outcome, Err(http::Error::Invalid(_))), "{outcome:?}");
 }
 
-/// A graceful end: a client hears of it, and what was under way is answered.
+/// A graceful end: a client hears of it, and requests under way are answered.
 #[tokio::test]
 async fn a_server_announces_its_end() {
     let (client, mut server, _endpoints) = ends(http::Config::default()).await;

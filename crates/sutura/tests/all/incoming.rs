@@ -1,4 +1,4 @@
-//! What a server can answer to a client that asks for a connection.
+//! The answers that a server can give to a client that asks for a connection.
 
 use crate::common::memory::Memory;
 use crate::common::{PATIENCE, certificate, client_of, pair};
@@ -63,7 +63,7 @@ async fn a_client_is_refused_at_once() {
     .await;
     assert!(is_refusal(&refused.unwrap_err()));
     client.wait_idle().await;
-    // As it is if nobody wants it.
+    // A client that the application drops without a decision is refused as well.
     let (refused, _server, _client) = connect(async |server| {
         drop(server.accept().await.unwrap());
         server
@@ -82,7 +82,7 @@ async fn a_client_that_is_ignored_comes_again() {
     assert!(connected.is_ok() && accepted.is_ok());
 }
 
-/// A server that has room for one handshake, and waits with it until another client came.
+/// A server that has room for one handshake, and accepts the first client only after another one came.
 #[tokio::test]
 async fn a_client_that_made_room_for_another_is_not_accepted() {
     let memory = Memory::default();
@@ -184,7 +184,7 @@ async fn clients_beyond_the_backlog_are_refused() {
     for _ in 0..5 * EACH - BACKLOG {
         assert!(timeout(PATIENCE, refusals.recv()).await.unwrap().unwrap());
     }
-    // All others are there to be accepted.
+    // All other clients are there to be accepted.
     let mut waiting = Vec::new();
     for _ in 0..BACKLOG {
         waiting.push(timeout(PATIENCE, server.accept()).await.unwrap().unwrap());

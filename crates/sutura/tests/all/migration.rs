@@ -1,4 +1,4 @@
-//! Clients that move to another socket, and those behind a NAT that forgets them.
+//! Clients that move to another socket, and clients behind a NAT that forgets them.
 
 use crate::common::{PATIENCE, connected, echo, exchange, localhost, pair, pattern};
 use std::net::{SocketAddr, UdpSocket};
@@ -52,7 +52,7 @@ async fn the_memory_of_a_connection_counts_for_the_address_that_it_has_moved_to(
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
     exchange(connection.clone(), pattern(1000), None).await;
     let before = client.local_addr().unwrap().ip();
-    // As many others as may have the client's address.
+    // As many other connections as may have the client's address.
     let mut others = Vec::new();
     while budget.admits(before) {
         others.push(budget.open(before));
@@ -78,8 +78,8 @@ async fn a_socket_of_another_family_is_refused() {
     assert_eq!(client.local_addr().unwrap(), before);
 }
 
-/// Forwards datagrams between one client and `server`, from another port once `rebind` is set. What
-/// the server sends to the old one is lost.
+/// Forwards datagrams between one client and `server`, from another port once `rebind` is set. Datagrams that
+/// the server sends to the old port are lost.
 fn nat(server: SocketAddr, rebind: Arc<AtomicBool>) -> SocketAddr {
     let inside = tokio::net::UdpSocket::from_std(bound()).unwrap();
     let mut outside = tokio::net::UdpSocket::from_std(bound()).unwrap();

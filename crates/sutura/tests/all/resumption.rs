@@ -13,7 +13,7 @@ use sutura::{
 
 const PROTOCOL: &[u8] = b"resume";
 
-/// Counts the certificates that are verified, which those of resumed sessions are not.
+/// Counts the certificates that are verified. Resumed sessions have none.
 #[derive(Debug)]
 struct Counting {
     verifier: Arc<WebPkiServerVerifier>,
@@ -28,8 +28,8 @@ impl ServerTrust for Counting {
     }
 }
 
-/// How many certificates a client verifies that connects to servers which are started one after the
-/// other, as `configure` says, in these versions of QUIC.
+/// How many certificates a client verifies when it connects to servers that are started one after the other,
+/// configured by `configure`, in these versions of QUIC.
 async fn verified(
     versions: [Version; 3],
     configure: impl Fn(ServerConfig) -> ServerConfig,

@@ -13,7 +13,7 @@ fn short() -> Timeouts {
     Timeouts { head: Some(SHORT), body: Some(SHORT), response: Some(SHORT) }
 }
 
-/// A client of a server that answers each request with `answer`, and what the answers came to.
+/// A client of a server that answers each request with `answer`, and the outcomes of the answers.
 async fn with<F>(
     transport: &TransportConfig,
     answer: impl Fn(RequestStream) -> F + Send + Sync + Copy + 'static,
@@ -53,7 +53,7 @@ async fn failure(outcomes: &mut mpsc::UnboundedReceiver<Result<(), http::Error>>
 #[tokio::test]
 async fn a_head_that_does_not_end_is_rejected() {
     let (connection, _endpoint, _) = with(&TransportConfig::default(), ok).await;
-    // A frame of 1,000 bytes of which ten come; and a stream on which less comes.
+    // A frame of 1,000 bytes of which ten come; and a stream with a single byte.
     for head in [&[1, 0x43, 0xe8, 0, 0, 0, 0, 0, 0, 0][..], &[1]] {
         let (mut send, mut recv) = connection.open_bi().await.unwrap();
         send.write_all(head).await.unwrap();
@@ -106,7 +106,7 @@ async fn late(mut stream: RequestStream) -> Result<(), http::Error> {
 async fn an_application_may_take_its_time_to_answer() {
     let (connection, _endpoint, mut outcomes) = with(&TransportConfig::default(), late).await;
     let client = Client::new(connection, http::Config::default()).await.unwrap();
-    // One request is complete, the other one has more to say when it is answered.
+    // One request is complete, the other is not when it is answered.
     let mut poll = client.request("GET", "localhost", "/", &[], None).await.unwrap();
     poll.finish().await.unwrap();
     let mut open = client.request("POST", "localhost", "/", &[], None).await.unwrap();

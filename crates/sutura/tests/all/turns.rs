@@ -22,10 +22,10 @@ const DATAGRAMS: usize = 1024;
 const SENT: usize = 8;
 /// Answers to datagrams that belong to no connection, sent in one turn.
 const ANSWERS: usize = 64;
-/// Where the flood comes from.
+/// The source address of the flood.
 const FLOOD: ([u8; 4], u16) = ([192, 0, 2, 9], 9);
 
-/// What a socket has done since another task had its turn, and at most.
+/// How often a socket has acted since another task had its turn, and the most often so far.
 #[derive(Debug, Default)]
 struct Turn {
     now: AtomicUsize,
@@ -74,7 +74,7 @@ impl AsyncUdpSocket for Flooded {
         each: &mut dyn FnMut(Received, &mut [u8]),
     ) -> Poll<io::Result<usize>> {
         if self.batches.count(1) > 10 * BATCHES {
-            // Whoever gets so far would never stop.
+            // A driver that gets this far would never stop.
             return Poll::Pending;
         }
         let received = match self.socket.poll_recv(cx, each) {
@@ -114,7 +114,7 @@ fn open(socket: Arc<dyn AsyncUdpSocket>, config: Option<ServerConfig>) -> Endpoi
 
 #[tokio::test]
 async fn a_flood_leaves_other_connections_and_tasks_their_turn() {
-    // Nothing at all, a byte, what is answered by Version Negotiation, and what by a stateless reset.
+    // Nothing at all, a byte, a packet that is answered by Version Negotiation, and one by a stateless reset.
     let junk = [vec![], vec![0x40], vec![0xff; 1200], vec![0x41; 100]];
     for (junk, batch) in junk.iter().flat_map(|junk| [(junk, 1), (junk, 500)]) {
         let memory = Memory::default();

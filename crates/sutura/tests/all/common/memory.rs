@@ -14,7 +14,7 @@ struct Mailbox {
     waker: Option<Waker>,
 }
 
-/// What connects sockets: a mailbox for each address.
+/// A network that connects sockets: a mailbox for each address.
 #[derive(Debug, Clone, Default)]
 pub struct Memory(Arc<Mutex<HashMap<SocketAddr, Mailbox>>>);
 

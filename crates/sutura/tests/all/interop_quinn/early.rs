@@ -42,7 +42,7 @@ async fn their_0rtt_is_accepted() {
     .await;
 }
 
-/// With a loss every now and then, and with as much as the first window takes.
+/// With a loss every now and then, and with as much 0-RTT data as the first window takes.
 #[tokio::test]
 async fn zero_rtt_over_a_lossy_link_in_both_roles() {
     const LINK: &str = "rate=20mbit delay=10ms loss=bern:5%";

@@ -76,7 +76,7 @@ impl TheirClient {
         Self(client)
     }
 
-    /// Downloads `len` bytes, then sends as many and reads them back.
+    /// Downloads `len` bytes, then sends `len` bytes and reads them back.
     pub async fn exchange(mut self, len: usize) {
         let get = Request::get(format!("https://localhost/{len}"));
         // A peer without the extension must ignore these parameters.
@@ -134,7 +134,7 @@ pub async fn we_connect(peers: &Peers) -> Client {
     Client::new(peers.we_connect().await, http::Config::default()).await.unwrap()
 }
 
-/// Downloads `len` bytes, then sends as many and reads them back.
+/// Downloads `len` bytes, then sends `len` bytes and reads them back.
 pub async fn we_exchange(client: Client, len: usize) {
     let path = format!("/{len}");
     let priority = "u=1, i, exp_b=3, exp_d=5".parse().unwrap();

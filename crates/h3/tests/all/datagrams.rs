@@ -98,7 +98,7 @@ fn datagrams_that_overtake_their_request_wait_within_bounds() {
         kept += 1;
     }
     assert_eq!(kept, MAX_QUEUED_DATAGRAMS);
-    // What comes after the end is dropped.
+    // Datagrams that come after the end are dropped.
     let mut end = bench.pair.end(Side::Server);
     bench.connection.send_response(&mut end, stream, &Fields::response(200), true).unwrap();
     bench.connection.stop(&mut end, stream, Code::NO_ERROR).unwrap();

@@ -249,7 +249,7 @@ fn an_announced_body_is_one_frame_and_complete() {
     ] {
         assert_eq!(early, Err(SendError::InvalidState("announced body is missing")));
     }
-    // What was not announced is in a frame of its own.
+    // Bytes that were not announced are in a frame of their own.
     assert_eq!(client.send_body_part(&mut end, stream, Bytes::from(vec![4; 150])), Ok(100));
     assert_eq!(client.send_body_part(&mut end, stream, Bytes::from(vec![5; 50])), Ok(50));
     client.announce_body(&mut end, stream, 0).unwrap();
@@ -532,7 +532,7 @@ fn goaway_draws_a_line() {
     world.settle();
     world.server_events();
     world.server.announce_goaway(&mut world.pair.end(Side::Server)).unwrap();
-    // It was sent before the announcement arrived: still served.
+    // The request was sent before the announcement arrived: it is still served.
     let second = world.request(&get(), true);
     world.settle();
     assert_eq!(world.client_events(), [Event::GoAway { id: (1 << 62) - 4 }]);
@@ -619,7 +619,7 @@ fn trickled_response() {
     assert_eq!(bench.connection.exchanges(), 0);
 }
 
-/// What a peer reset is not read, and is reported once.
+/// A stream that the peer reset is not read, and the reset is reported once.
 #[test]
 fn a_reset_response_is_told_once() {
     let mut world = World::default();

@@ -1,6 +1,6 @@
-//! The error cases of h3spec 0.1.14 for HTTP/3 servers, played by a hostile client. Their names are
-//! those of h3spec, so that its reports can be compared with this table. The cases for QUIC servers
-//! are in `connection/tests/h3spec.rs` of `sutura-proto`.
+//! The error cases of h3spec 0.1.14 for HTTP/3 servers, played by a hostile client. They have h3spec's names,
+//! so that its reports can be compared with this table. The cases for QUIC servers are in
+//! `connection/tests/h3spec.rs` of `sutura-proto`.
 
 use crate::common::Ending::{Fin, Open};
 use crate::common::Stream::{Bi, Uni};
@@ -9,7 +9,7 @@ use sutura_h3::{Code, Event};
 use sutura_proto::{Dir, Side, StreamId};
 
 /// A name of h3spec, the section of the RFC, the code with which the server ends the connection or
-/// the request, and what the client sends.
+/// the request, and the client's messages.
 type Case = (&'static str, &'static str, Code, Vec<Script>);
 
 /// The client's control stream with SETTINGS and then these bytes.

@@ -1,4 +1,4 @@
-//! Floods: what a peer can make this end store or do is bounded.
+//! Floods: a peer can make this end store and do only so much.
 
 use crate::common::Ending::{Fin, Open};
 use crate::common::Stream::{Bi, Response, Uni};
@@ -13,7 +13,7 @@ fn varint4(value: usize) -> [u8; 4] {
     (0x8000_0000 | value as u32).to_be_bytes()
 }
 
-/// A HEADERS frame with that block.
+/// A HEADERS frame with this block.
 fn headers(block: &[u8]) -> Vec<u8> {
     [&[0x01], &varint4(block.len())[..], block].concat()
 }
@@ -133,7 +133,7 @@ fn streams_without_a_type_wait_their_turn() {
     for _ in 0..MAX_UNTYPED_STREAMS {
         bench.play(&[script(Uni, &[], Open)], 1);
     }
-    // Beyond the bound even a control stream waits until the type of one of the others arrives.
+    // Beyond the bound even a control stream waits until the type of another stream arrives.
     bench.play(&[script(Uni, &[0x00, 0x04, 0x00], Open)], 100);
     assert_eq!(bench.events, []);
     let first = StreamId::new(Side::Client, Dir::Uni, 0);

@@ -1,4 +1,5 @@
-//! HTTP/3 between two ends, or with a peer that writes what it likes. One program, so that it is linked once and its tests run side by side.
+//! HTTP/3 between two ends, or with a peer that writes arbitrary bytes. One program, so that it is linked
+//! once and its tests run side by side.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod common;

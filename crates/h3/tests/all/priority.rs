@@ -130,13 +130,13 @@ fn updates_apply_before_and_during_the_response() {
         protected(&world, stream),
         [Some(plain), Some(incremental), Some(default_protection())]
     );
-    // It has what it would have without a wish, so the transport is not told again.
+    // The response has the default protection, as without a wish, so the transport is not told again.
     update(&mut world, &Priority { urgency: 2, ..Priority::default() });
     assert_eq!(protected(&world, stream).len(), 3);
 }
 
-/// A client turns off what the server protects by default, in the request or later, and on again (Holzinger
-/// et al. 2025, section IV-B).
+/// A client turns off the server's default protection, in the request or later, and on again (Holzinger et
+/// al. 2025, section IV-B).
 #[test]
 fn a_client_turns_protection_off_and_on() {
     let off = Priority { burst: Some(0), ..Priority::default() };
@@ -151,7 +151,7 @@ fn a_client_turns_protection_off_and_on() {
     assert_eq!(protected(&world, stream), [None, Some(default_protection()), None]);
 }
 
-/// A server whose configuration protects urgent responses, most of all those that are not incremental.
+/// A server whose configuration protects urgent responses, the non-incremental ones most.
 fn protecting_server() -> Config {
     let mut protections = DefaultProtections::default();
     let urgent = DefaultProtection::Parameters { burst: 4, delay: Duration::from_millis(5) };
@@ -165,7 +165,7 @@ fn blocks() -> Protection {
     Protection::new(sutura_proto::registry::redundancy().find("block:source=4").unwrap())
 }
 
-/// Both ends have the word before the server's configuration, which goes by the priority as it is now.
+/// The wishes of both ends come before the server's configuration, which goes by the present priority.
 #[test]
 fn what_nobody_says_the_servers_configuration_decides() {
     let mut world = World::new(Config::default(), protecting_server());
@@ -331,7 +331,7 @@ fn the_latest_update_replaces_all_of_the_one_before() {
     }
 }
 
-/// The last identifier that the client may use is accepted, the one after it is not; nor is any
+/// The last identifier that the client may use is accepted, the one after it is not; nor is an identifier
 /// that does not name a request (RFC 9218 section 7.2).
 #[test]
 fn updates_name_requests_that_are_permitted() {

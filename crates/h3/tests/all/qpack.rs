@@ -118,7 +118,7 @@ fn server_with(config: &Config) -> Bench {
     let mut bench = Bench::with(Side::Server, config);
     bench.play(&[script(Uni, &[0x00, 0x04, 0x00], Open), script(Uni, &[0x02], Open)], 100);
     bench.events.clear();
-    // What the server said at the beginning.
+    // The server's first instructions.
     bench.pair.take(uni(Side::Server, DECODER), Side::Server);
     bench
 }
@@ -181,7 +181,7 @@ fn nothing_waits_where_nothing_may_wait() {
     let mut bench = server_with(&config);
     bench.play(&[script(Bi, &waiting(), Fin)], 100);
     assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
-    // What need not wait may refer to the table.
+    // A section that need not wait may refer to the table.
     let mut bench = server_with(&config);
     bench.pair.inject(Side::Client, uni(Side::Client, ENCODER), INSERT);
     bench.work();
@@ -195,7 +195,7 @@ fn streams_that_no_longer_wait_do_not_count() {
     let mut bench = server();
     let limit = Config::default().qpack_blocked_streams;
     bench.play(&vec![script(Bi, &waiting(), Open); limit as usize], 100);
-    // Some are given up, the others get what they wait for.
+    // Some streams are given up; the entry for which the others wait arrives.
     for index in 0..limit / 2 {
         let stream = StreamId::new(Side::Client, Dir::Bi, index);
         bench.pair.end(Side::Client).reset(stream, Code::REQUEST_CANCELLED);
@@ -230,7 +230,7 @@ fn errors_have_their_codes() {
     assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
 }
 
-/// Streams that are reset at once leave only as much as the client reads.
+/// Streams that are reset at once leave only as many instructions as the client reads.
 #[test]
 fn a_flood_of_cancellations_that_nobody_reads_is_bounded() {
     // Without the limit of cancelled requests, which would end it earlier.

@@ -15,13 +15,13 @@ const ROOM: usize = 1100;
 const PACKETS: usize = 5;
 /// How many requests are open.
 const OPEN: [u64; 3] = [1, 100, 1000];
-/// The most steps for a thousand bytes: a request is read in a few pieces, and what is on a critical stream
-/// in large ones.
+/// The most steps for a thousand bytes: a request is read in a few pieces, and a critical stream in large
+/// ones.
 const MAX_STEPS: u64 = 1500;
 /// How many more steps a thousand bytes may make where there are many requests.
 const SLACK: u64 = 5;
 
-/// What a peer sends.
+/// Frames or other data that a peer sends.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// PRIORITY_UPDATE for requests here and there.
@@ -76,8 +76,7 @@ const fn uni(index: u64) -> StreamId {
     StreamId::new(Side::Client, Dir::Uni, index)
 }
 
-/// A server with so many open requests, as many that were answered, and a field section that waits for the
-/// table.
+/// A server with `open` open requests, `open` answered ones, and a field section that waits for the table.
 fn with_requests(open: u64) -> Bench {
     let config = Config {
         enable_datagrams: true,
@@ -97,7 +96,7 @@ fn with_requests(open: u64) -> Bench {
     for index in 0..2 * open {
         bench.play(&[script(Bi, GET, Open)], 100);
         if index >= open {
-            // It ends when its peer has ended it.
+            // The exchange ends when its peer has ended it.
             let fields = Fields::response(200).with("priority", "u=1");
             let mut end = bench.pair.end(Side::Server);
             bench.connection.send_response(&mut end, request(index), &fields, true).unwrap();
@@ -110,7 +109,7 @@ fn with_requests(open: u64) -> Bench {
     bench
 }
 
-/// The stream on which frame `n` of that kind arrives, and its bytes; `None` for a datagram.
+/// The stream on which frame `n` of this kind arrives, and its bytes; `None` for a datagram.
 fn frame(kind: Kind, open: u64, n: u64) -> (Option<StreamId>, Vec<u8>) {
     // No more streams in a packet than a hundred requests allow.
     let scattered = n * 37 % open.min(100) * open.div_ceil(100);
@@ -133,7 +132,7 @@ fn frame(kind: Kind, open: u64, n: u64) -> (Option<StreamId>, Vec<u8>) {
     }
 }
 
-/// Steps for each thousand bytes of such frames.
+/// Steps for each thousand bytes of frames of this kind.
 fn steps(bench: &mut Bench, kind: Kind, open: u64) -> u64 {
     let (mut bytes, mut steps, mut n) = (0, 0, 0);
     for _ in 0..PACKETS {
@@ -200,7 +199,7 @@ fn no_frame_makes_more_work_where_many_requests_are_open() {
         let all = OPEN.map(|open| steps(&mut with_requests(open), kind, open));
         println!("{kind:?}: {all:?} steps for a thousand bytes with {OPEN:?} requests");
         let [one, hundred, _] = all;
-        // Where each frame is in another stream than the one before, one stream takes fewer reads.
+        // If each frame is in another stream than the previous one, a single stream takes fewer reads.
         let few = match kind {
             Kind::UnknownInRequests | Kind::Data | Kind::Datagrams => one.max(hundred),
             _ => one,

@@ -381,7 +381,7 @@ pub const GET: &[u8] = &[0x01, 0x08, 0x00, 0x00, 0xd1, 0xd7, 0xc1, 0x50, 0x01, b
 /// HEADERS with `:status` 200.
 pub const OK: &[u8] = &[0x01, 0x03, 0x00, 0x00, 0xd9];
 
-/// A PRIORITY_UPDATE frame for the request with that identifier.
+/// A PRIORITY_UPDATE frame for the request with this identifier.
 pub fn update_frame(id: u16, value: &str) -> Vec<u8> {
     let header = [0x80, 0x0f, 0x07, 0x00, 0x40, 2 + value.len() as u8];
     [&header, &(0x4000 | id).to_be_bytes()[..], value.as_bytes()].concat()

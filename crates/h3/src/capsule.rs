@@ -44,8 +44,8 @@ impl Capsule {
     }
 }
 
-/// Reads capsules from the data of an exchange. It holds less than one capsule of a type that is
-/// wanted, and nothing of others, which are skipped (RFC 9297 section 3.2).
+/// Reads capsules from the data of an exchange. It holds less than one capsule of a wanted type, and no bytes
+/// of other capsules, which are skipped (RFC 9297 section 3.2).
 #[derive(Debug)]
 pub struct CapsuleReader {
     wanted: Vec<u64>,

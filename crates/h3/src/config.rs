@@ -24,12 +24,12 @@ pub struct Config {
     /// How many messages may wait for the dynamic table at a time (RFC 9204 section 2.1.2); announced
     /// to the peer. 16.
     pub qpack_blocked_streams: u64,
-    /// Most bytes of the peer's dynamic table that this end fills, if the peer permits as many. 4 KiB;
-    /// 0 to send literals only.
+    /// The most bytes of the peer's dynamic table that this end fills, as far as the peer permits. 4 KiB; 0
+    /// to send literals only.
     pub qpack_encoder_capacity: u64,
-    /// How many messages this end sends before the peer is known to have the entries that they refer
-    /// to, if the peer permits as many. With 0, the default, no message ever waits because a packet
-    /// of another stream was lost, and entries are of use from a round trip after their insertion on.
+    /// How many messages this end sends before the peer is known to have the entries that they refer to, as
+    /// far as the peer permits. With 0, the default, no message ever waits because a packet of another stream
+    /// was lost, and entries are of use from a round trip after their insertion on.
     pub qpack_encoder_blocked_streams: u64,
     /// Largest body accepted from the peer, in bytes. A request that announces more is answered with
     /// 413, any other message that is longer is abandoned. `u64::MAX`.
@@ -42,8 +42,8 @@ pub struct Config {
     /// How many requests a client may cancel before they are answered; a server closes the connection with
     /// H3_EXCESSIVE_LOAD if there are more. `None` for any number. 200 at once and 50 a second.
     pub cancelled_requests: Option<CancelLimit>,
-    /// What protects responses for which neither the request nor the response has `exp_b` (server). Empty:
-    /// all of them are protected as the transport is configured.
+    /// The protection of responses for which neither the request nor the response has `exp_b` (server). If
+    /// empty, they are protected as the transport is configured.
     pub protections: DefaultProtections,
     /// Seed that picks the reserved setting, frame and stream that are sent for the peer to ignore
     /// (RFC 9114 sections 6.2.3, 7.2.4.1 and 7.2.8); `None` sends none.

@@ -91,7 +91,7 @@ impl fmt::Debug for Code {
 pub struct Error {
     /// The code with which the transport was closed.
     pub code: Code,
-    /// What the peer did, as text.
+    /// The peer's fault, as text.
     pub reason: &'static str,
 }
 
@@ -114,10 +114,10 @@ pub enum SendError {
     /// The peer is going away and accepts no further requests (RFC 9114 section 5.2).
     #[error("the peer is going away")]
     GoingAway,
-    /// No such exchange: it never was, is complete, or was reset.
+    /// No such exchange: it never existed, is complete, or was reset.
     #[error("unknown stream")]
     UnknownStream,
-    /// This may not be sent at this point of the exchange.
+    /// The frame or field section may not be sent at this point of the exchange.
     #[error("{0}")]
     InvalidState(&'static str),
     /// The peer asked us to stop sending the message.
@@ -141,7 +141,7 @@ pub enum SendDatagramError {
     /// SETTINGS have not arrived.
     #[error("datagrams were not agreed on")]
     Unsupported,
-    /// It is longer than [`Connection::max_datagram_size`](crate::Connection::max_datagram_size).
+    /// The datagram is longer than [`Connection::max_datagram_size`](crate::Connection::max_datagram_size).
     #[error("datagram too large")]
     TooLarge,
     /// No such exchange, or its message from this end is complete or abandoned.
@@ -158,11 +158,11 @@ pub enum ReceiveError {
     /// No bytes are available; [`Event::Data`](crate::Event::Data) tells when to try again.
     #[error("blocked")]
     Blocked,
-    /// No such exchange: it never was, is complete, or was reset.
+    /// No such exchange: it never existed, is complete, or was reset.
     #[error("unknown stream")]
     UnknownStream,
-    /// Pieces of the body were read of which some before them have not come yet, so that it cannot be read
-    /// in order at present.
+    /// Pieces of the body were read although earlier bytes have not come yet, so that it cannot be read in
+    /// order at present.
     #[error("pieces are missing before those that were read")]
     OutOfOrder,
     /// The connection is closed.

@@ -34,9 +34,9 @@ pub enum Event {
         /// The exchange.
         stream: StreamId,
     },
-    /// A datagram came for an exchange: take all that
-    /// [`Connection::recv_datagram`](crate::Connection::recv_datagram) has. Some may also have come
-    /// before the head of a request.
+    /// A datagram came for an exchange: take all datagrams from
+    /// [`Connection::recv_datagram`](crate::Connection::recv_datagram). Datagrams may also have come before
+    /// the head of a request.
     Datagram {
         /// The exchange.
         stream: StreamId,
@@ -66,7 +66,7 @@ pub enum Event {
         /// The peer's code.
         code: Code,
     },
-    /// The peer asked us to stop sending our message. Its own message may still come.
+    /// The peer asked us to stop sending our message. The peer's message may still come.
     Stopped {
         /// The exchange.
         stream: StreamId,
@@ -81,7 +81,7 @@ pub enum Event {
         stream: StreamId,
         /// The code of the stream error (RFC 9114 section 8).
         code: Code,
-        /// What was wrong, as text.
+        /// The fault in the peer's message, as text.
         reason: &'static str,
     },
     /// This end answered a request by itself, because its header section or the body that it announces exceeds the limits
@@ -91,7 +91,7 @@ pub enum Event {
         stream: StreamId,
         /// The status of the response.
         status: u16,
-        /// What was wrong, as text.
+        /// The fault in the request, as text.
         reason: &'static str,
     },
     /// A client changed the priority of a request whose header section has arrived (server).

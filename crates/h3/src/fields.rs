@@ -75,14 +75,14 @@ impl Fields {
         self.lines.push(field);
     }
 
-    /// The value of the first line with that name.
+    /// The value of the first line with this name.
     #[must_use]
     pub fn get(&self, name: impl AsRef<[u8]>) -> Option<&[u8]> {
         let name = name.as_ref();
         self.lines.iter().find(|field| field.name == name).map(|field| field.value.as_ref())
     }
 
-    /// The values of all lines with that name, in order.
+    /// The values of all lines with this name, in order.
     pub fn get_all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.lines
             .iter()

@@ -57,8 +57,8 @@ pub(crate) fn put_integer_frame(out: &mut Vec<u8>, kind: FrameType, value: u64) 
 
 /// Reads frame headers from a stream that may pause anywhere.
 ///
-/// It never asks for a byte past the header, so that the payload of a DATA frame can be read from
-/// the transport straight into the reader's buffer.
+/// The reader never asks for a byte past the header, so that the payload of a DATA frame can be read from the
+/// transport straight into the reader's buffer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HeaderReader {
     bytes: [u8; MAX_HEADER_SIZE],

@@ -19,8 +19,8 @@ use crate::{
 pub use self::pieces::pieces;
 pub use self::qpack::{qpack, qpack_pair};
 
-/// Reads capsules from data that arrives in pieces, whose size is the first byte. They come out as they
-/// went in.
+/// Reads capsules from data that arrives in pieces, whose size is the first byte. Encoded and read again, the
+/// capsules are the same.
 pub fn capsules(data: &[u8]) {
     let [step, rest @ ..] = data else { return };
     let mut reader = CapsuleReader::new(&[0, 1, 2, 3]);
@@ -41,8 +41,8 @@ pub fn capsules(data: &[u8]) {
     let _ = reader.finish();
 }
 
-/// Parses priority field values separated by line feeds. The parameters of each are within bounds
-/// and survive a round trip, and so does the first overridden by the others.
+/// Parses priority field values separated by line feeds. The parameters of each value are within bounds and
+/// survive a round trip, as do the parameters of the first value overridden by the others.
 pub fn priority(data: &[u8]) {
     let mut merged = PriorityParameters::default();
     for value in data.split(|byte| *byte == b'\n') {
@@ -118,7 +118,7 @@ enum Cell {
     Read,
 }
 
-/// A transport with some finished streams to read, which discards what is written.
+/// A transport with some finished streams to read, which discards written data.
 struct Feed {
     side: Side,
     step: usize,
@@ -137,12 +137,12 @@ impl Feed {
         self.streams.insert(id, bytes.iter().map(|byte| Cell::Here(*byte)).collect());
     }
 
-    /// All of a stream, of which nothing has arrived.
+    /// Adds a stream of which nothing has arrived.
     fn promise(&mut self, id: StreamId, bytes: &[u8]) {
         self.streams.insert(id, bytes.iter().map(|byte| Cell::Missing(*byte)).collect());
     }
 
-    /// Some of a stream arrives.
+    /// A part of a stream arrives.
     fn arrive(&mut self, id: StreamId, range: Range<usize>) {
         let cells = self.streams.get_mut(&id);
         for cell in cells.and_then(|cells| cells.get_mut(range)).unwrap_or_default() {

@@ -5,7 +5,7 @@
 //! moves bytes takes a [`Transport`]. It uses no clock: the transport knows the
 //! time. To drive it:
 //!
-//! 1. tell it what happened to streams ([`Connection::readable`], [`Connection::writable`],
+//! 1. tell it of the events of streams ([`Connection::readable`], [`Connection::writable`],
 //!    [`Connection::stopped`]),
 //! 2. call [`Connection::process`],
 //! 3. take events out of [`Connection::poll_event`] until there are none,
@@ -16,8 +16,8 @@
 //!
 //! # Example
 //!
-//! A request and its response over [`Quic`], the [`Transport`] of `sutura_proto`. The application
-//! tells HTTP/3 what happened to streams, lets it process that, and handles its events:
+//! A request and its response over [`Quic`], the [`Transport`] of `sutura_proto`. The application tells
+//! HTTP/3 of the events of streams, lets it process them, and handles HTTP/3's own events:
 //!
 //! ```
 //! use std::time::Instant;

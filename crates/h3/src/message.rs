@@ -71,7 +71,7 @@ pub(crate) enum Method {
     Other,
 }
 
-/// What the head of a well-formed request implies for the rest of the exchange.
+/// Properties of a well-formed request's head that matter for the rest of the exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
@@ -80,7 +80,7 @@ pub(crate) struct RequestHead {
     pub(crate) extended: bool,
 }
 
-/// What the head of a well-formed response implies for its body.
+/// Properties of a well-formed response's head that matter for its body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ResponseHead {
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! What HTTP/3 reports to an observer of the connection.
+//! Reports of HTTP/3 to an observer of the connection.
 
 use crate::fields::Fields;
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use sutura_proto::StreamId;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrameEvent {
-    /// What this end did with it.
+    /// The direction of the frame.
     pub action: FrameAction,
     /// The stream that carries it.
     pub stream: StreamId,
@@ -30,12 +30,12 @@ pub struct FrameEvent {
     pub content: FrameContent,
 }
 
-/// What an end does with a frame.
+/// The direction of a frame at this end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameAction {
-    /// It writes the frame for sending.
+    /// This end writes the frame for sending.
     Created,
-    /// It reads a frame that the peer sent.
+    /// This end reads a frame that the peer sent.
     Parsed,
 }
 

@@ -28,7 +28,7 @@ impl Quic<'_> {
         let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
     }
 
-    /// How far the peer has taken what was written on a stream, if anything of it is still held.
+    /// How far the peer has taken the data written on a stream, if any of it is still held.
     pub fn uptake(&mut self, id: StreamId) -> Option<quic::Uptake> {
         self.connection.send_stream(id).uptake()
     }
@@ -63,8 +63,8 @@ fn read_error(error: quic::ReadError) -> ReadError {
     match error {
         quic::ReadError::Blocked => ReadError::Blocked,
         quic::ReadError::Reset(code) => ReadError::Reset(Code(code)),
-        // Stream order was set when the stream was new, and nothing is read in order while bytes are
-        // missing before those that were read.
+        // The stream was in stream order from the start, and `read` is not called while bytes are missing
+        // before those already read.
         quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead => ReadError::Closed,
     }
 }

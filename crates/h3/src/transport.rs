@@ -24,8 +24,8 @@ pub trait Transport {
     /// The next stream opened by the peer, in the order of identifiers.
     fn accept(&mut self, dir: Dir) -> Option<StreamId>;
 
-    /// The total number of streams of that direction that the peer may have opened so far: the
-    /// largest value of MAX_STREAMS that was sent (RFC 9000 section 4.6).
+    /// The total number of streams of direction `dir` that the peer may have opened so far: the largest value
+    /// of MAX_STREAMS that was sent (RFC 9000 section 4.6).
     fn stream_limit(&self, dir: Dir) -> u64;
 
     /// Accepts a prefix of `data` for sending and returns its length.
@@ -58,7 +58,7 @@ pub trait Transport {
         Ok(())
     }
 
-    /// Ends the stream after what was written.
+    /// Ends the stream after the written data.
     ///
     /// # Errors
     /// `Stopped` or `Closed`, never `Blocked`.
@@ -74,10 +74,10 @@ pub trait Transport {
     /// `Blocked` if none are available and the stream has not ended; it becomes readable later.
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError>;
 
-    /// Moves received bytes of `range` to the front of `buffer`, the first that are there whatever is
-    /// missing before them, and returns where in the stream they begin. `range` begins where reading in
-    /// order would go on if no byte was missing, and [`read`](Self::read) is not called again before all
-    /// of it was read. A transport that delivers in order only gives what comes next.
+    /// Moves received bytes of `range` to the front of `buffer`, the first ones that are there even if bytes
+    /// before them are missing, and returns where in the stream they begin. `range` begins where reading in
+    /// order would go on if no byte was missing, and [`read`](Self::read) is not called again before all of
+    /// it was read. A transport that only delivers in order returns the next bytes.
     ///
     /// # Errors
     /// As [`Self::read`], for the bytes of `range`.
@@ -98,10 +98,10 @@ pub trait Transport {
     /// Sets the stream's sending priority.
     fn set_priority(&mut self, id: StreamId, priority: Priority);
 
-    /// Turns protection by erasure coding on or off for what is sent on the stream.
+    /// Turns protection by erasure coding on or off for data that is sent on the stream.
     fn protect(&mut self, id: StreamId, protection: Option<Protection>);
 
-    /// Protects what is sent on the stream like that of a new one, as the connection is configured.
+    /// Protects the data of the stream like that of a new stream, as the connection is configured.
     fn protect_by_default(&mut self, id: StreamId);
 
     /// Sends an unreliable datagram (RFC 9221).
@@ -147,7 +147,7 @@ pub trait Transport {
 pub struct Read {
     /// Bytes put into the buffer; 0 only if `finished`, or if the buffer is empty.
     pub bytes: usize,
-    /// Whether these were the stream's last.
+    /// Whether these bytes were the stream's last.
     pub finished: bool,
 }
 

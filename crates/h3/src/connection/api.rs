@@ -43,18 +43,18 @@ impl Connection {
         self.exchanges.iter().filter(|(_, exchange)| !exchange.has_head()).map(|(id, _)| *id)
     }
 
-    /// The priority of an exchange's response as both ends know it so far: what the client asked
-    /// for, overridden by the `priority` field of the response (RFC 9218 section 8).
+    /// The priority of an exchange's response as both ends know it so far: the client's, overridden by the
+    /// `priority` field of the response (RFC 9218 section 8).
     #[must_use]
     pub fn priority(&self, stream: StreamId) -> Option<Priority> {
         self.exchanges.get(&stream).map(Exchange::priority)
     }
 
-    /// Tells the scheduler something about a response that no `priority` field says, such as what kind
-    /// of resource it is (server). It is in effect at once, counts beside whatever the client asks for
-    /// later, and can be changed at any time: of the latest
-    /// [`MAX_PRIORITY_OVERRIDES`](crate::MAX_PRIORITY_OVERRIDES) responses also once they were handed to
-    /// the transport completely, if they had an extension or a `priority` field by then.
+    /// Gives the scheduler information about a response that no `priority` field has, such as the kind of
+    /// resource (server). It is in effect at once, counts beside later wishes of the client, and can be
+    /// changed at any time. Once a response was handed to the transport completely, its extension can be
+    /// changed only if it had an extension or a `priority` field by then, and is one of the latest
+    /// [`MAX_PRIORITY_OVERRIDES`](crate::MAX_PRIORITY_OVERRIDES) such responses.
     ///
     /// # Errors
     /// `UnknownStream` before the request has arrived, and if the response is not remembered any more;
@@ -82,9 +82,9 @@ impl Connection {
         Ok(())
     }
 
-    /// What protects the response because neither end says anything about it
-    /// ([`Config::protections`](crate::Config::protections), server). `None` if an end does, or if it is
-    /// left to the transport.
+    /// The protection of the response when neither end asks for one
+    /// ([`Config::protections`](crate::Config::protections), server). `None` if an end does, or if it is left
+    /// to the transport.
     #[must_use]
     pub fn default_protection(&self, stream: StreamId) -> Option<&DefaultProtection> {
         let parameters = self.exchanges.get(&stream)?.parameters();
@@ -187,8 +187,8 @@ impl Connection {
     }
 
     /// Announces the next `length` bytes of body, which are then sent in one DATA frame, however many calls
-    /// they come in, so that the peer can [read](Self::read_body_piece) any of them before others. All of
-    /// them must be sent before anything else of the message.
+    /// they come in, so that the peer can [read](Self::read_body_piece) them in any order. All of them must
+    /// be sent before anything else of the message.
     ///
     /// # Errors
     /// As for [`Self::send_body`]; `InvalidState` as long as announced bytes are still to be sent.
@@ -233,7 +233,7 @@ impl Connection {
     }
 
     /// Sends as much of `chunk` as body as there is room for, and returns how many bytes that is: at least
-    /// one, if there are any. Keeps nothing of what was not sent.
+    /// one, if there are any. Keeps no unsent bytes.
     ///
     /// # Errors
     /// As for [`Self::send_body`]; nothing was sent then.
@@ -246,11 +246,11 @@ impl Connection {
         self.send_in_body(quic, stream, |quic, send| send.part(quic, stream, chunk))
     }
 
-    /// Sends all of `chunk` as body, without copying it. What there is no room for is kept until there
-    /// is.
+    /// Sends all of `chunk` as body, without copying it. Bytes for which there is no room are kept until
+    /// there is.
     ///
     /// # Errors
-    /// As for [`Self::send_body`]; `InvalidState` if it is longer than what is left of announced body.
+    /// As for [`Self::send_body`]; `InvalidState` if it is longer than the rest of the announced body.
     /// `chunk` was not sent then.
     pub fn send_body_chunk<T: Transport>(
         &mut self,
@@ -337,7 +337,7 @@ impl Connection {
         }
     }
 
-    /// Does the same once nothing is left to be sent of what comes before more body.
+    /// Calls `act` once nothing is left to be sent before more body, and handles its outcome.
     fn send_in_body<T: Transport, R>(
         &mut self,
         quic: &mut T,
@@ -367,14 +367,14 @@ impl Connection {
         self.read(quic, stream, buffer, Order::Stream).map(|piece| piece.bytes)
     }
 
-    /// Reads some of the body into `buffer`, which must not be empty: what has arrived, also if bytes before
-    /// it are missing, the first of it before the rest. No bytes follow the last ones, as for
+    /// Reads some of the body into `buffer`, which must not be empty: the first bytes that have arrived, also
+    /// if bytes before them are missing. No bytes follow the last ones, as for
     /// [`read_body`](Self::read_body).
     ///
-    /// The header of a DATA frame is known when all before it has arrived. Of a body in one frame
-    /// ([`announce_body`](Self::announce_body)) nothing waits for what is lost; of a body in several frames,
-    /// what is in later ones waits until the present one is complete. Header and trailer sections are
-    /// always read in their turn.
+    /// The header of a DATA frame is known when all data before it has arrived. A body in one frame
+    /// ([`announce_body`](Self::announce_body)) does not wait for lost data; in a body of several frames,
+    /// later frames wait until the present one is complete. Header and trailer sections are always read in
+    /// their turn.
     ///
     /// # Errors
     /// As for [`read_body`](Self::read_body).
@@ -546,8 +546,8 @@ impl Connection {
         self.flush_control(quic)
     }
 
-    /// Asks the peer to send no further requests; those that it still sends are answered (RFC 9114
-    /// section 5.2). Call [`Self::goaway`] a round trip or more later to set the final limit.
+    /// Asks the peer to send no further requests; requests that it still sends are answered (RFC 9114 section
+    /// 5.2). Call [`Self::goaway`] a round trip or more later to set the final limit.
     ///
     /// # Errors
     /// `Blocked` if too much is pending on the control stream.
@@ -556,8 +556,8 @@ impl Connection {
         self.send_goaway(quic, if self.side.is_server() { largest } else { 0 })
     }
 
-    /// Accepts no further requests: those that have not arrived yet are rejected, so that the peer
-    /// can safely send them elsewhere (RFC 9114 section 5.2). A client sends no further requests.
+    /// Accepts no further requests: requests that have not arrived yet are rejected, so that the peer can
+    /// safely send them elsewhere (RFC 9114 section 5.2). A client sends no further requests.
     ///
     /// # Errors
     /// `Blocked` if too much is pending on the control stream.
@@ -592,7 +592,7 @@ impl Connection {
         self.error.map_or(Ok(()), Err)
     }
 
-    /// Checks that the peer accepts a section of that size (RFC 9114 section 4.2.2).
+    /// Checks that the peer accepts a section of this size (RFC 9114 section 4.2.2).
     fn check_size(&self, size: u64) -> Result<(), SendError> {
         match self.peer.and_then(|peer| peer.max_field_section_size) {
             Some(limit) if size > limit => Err(SendError::FieldSectionTooLarge(limit)),

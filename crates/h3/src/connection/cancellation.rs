@@ -1,9 +1,9 @@
 //! Requests that the client cancels before they are answered.
 //!
 //! A cancelled request frees its stream at once, so that a client can make a server begin requests as fast
-//! as it can send their heads, without ever waiting for an answer (CVE-2023-44487 shows what that does
-//! to HTTP/2). So they are counted. A client that leaves a page with all its requests under way is
-//! within the limit, and each request that is answered makes up for one.
+//! as it can send their heads, without ever waiting for an answer (CVE-2023-44487 is such an attack on
+//! HTTP/2). So cancelled requests are counted. A client that leaves a page with all its requests under way is
+//! within the limit, and each answered request makes up for a cancelled one.
 
 use crate::config::CancelLimit;
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// Most answered requests that make up for cancelled ones later.
 const MAX_CREDIT: u32 = 100;
 
-/// What a client has cancelled.
+/// The cancelled requests of a client.
 #[derive(Debug, Default)]
 pub(super) struct Cancellations {
-    /// Requests that were answered and have not made up for others yet.
+    /// Answered requests that have not made up for cancelled ones yet.
     credit: u32,
     /// Cancelled requests that count.
     count: u32,
@@ -67,7 +67,7 @@ mod tests {
 
     const LIMIT: CancelLimit = CancelLimit { burst: 100, per_second: 10 };
 
-    /// Cancels so many requests at that time; returns whether that was too much.
+    /// Cancels `count` requests at `now`; returns whether that was too much.
     fn cancel(state: &mut Cancellations, count: u32, now: Instant) -> bool {
         for _ in 0..count {
             state.on_cancelled(Some(now), LIMIT);

@@ -149,8 +149,8 @@ impl ControlReader {
             {
                 return unexpected("frame that only clients send");
             }
-            // Nothing is ever pushed, so every push identifier is one that was never promised (RFC
-            // 9114 section 7.2.3, RFC 9218 section 7.2).
+            // Nothing is ever pushed, so no push identifier was ever promised (RFC 9114 section 7.2.3, RFC
+            // 9218 section 7.2).
             FrameType::CANCEL_PUSH | FrameType::PRIORITY_UPDATE_PUSH => {
                 return Err(Error::new(Code::ID_ERROR, "push that was never promised"));
             }

@@ -15,7 +15,7 @@ use crate::transport::Transport;
 /// Most received datagrams that wait for the application or for their request. The oldest are dropped.
 pub const MAX_QUEUED_DATAGRAMS: usize = 64;
 
-/// Most bytes of such datagrams.
+/// The most bytes of queued datagrams.
 pub const MAX_QUEUED_DATAGRAM_BYTES: usize = 256 << 10;
 
 /// The largest Quarter Stream ID (section 2.1).
@@ -26,7 +26,7 @@ const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
 pub(super) struct Datagrams {
     /// By number, in the order in which they came.
     queue: BTreeMap<u64, (StreamId, Bytes)>,
-    /// The numbers of those of each stream.
+    /// The numbers of each stream's datagrams.
     numbers: BTreeSet<(StreamId, u64)>,
     /// The number of the next one.
     next: u64,
@@ -94,7 +94,7 @@ impl Connection {
                         self.events.push_back(Event::Datagram { stream });
                     }
                 }
-                // It overtook its request.
+                // The datagram overtook its request.
                 None if self.side.is_server() && stream.index() >= self.next_request => {
                     self.datagrams.push(stream, payload);
                 }

@@ -28,7 +28,7 @@ pub(super) struct Exchange {
     pub(super) updated: bool,
     /// The response's own `priority` field.
     pub(super) server: PriorityParameters,
-    /// What the server tells its scheduler besides.
+    /// The server's additional information for its scheduler.
     extension: Option<Extension>,
     /// Whether the response has begun, so that its protection applies.
     responding: bool,
@@ -40,7 +40,8 @@ pub(super) struct Exchange {
     pub(super) stopped: Option<Code>,
     /// Whether the peer has cancelled the request before it was answered.
     pub(super) cancelled: bool,
-    /// Whether such events are already waiting to be polled and need not be queued again.
+    /// Whether data, updates or datagrams were reported: a report waits to be polled, and need not be queued
+    /// again.
     pub(super) told_data: bool,
     pub(super) told_update: bool,
     pub(super) told_datagram: bool,
@@ -109,7 +110,7 @@ impl Exchange {
         self.apply_protection(quic, id, defaults);
     }
 
-    /// Changes what the server tells its scheduler besides.
+    /// Changes the server's additional information for its scheduler.
     pub(super) fn set_extension<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -157,7 +158,7 @@ impl Exchange {
         }
     }
 
-    /// Handles a field section and says what it is.
+    /// Handles a field section and returns the event for it.
     pub(super) fn on_section(
         &mut self,
         side: Side,

@@ -9,7 +9,7 @@ use crate::error::{Code, Error};
 use crate::qpack::{Decoder, Encoder};
 use crate::transport::{Read, ReadError, Transport};
 
-/// Most streams whose type has not arrived. A further one is accepted when one of them has a type.
+/// Most streams whose type has not arrived. A further stream is accepted when one of them has a type.
 pub const MAX_UNTYPED_STREAMS: usize = 32;
 
 /// Bytes of a QPACK stream read at a time.
@@ -160,8 +160,8 @@ impl IncomingStreams {
                         return Ok(Some(frame));
                     }
                 }
-                // The peer's encoder fills the table of our decoder, and its decoder tells our
-                // encoder what has arrived.
+                // The peer's encoder fills the table of our decoder, and its decoder acknowledges entries to
+                // our encoder.
                 Kind::Encoder => read_all(quic, id, |bytes| decoder.receive(bytes))?,
                 Kind::Decoder => read_all(quic, id, |bytes| encoder.receive(bytes))?,
             }

@@ -153,8 +153,8 @@ impl Connection {
         }
     }
 
-    /// Accepts streams, processes what arrived, and sends what was pending. Call it whenever the
-    /// transport made progress, and once at the start.
+    /// Accepts streams, processes received data, and sends pending data. Call it whenever the transport made
+    /// progress, and once at the start.
     ///
     /// # Errors
     /// The connection error (RFC 9114 section 8) with which the transport was closed. All later
@@ -508,7 +508,7 @@ impl Connection {
         }
     }
 
-    /// Sends what is pending of this end's message.
+    /// Sends the pending part of this end's message.
     fn flush<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;
@@ -540,8 +540,7 @@ impl Connection {
         }
     }
 
-    /// The peer wants no more of our message. That says nothing about its own message (RFC 9114
-    /// section 4.1).
+    /// The peer wants no more of our message. Its own message is not affected (RFC 9114 section 4.1).
     fn on_stopped<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
         let Some(exchange) = self.exchanges.get_mut(&id) else {
             return;

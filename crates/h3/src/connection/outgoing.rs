@@ -1,5 +1,5 @@
-//! This end's unidirectional streams: control, QPACK encoder and decoder, and one for the peer to
-//! ignore.
+//! This end's unidirectional streams: control, QPACK encoder and decoder, and a reserved stream that the peer
+//! ignores.
 
 use sutura_proto::{Dir, Side, StreamId};
 use sutura_random::SplitMix64;

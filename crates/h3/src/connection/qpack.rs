@@ -28,8 +28,8 @@ impl Connection {
         self.encoder.configure(peer.qpack_max_table_capacity, wanted, blocked);
     }
 
-    /// Encodes a section of the message on `stream`, sends what it adds to the peer's table, and
-    /// reports it.
+    /// Encodes a section of the message on `stream`, sends its additions to the peer's table, and reports
+    /// them.
     pub(super) fn encode<'a, T: Transport>(
         &mut self,
         quic: &mut T,

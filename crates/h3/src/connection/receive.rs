@@ -32,7 +32,7 @@ pub(super) enum Fault {
     Reset(Code),
 }
 
-/// What exceeds a limit.
+/// The part of a message that exceeds a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TooLarge {
     FieldSection,
@@ -83,7 +83,7 @@ impl From<MessageError> for Fault {
 pub(super) enum Phase {
     /// Before the (final) header section.
     Head,
-    /// After it, before the end.
+    /// After the header section, before the end.
     Body,
     /// After the trailer section.
     Trailed,
@@ -94,7 +94,7 @@ pub(super) enum Phase {
 /// In which order a body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
-    /// As it was sent.
+    /// In the order of the stream.
     Stream,
     /// As it arrives, as far as the DATA frame is known that it is in.
     Arrival,
@@ -320,7 +320,7 @@ impl Receive {
         Ok(Some(BodyPiece { offset: self.announced.saturating_sub(before_end), bytes }))
     }
 
-    /// Whether pieces of the body were read of which some before them are missing.
+    /// Whether pieces of the body were read although earlier bytes are missing.
     pub(super) fn is_scattered(&self) -> bool {
         self.source.scattered
     }
@@ -415,8 +415,8 @@ impl Source {
         self.on_read(read)
     }
 
-    /// Reads some bytes of a payload of which `left` were not read, whatever is missing before them. Returns
-    /// also how far before the end of the payload they begin.
+    /// Reads some bytes of a payload of which `left` bytes were not read, also if bytes before them are
+    /// missing. Returns also how far before the end of the payload they begin.
     fn read_ahead<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -428,7 +428,7 @@ impl Source {
         if self.fin {
             return Ok(Some((0, 0)));
         }
-        // Of a payload, nothing beyond its end was read: so much is left to its end in any order.
+        // No bytes beyond the end of the payload were read: in any order, `left` bytes remain up to its end.
         let Range { start, end } = self.read..self.read.saturating_add(left);
         let (at, read) = match quic.read_ahead(id, start..end, buffer) {
             Ok((at, read)) => (at, Ok(read)),

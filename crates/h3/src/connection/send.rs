@@ -16,7 +16,7 @@ pub const MAX_DATA_COPY: usize = 16 << 10;
 pub(super) enum SendPhase {
     /// Before the (final) header section.
     Head,
-    /// After it, before the end.
+    /// After the header section, before the end.
     Body,
     /// The message is complete, but the transport has not accepted all of it yet.
     Ending,
@@ -138,8 +138,7 @@ impl Send {
         self.flush(quic, id).map(drop)
     }
 
-    /// Begins a DATA frame of `length` bytes, which are sent by the other methods. Only if
-    /// [`Self::ready`].
+    /// Begins a DATA frame of `length` bytes, whose payload other methods send. Only if [`Self::ready`].
     pub(super) fn announce<T: Transport>(
         &mut self,
         quic: &mut T,
@@ -171,8 +170,8 @@ impl Send {
         }
     }
 
-    /// Begins a DATA frame of `length` bytes, or goes on with the one that was announced, which has room
-    /// for as many.
+    /// Begins a DATA frame of `length` bytes, or goes on with the announced frame, which has room for
+    /// `length` bytes.
     fn begin_data(&mut self, length: usize) {
         match self.announced.checked_sub(length as u64).filter(|_| self.announced > 0) {
             Some(left) => self.announced = left,
@@ -226,7 +225,7 @@ impl Send {
     /// Sends as much of `chunk` in a DATA frame as the transport accepts at once; returns how much. Only if
     /// [`Self::ready`].
     ///
-    /// A short piece is copied: otherwise all of `chunk` would stay in memory for it.
+    /// A short rest is copied: otherwise all of `chunk` would stay in memory for it.
     pub(super) fn part<T: Transport>(
         &mut self,
         quic: &mut T,

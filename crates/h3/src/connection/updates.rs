@@ -8,15 +8,15 @@ use sutura_schedule::Extension;
 
 use crate::priority::PriorityParameters;
 
-/// Most requests whose priority is remembered before they arrive. Those with the lowest identifiers
-/// are kept.
+/// Most requests whose priority is remembered before they arrive. Requests with the lowest identifiers are
+/// kept.
 pub const MAX_PRIORITY_UPDATES: usize = 64;
 
 /// Most responses handed to the transport whose `priority` field is remembered. The latest are
 /// kept.
 pub const MAX_PRIORITY_OVERRIDES: usize = 128;
 
-/// The newest priority for each of a bounded number of requests, those with the lowest identifiers.
+/// The newest priority for each of a bounded number of requests with the lowest identifiers.
 #[derive(Debug, Default)]
 pub(super) struct PriorityUpdates {
     parameters: BTreeMap<StreamId, PriorityParameters>,
@@ -35,14 +35,14 @@ impl PriorityUpdates {
     }
 }
 
-/// All that is said of a response's priority.
+/// All statements about a response's priority.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Said {
     /// The client's wishes.
     pub(super) client: PriorityParameters,
     /// The `priority` field of the response.
     pub(super) server: PriorityParameters,
-    /// What the server tells its scheduler besides.
+    /// The server's additional information for its scheduler.
     pub(super) extension: Option<Extension>,
 }
 
@@ -59,8 +59,8 @@ impl Said {
     }
 }
 
-/// What is said of the latest responses of which the server said anything, for changes while the
-/// transport still sends them.
+/// The priorities of the latest responses that a server gave a priority or an extension, for changes while
+/// the transport still sends them.
 #[derive(Debug, Default)]
 pub(super) struct Overrides {
     said: BTreeMap<StreamId, Said>,
@@ -69,7 +69,7 @@ pub(super) struct Overrides {
 }
 
 impl Overrides {
-    /// Remembers what is said of the response on `id`, if the server said anything.
+    /// Remembers the priority of the response on `id`, if the server gave it a priority or an extension.
     pub(super) fn insert(&mut self, id: StreamId, said: Said) {
         if said.server == PriorityParameters::default() && said.extension.is_none() {
             return;
@@ -83,7 +83,7 @@ impl Overrides {
         self.order.push_back(id);
     }
 
-    /// Takes a new wish of the client for the response on `id`, and returns all that is said of it.
+    /// Takes a new wish of the client for the response on `id`, and returns all statements about its priority.
     pub(super) fn update(&mut self, id: StreamId, client: PriorityParameters) -> Said {
         match self.said.get_mut(&id) {
             Some(said) => {
@@ -94,8 +94,8 @@ impl Overrides {
         }
     }
 
-    /// Takes what the server tells its scheduler of the response on `id`, and returns all that is said
-    /// of it; `None` if it is not remembered.
+    /// Takes the server's additional information about the response on `id`, and returns all statements about
+    /// its priority; `None` if it is not remembered.
     pub(super) fn extend(&mut self, id: StreamId, extension: Option<Extension>) -> Option<&Said> {
         let said = self.said.get_mut(&id)?;
         said.extension = extension;

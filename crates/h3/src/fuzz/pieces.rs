@@ -1,4 +1,4 @@
-//! A body that is read in the order of arrival, against one that is read in stream order.
+//! A body that is read in the order of arrival, compared with a body that is read in stream order.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ use crate::{BodyPiece, Code, Config, Connection, Event, Fields};
 
 const REQUEST: StreamId = StreamId::new(Side::Client, Dir::Bi, 0);
 
-/// Reads a message whose bytes arrive in any order. The first byte picks the side and the most bytes that
-/// a read returns, the second says how many of the following bytes say what arrives first; the message is
-/// the rest. What comes out is what comes out in stream order, each byte of the body once.
+/// Reads a message whose bytes arrive in any order. The first byte picks the side and the most bytes that a
+/// read returns, the second is the number of following bytes that determine the order of arrival; the message
+/// is the rest. The events and each byte of the body are the same as in stream order.
 pub fn pieces(data: &[u8]) {
     let [first, split, rest @ ..] = data else { return };
     let side = if first & 1 == 0 { Side::Server } else { Side::Client };
@@ -46,7 +46,7 @@ pub fn pieces(data: &[u8]) {
 struct Reader {
     feed: Feed,
     connection: Connection,
-    /// What was told apart from the body.
+    /// Events, which exclude the body.
     events: Vec<Event>,
     /// The bytes of the body that were read.
     body: Vec<Option<u8>>,
@@ -73,8 +73,8 @@ impl Reader {
         self.connection.readable(REQUEST);
     }
 
-    /// Processes what arrived, and reads body with `read` as long as it gives any, with its offset unless
-    /// it is what comes next.
+    /// Processes received data, and reads body with `read` as long as there is any. `read` returns the offset
+    /// unless bytes come in stream order.
     fn work(
         &mut self,
         read: impl Fn(&mut Connection, &mut Feed, &mut [u8]) -> Option<(Option<u64>, usize)>,

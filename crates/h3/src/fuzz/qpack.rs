@@ -42,20 +42,20 @@ struct Sent {
     fields: Fields,
 }
 
-/// An encoder, a decoder, and what is on its way between them.
+/// An encoder, a decoder, and the bytes on their way between them.
 struct Pair {
     encoder: Encoder,
     decoder: Decoder,
     instructions: VecDeque<u8>,
     feedback: VecDeque<u8>,
     sent: Vec<Sent>,
-    /// Which stream is in use; those before it were cancelled.
+    /// The number of the stream in use; earlier streams were cancelled.
     next: u64,
 }
 
-/// Lets an encoder and a decoder work on sections, as `data` says, while their streams proceed at
-/// any pace and streams are cancelled. Every section that arrives is decoded as it was sent, and in
-/// the end no reference is left.
+/// Lets an encoder and a decoder work on sections, as `data` says, while their streams proceed at any pace
+/// and streams are cancelled. Every section that arrives is decoded to the fields that were sent, and in the
+/// end no reference is left.
 pub fn qpack_pair(data: &[u8]) {
     let [capacity, blocked, operations @ ..] = data else { return };
     let (capacity, blocked) = (u64::from(*capacity) * 4, u64::from(*blocked % 4));

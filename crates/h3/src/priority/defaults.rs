@@ -1,4 +1,4 @@
-//! What protects responses for which neither end says whether they are to be protected.
+//! The protection of responses for which neither end asks for one.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -9,11 +9,11 @@ use sutura_proto::Protection;
 
 use super::{MAX_URGENCY, Priority, PriorityParameters};
 
-/// One for each urgency, once for responses that are incremental and once for those that are not.
+/// A protection for each urgency, separately for non-incremental and incremental responses.
 type Table = [[Option<DefaultProtection>; 2]; MAX_URGENCY as usize + 1];
 
 /// A server's protection of responses whose priority has no `exp_b`, neither by the request nor by the
-/// response. What is left without is protected as the transport is configured.
+/// response. Responses without a protection here are protected as the transport is configured.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,7 +35,7 @@ pub struct DefaultProtections {
 
 impl DefaultProtections {
     /// Adds the protection of responses of these urgencies (0 to 7) which are incremental, are not, or
-    /// either (`None`). Those for which there is one already keep it.
+    /// either (`None`). Responses that have a protection already keep it.
     pub fn add(
         &mut self,
         urgencies: RangeInclusive<u8>,

@@ -103,8 +103,8 @@ impl Priority {
         Self { weight, ..self }
     }
 
-    /// Adds a class above the present ones: the first is the direct parent, each further one the
-    /// parent of the one before.
+    /// Adds a class above the present ones: the first is the direct parent, each further class the parent of
+    /// the previous one.
     #[must_use]
     pub fn within(self, class: Class) -> Self {
         let parents = self.parents.iter().cloned().chain([class]).collect();
@@ -209,9 +209,9 @@ impl PriorityParameters {
         Self::parse(&combined).unwrap_or_default()
     }
 
-    /// The client's parameters, overridden by those that the server's own `priority` field sets
-    /// (RFC 9218 section 8). The list of classes is a single parameter: the server's list replaces
-    /// all of the client's.
+    /// The client's parameters, overridden by the parameters that the server's own `priority` field sets (RFC
+    /// 9218 section 8). The list of classes is a single parameter: the server's list replaces all of the
+    /// client's.
     #[must_use]
     pub fn overridden_by(&self, server: &Self) -> Self {
         Self {

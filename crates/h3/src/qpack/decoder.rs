@@ -42,7 +42,7 @@ impl Blocked {
         }
     }
 
-    /// A stream for which so many entries suffice.
+    /// A stream for which `inserted` entries suffice.
     fn first(&self, inserted: u64) -> Option<StreamId> {
         let first = self.required.first().filter(|(required, _)| *required <= inserted);
         first.map(|(_, stream)| *stream)
@@ -123,8 +123,8 @@ impl Decoder {
         self.table.get(self.table.inserted().checked_sub(index)?.checked_sub(1)?)
     }
 
-    /// Decodes a section of the message on `stream`. One that is `Blocked` is to be offered again
-    /// when [`Self::unblocked`] names the stream.
+    /// Decodes a section of the message on `stream`. A section that is `Blocked` is to be offered again when
+    /// [`Self::unblocked`] names the stream.
     pub(crate) fn section(
         &mut self,
         stream: StreamId,
@@ -176,7 +176,7 @@ impl Decoder {
         self.pending.len()
     }
 
-    /// Takes what is to be sent on this end's decoder stream.
+    /// Takes the instructions to send on this end's decoder stream.
     pub(crate) fn take_instructions(&mut self) -> Vec<u8> {
         let news = self.table.inserted() - self.known;
         if news > 0 {

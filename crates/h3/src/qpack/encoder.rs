@@ -1,4 +1,4 @@
-//! The encoder of a connection: writes field sections (RFC 9204 section 4.5), decides what goes into
+//! The encoder of a connection: writes field sections (RFC 9204 section 4.5), decides which fields go into
 //! the peer's table, and reads the peer's decoder stream (section 4.4).
 
 use std::collections::VecDeque;
@@ -103,7 +103,7 @@ impl Encoder {
         }
     }
 
-    /// Takes what is to be sent on this end's encoder stream, before the section that was encoded.
+    /// Takes the instructions to send on this end's encoder stream, ahead of the section that was encoded.
     pub(crate) fn take_instructions(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.pending)
     }
@@ -129,7 +129,7 @@ impl Encoder {
                 let section = section.ok_or("Section Acknowledgment without a reference")?;
                 self.known = self.known.max(section.required);
             }
-            // The stream may hold no references, of which its receiver cannot be sure.
+            // The stream may hold no references; its receiver cannot know.
             DecoderInstruction::Cancel(stream) => self.cancel(StreamId(stream)),
             DecoderInstruction::Increment(0) => return Err("Insert Count Increment of zero"),
             DecoderInstruction::Increment(count) => {
@@ -156,7 +156,7 @@ impl Encoder {
     }
 
     /// Appends an encoded section of the message on `stream`. `insert`: whether instructions for the
-    /// peer's table can be sent now; those from [`Self::take_instructions`] go first.
+    /// peer's table can be sent now; the instructions from [`Self::take_instructions`] go first.
     pub(crate) fn section<'a>(
         &mut self,
         stream: StreamId,
@@ -185,7 +185,7 @@ impl Encoder {
         self.outstanding.insert(stream, section);
     }
 
-    /// The best reference to the dynamic table of those that `usable` permits.
+    /// The best reference to an entry of the dynamic table that `usable` permits.
     fn find(&self, field: &Field, usable: impl Fn(u64) -> bool) -> Found {
         let mut found = Found::None;
         for (index, entry) in self.table.newest_first() {
@@ -201,15 +201,14 @@ impl Encoder {
         found
     }
 
-    /// Whether an entry will soon be in the way of new ones: it is within the oldest quarter of a
-    /// table that is full.
+    /// Whether an entry will soon be in the way of new ones: it is within the oldest quarter of a full table.
     fn is_draining(&self, index: u64) -> bool {
         self.table.room_before(index + 1) <= self.table.capacity() / 4
     }
 
-    /// Whether an entry of `size` bytes can be inserted without evicting what the peer may still
-    /// have to look up, or has not acknowledged (section 2.1.1). References to entries from
-    /// `referenced` on are being written.
+    /// Whether an entry of `size` bytes can be inserted without evicting an entry that the peer may still
+    /// have to look up, or has not acknowledged (section 2.1.1). References to entries from `referenced` on
+    /// are being written.
     fn has_room(&self, size: u64, referenced: u64) -> bool {
         let oldest = self.outstanding.oldest().unwrap_or(u64::MAX).min(referenced);
         size <= self.table.room_before(oldest.min(self.known))
@@ -223,7 +222,7 @@ struct SectionWriter<'a> {
     insert: bool,
     /// Whether the section may use the table at all.
     refer: bool,
-    /// Whether it may refer to entries of which the peer's decoder may not know yet.
+    /// Whether the section may refer to entries of which the peer's decoder may not know yet.
     may_block: bool,
     base: u64,
     section: Section,
@@ -289,7 +288,7 @@ impl SectionWriter<'_> {
         }
     }
 
-    /// `found`, or what the section may refer to instead of it.
+    /// `found`, or a reference that the section may use instead of it.
     fn usable(&self, field: &Field, found: Found) -> Found {
         let known = self.encoder.known;
         match found {
@@ -314,7 +313,7 @@ impl SectionWriter<'_> {
         Some(self.encoder.table.inserted() - 1)
     }
 
-    /// Inserts a line, if it may serve others too. Returns its index.
+    /// Inserts a line, if other sections may use it too. Returns its index.
     fn add(&mut self, field: &Field, found: Found) -> Option<u64> {
         let size = entry_size(&field.name, &field.value);
         let large = size > self.encoder.table.capacity() / 2;

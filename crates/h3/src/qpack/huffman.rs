@@ -115,9 +115,9 @@ static FAST: [(u8, u8); 1 << FAST_BITS] = {
 /// Why a string could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HuffmanError {
-    /// It contains EOS, or does not end in at most seven bits of EOS (RFC 7541 section 5.2).
+    /// The string contains EOS, or does not end in at most seven bits of EOS (RFC 7541 section 5.2).
     Invalid,
-    /// It is longer than the limit.
+    /// The string is longer than the limit.
     TooLong,
 }
 

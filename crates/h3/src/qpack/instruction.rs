@@ -89,8 +89,8 @@ impl InstructionReader {
         if self.max_capacity == 0 && first >> 5 != 0b001 {
             return Err(InstructionError::Invalid("insert into a dynamic table of capacity zero"));
         }
-        // Nothing is decoded before the instruction is complete, so that a peer who sends single
-        // bytes does not cause more work than others.
+        // Nothing is decoded before the instruction is complete, so that a peer who sends single bytes does
+        // not cause more work than other peers.
         let longest = self.max_capacity.saturating_mul(MAX_CODE_SIZE);
         match first {
             0b1000_0000.. => {

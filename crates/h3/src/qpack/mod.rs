@@ -1,7 +1,7 @@
 //! QPACK (RFC 9204).
 //!
 //! An [`Encoder`] writes field sections and the instructions that fill the peer's dynamic table; a
-//! [`Decoder`] reads them. Either learns from the other's stream what has arrived.
+//! [`Decoder`] reads them. Each learns from the other's stream which entries or sections have arrived.
 
 mod decoder;
 mod encoder;

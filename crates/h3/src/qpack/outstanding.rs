@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use sutura_proto::StreamId;
 use sutura_proto::fuzz::work;
 
-/// Most sections that are remembered until the peer acknowledges them. Others do not refer to the
+/// Most sections that are remembered until the peer acknowledges them. Further sections do not refer to the
 /// dynamic table.
 pub const MAX_UNACKNOWLEDGED_SECTIONS: usize = 512;
 
-/// What a section refers to.
+/// The references of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Section {
     /// Its Required Insert Count: one more than the largest index; 0 without references.
@@ -38,7 +38,7 @@ impl Section {
 pub(super) struct Outstanding {
     /// In the order in which they were sent on each stream.
     sections: BTreeMap<StreamId, VecDeque<Section>>,
-    /// The largest Required Insert Count of each of these streams.
+    /// The largest Required Insert Count of each stream with sections.
     required: BTreeSet<(u64, StreamId)>,
     /// How many sections have each index as their smallest one.
     oldest: BTreeMap<u64, usize>,

@@ -22,11 +22,11 @@ pub(crate) struct FieldLimits {
 /// Why a field section was not decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SectionError {
-    /// It refers to entries that are still to come.
+    /// The section refers to entries that are still to come.
     Blocked,
     /// The encoding is broken or refers to entries that do not exist: QPACK_DECOMPRESSION_FAILED.
     Malformed(&'static str),
-    /// It exceeds the limits, which is not a connection error.
+    /// The section exceeds the limits, which is not a connection error.
     TooLarge,
 }
 
@@ -97,7 +97,7 @@ impl<'a> SectionReader<'a> {
         self.prefix.required
     }
 
-    /// Decodes the lines, once as many entries as required have been inserted.
+    /// Decodes the lines, once all required entries have been inserted.
     pub(super) fn lines(mut self, limits: FieldLimits) -> Result<Fields, SectionError> {
         self.budget = limits.size;
         let mut fields = Fields::new();
@@ -185,7 +185,7 @@ impl<'a> SectionReader<'a> {
 
     fn entry(&self, index: Option<u64>) -> Result<&'a Entry, SectionError> {
         const MISSING: SectionError = SectionError::Malformed("no such entry in the dynamic table");
-        // Section 2.2.3: what the section did not announce it may not use.
+        // A section may not use entries beyond those that it announced (section 2.2.3).
         let index = index.filter(|index| *index < self.prefix.required).ok_or(MISSING)?;
         self.table.get(index).ok_or(MISSING)
     }

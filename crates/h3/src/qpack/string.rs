@@ -50,9 +50,9 @@ impl<'a> Literal<'a> {
 pub(super) enum LiteralError {
     /// The input ends within it.
     Incomplete,
-    /// Its length has more than 62 bits.
+    /// The length has more than 62 bits.
     Overflow,
-    /// It is longer than the limit.
+    /// The literal is longer than the limit.
     TooLong,
 }
 
@@ -66,7 +66,7 @@ impl From<IntegerError> for LiteralError {
 }
 
 /// Appends a string literal whose length has a `prefix`-bit prefix, Huffman coded if that is shorter.
-/// `flags` are the bits above the one that says so.
+/// `flags` are the bits above the bit for the coding.
 pub(super) fn put_literal(out: &mut Vec<u8>, flags: u8, prefix: u32, string: &[u8]) {
     let size = huffman::encoded_size(string);
     if size < string.len() {

@@ -7,7 +7,7 @@ use sutura_proto::fuzz::work;
 
 use crate::fields::FIELD_OVERHEAD;
 
-/// Bytes that an entry with that name and value takes (RFC 9204 section 3.2.1).
+/// Bytes that an entry with this name and value takes (RFC 9204 section 3.2.1).
 pub(super) fn entry_size(name: &[u8], value: &[u8]) -> u64 {
     (name.len() as u64 + value.len() as u64).saturating_add(FIELD_OVERHEAD)
 }

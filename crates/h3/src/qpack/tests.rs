@@ -156,7 +156,7 @@ fn malformed_feedback() {
     }
 }
 
-/// The sections of two requests with a field that repeats, with what the encoder says before each.
+/// The sections of two requests with a field that repeats, with the encoder's instructions before each.
 fn twice(blocked: u64, fields: &Fields) -> [(Vec<u8>, Vec<u8>); 2] {
     let mut encoder = Encoder::default();
     encoder.configure(4096, 4096, blocked);
@@ -193,7 +193,7 @@ fn secrets_and_what_never_repeats_are_not_inserted() {
     assert_eq!(first.1, second.1);
 }
 
-/// A busy table makes room for what is new, and keeps what is in use.
+/// A busy table makes room for new entries, and keeps entries in use.
 #[test]
 fn entries_in_use_stay_and_others_make_room() {
     let mut encoder = Encoder::default();
@@ -229,7 +229,7 @@ fn a_flood_of_sections_without_acknowledgement() {
     assert_eq!(block, b"\x02\x00\x80");
 }
 
-/// What a peer announces and sends slowly is not held beyond the size of the table.
+/// Announced strings that arrive slowly are not held beyond the size of the table.
 #[test]
 fn a_flood_of_announcements_is_not_held() {
     let mut decoder = Decoder::new(4096, 1);

@@ -1,7 +1,7 @@
 //! Connections, which open and accept streams.
 //!
-//! The futures of Sutura's connections keep nothing between two polls: a waker stays registered when
-//! they are dropped. So each poll here makes a new one.
+//! The futures of Sutura's connections keep no state between two polls: a waker stays registered when they
+//! are dropped. So each poll here makes a new future.
 
 use std::pin::pin;
 use std::task::{Context, Poll, ready};

@@ -1,4 +1,4 @@
-//! Sutura's errors as those of h3.
+//! Conversion of Sutura's errors into those of h3.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) fn of_connection(error: ConnectionError) -> ConnectionErrorIncoming {
             ConnectionErrorIncoming::ApplicationClose { error_code: code }
         }
         ConnectionError::TimedOut => ConnectionErrorIncoming::Timeout,
-        // The others mean nothing to HTTP/3.
+        // Other errors mean nothing to HTTP/3.
         other => ConnectionErrorIncoming::Undefined(Arc::new(other)),
     }
 }

@@ -22,7 +22,7 @@ fn identifier(id: sutura::StreamId) -> StreamId {
 /// The sending half of a stream.
 pub struct SendStream<B: Buf> {
     stream: sutura::SendStream,
-    /// What h3 has given to be sent.
+    /// Data that h3 has given to be sent.
     pending: Option<WriteBuf<B>>,
 }
 

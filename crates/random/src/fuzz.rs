@@ -26,8 +26,8 @@ pub fn run(default: u64, seeds: &[impl AsRef<[u8]>], mut target: impl FnMut(&[u8
 }
 
 /// Runs a fuzz target on the inputs that are stored for it, in `fuzz/corpus/<name>` of the
-/// repository. `make` makes inputs like them. If the environment variable `FUZZ_STORE` is set, that
-/// many are stored first, instead of what was there.
+/// repository. `make` makes inputs like them. If the environment variable `FUZZ_STORE` is set to a number,
+/// that many inputs are stored first, instead of the old ones.
 ///
 /// # Panics
 /// Nothing is stored, or a file cannot be read or written.
@@ -45,7 +45,7 @@ pub fn replay(name: &str, make: impl FnMut(&mut Rng) -> Vec<u8>, mut target: imp
     }
 }
 
-/// Replaces the inputs in a directory by `count` others, none of which is longer than [`MAX_LENGTH`].
+/// Replaces the inputs in a directory by `count` new ones, none of which is longer than [`MAX_LENGTH`].
 fn store(directory: &Path, count: usize, mut make: impl FnMut(&mut Rng) -> Vec<u8>) {
     let _ = fs::remove_dir_all(directory);
     fs::create_dir_all(directory).expect("a directory for inputs");

@@ -2,10 +2,10 @@
 //! such as axum routers, work unchanged.
 //!
 //! A request's body is a [`sutura::http::Body`]. Its extensions have the
-//! [`Priority`](sutura::http::Priority) that the client asks for; the response is sent with that, or as
-//! the `priority` field of the response says. Trailers are passed on in both directions. A service's
-//! future is dropped when the client does not want the response any more. Requests that came in 0-RTT
-//! are served at once only if their method is safe; others wait for the end of the handshake.
+//! [`Priority`](sutura::http::Priority) that the client asks for; the response is sent with that priority, or
+//! as the `priority` field of the response says. Trailers are passed on in both directions. A service's
+//! future is dropped when the client does not want the response any more. Requests that came in 0-RTT are
+//! served at once only if their method is safe; others wait for the end of the handshake.
 #![forbid(unsafe_code)]
 
 use std::error::Error as StdError;
@@ -67,7 +67,7 @@ where
     while let Some((request, responder)) = server.accept_http().await? {
         let (service, connection) = (service.clone(), connection.clone());
         tokio::spawn(async move {
-            // What came in 0-RTT may be a copy that an attacker has sent again (RFC 8470 section 3).
+            // A request in 0-RTT may be a copy that an attacker has sent again (RFC 8470 section 3).
             if request.method().is_safe() || connection.handshake_complete().await.is_ok() {
                 answer(service, request, responder).await;
             }

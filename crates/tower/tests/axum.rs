@@ -18,7 +18,7 @@ use tokio::sync::mpsc;
 /// When a test counts as hanging. Nothing takes this long on any machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Serves `router`; returns a client of it and what must live as long.
+/// Serves `router`; returns a client of it and its endpoint, which must live as long.
 async fn client(router: Router) -> (Client, Endpoint) {
     let signed = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
@@ -118,8 +118,8 @@ impl http_body::Body for Streamed {
     }
 }
 
-/// The `priority` field of a request reaches the service and the stream of its response; that of the
-/// response overrides it.
+/// The `priority` field of a request reaches the service and the stream of its response; the response's own
+/// field overrides it.
 #[tokio::test]
 async fn priorities_are_heeded() {
     let router = Router::new().route(

@@ -24,13 +24,13 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> = Entry::new(
 /// * [`Urgency::CONTROL`] first.
 /// * Then the streams with a [`deadline`](Priority::deadline), the earliest first. Ties are broken
 ///   by urgency, then by key. If any order can meet all deadlines, this one does.
-/// * Then all others, in the order of [`Eps`].
+/// * Then all other streams, in the order of [`Eps`].
 ///
 /// A scheduler has no clock, so it does not know whether a deadline can still be met. FlEC skips
-/// messages that cannot arrive in time (its Algorithm 3). Here, the caller that knows the time and
-/// the delay of the path does that: before it asks who is next, it removes the deadlines that can no
-/// longer be met, so that their streams are sent after all others, or resets the streams.
-/// `sutura-proto` does so for messages.
+/// messages that cannot arrive in time (its Algorithm 3). Here, that is up to the caller, which knows the
+/// time and the delay of the path: before it asks for the next stream, it removes the deadlines that can no
+/// longer be met, so that their streams are sent after all others, or resets the streams. `sutura-proto` does
+/// so for messages.
 ///
 /// Activating and deactivating a stream with a deadline takes O(log n). Decisions and charges cost
 /// as much as with [`Eps`].
@@ -41,7 +41,7 @@ pub struct Deadline {
     vacant: Vec<Slot>,
     /// The active streams with a deadline.
     dated: Queue,
-    /// The streams without one, among them those that carry the protocol.
+    /// The streams without a deadline, among them the streams that carry the protocol.
     undated: Eps,
 }
 
@@ -160,7 +160,7 @@ impl Scheduler for Deadline {
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        // Streams with a deadline are served one after the other: a charge does not change that.
+        // Streams with a deadline are served one after the other: a charge does not change their order.
         self.undated.charge(stream, bytes);
     }
 

@@ -1,4 +1,4 @@
-//! What a priority says to schedulers of other crates.
+//! Parts of a priority for schedulers of other crates.
 
 use std::any::Any;
 use std::fmt::{self, Debug};
@@ -6,7 +6,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// A value of any type that says more about how a stream ranks, for schedulers that read that type.
-/// Others ignore it.
+/// Other schedulers ignore it.
 ///
 /// A clone shares the value. Two extensions are equal if their types and values are.
 ///
@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Extension(Arc<dyn Value>);
 
-/// What a value must be able to do. It says so of its own accord, because its type is not known.
+/// The abilities of a value. The value itself implements them, because its type is not known.
 trait Value: Any + Debug + Send + Sync {
     fn is_equal(&self, other: &dyn Value) -> bool;
     fn hash_into(&self, state: &mut dyn Hasher);

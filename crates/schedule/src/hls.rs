@@ -28,28 +28,26 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
 /// and Liebeherr.
 ///
 /// A *round* visits the streams that the paper's search finds when it begins: in each class the most
-/// urgent backlogged members, up to the first that is not incremental. Whoever comes later waits for
-/// the next round, be it more urgent or not, and who ends early has a share of this one all the same.
-/// A round begins with its first byte.
+/// urgent backlogged members, up to the first that is not incremental. A member that comes later waits for
+/// the next round, be it more urgent or not, and a member that ends early has a share of this round all the
+/// same. A round begins with its first byte.
 ///
-/// The root hands out the quantum `Q* = Lmax (1 + sum(w)/w_min)` in each round, with the weights of
-/// those streams relative to the root, so that the lightest of them gets a full packet. When a member
-/// is visited first, its class gives it its share by weight of what the class has itself, in whole
-/// bytes. A stream sends while this balance is positive; the balance pays for its frames, and grants
-/// are no larger. A stream that has no more to send gives the rest back to its class, and a class
-/// without backlogged members gives what it has left to the class above. It is handed out with the
-/// next share of that class, which at most doubles the share.
+/// The root hands out the quantum `Q* = Lmax (1 + sum(w)/w_min)` in each round, with the weights of these
+/// streams relative to the root, so that the lightest stream gets a full packet. When a member is visited
+/// first, its class gives it a share by weight of the class's own share, in whole bytes. A stream sends while
+/// this balance is positive; the balance pays for its frames, and grants are no larger. A stream that has no
+/// more to send gives the rest back to its class, and a class without backlogged members gives its rest to
+/// the class above. That class hands the rest out with its next share, which at most doubles the share.
 ///
-/// What the paper does not say:
+/// Decisions that the paper leaves open:
 ///
 /// - Streams of [`Urgency::CONTROL`] are not in the tree of requests: they go first, whatever the round.
-/// - What is charged without a grant, such as repair symbols, may leave a stream in debt, up to
-///   256 KiB. It is paid from the next shares, and forgiven by Lmax for each round without the
-///   stream.
-/// - A stream that changes its priority during a round stays in it. It gives back what it has left of its
-///   share.
-/// - A stream that is alone fills its packets, since the next round would be its own as well. Other
-///   rounds begin with at most Lmax, which is in every share: the shares are computed when it was sent.
+/// - Bytes that are charged without a grant, such as repair symbols, may leave a stream in debt, up to 256
+///   KiB. The debt is paid from the next shares, and forgiven by Lmax for each round without the stream.
+/// - A stream that changes its priority during a round stays in it. It gives back the rest of its share.
+/// - A stream that is alone fills its packets, since the next round would be its own as well. Other rounds
+///   begin with at most Lmax: shares are only computed once these bytes were sent, and every share has room
+///   for them.
 /// - Q* has a limit, 2^60 bytes, that no connection sends.
 #[derive(Debug, Default)]
 pub struct Hls {
@@ -105,21 +103,21 @@ impl Scheduler for Hls {
 #[derive(Debug, Default)]
 struct Rounds;
 
-/// What a class hands out in a round.
+/// The budget that a class hands out in a round.
 #[derive(Debug, Default)]
 struct ClassShare {
     /// The weights of the backlogged incremental members of each urgency, in thousandths, and how many
     /// they are.
     weights: [u64; Urgency::CLASSES],
     members: [u32; Urgency::CLASSES],
-    /// What it divides among its members, in bytes, and what of it has not been used: not handed out,
-    /// or given back.
+    /// The budget that the class divides among its members, in bytes, and its unused part: not handed out, or
+    /// given back.
     base: i64,
     left: i64,
-    /// The weights of the members of the round, and of those that have their share.
+    /// The weights of the members of the round, and of the members that have their share.
     sum: u64,
     dealt: u64,
-    /// The shares of the latter together.
+    /// The shares handed out so far.
     given: i64,
 }
 
@@ -129,7 +127,7 @@ impl ClassShare {
         (self.base, self.sum, self.dealt, self.given) = (0, sum, 0, 0);
     }
 
-    /// Takes its own share, in addition to what the last round has left.
+    /// Takes the class's own share, in addition to the rest of the last round.
     fn take(&mut self, share: i64) {
         self.base = share + self.left.min(share);
         self.left = self.base;
@@ -172,9 +170,9 @@ enum Part {
     /// Not at all.
     #[default]
     Absent,
-    /// It has not been visited.
+    /// The member has not been visited.
     Waiting,
-    /// It has got its share.
+    /// The member has got its share.
     Visited,
 }
 
@@ -340,7 +338,7 @@ impl Tree<Rounds> {
         over
     }
 
-    /// The stream whose turn it is, if `first` goes first if priorities alone decide.
+    /// The stream whose turn it is. `first` is the stream that goes first by priority alone.
     ///
     /// This terminates: in each round, the members get more than all of them may owe, or at least
     /// [`LMAX`] each to pay their debts, and debts are bounded.
@@ -364,7 +362,7 @@ impl Tree<Rounds> {
     fn current(&mut self) -> Option<Slot> {
         while let Some(&slot) = self.whole.streams.get(self.whole.at) {
             let TreeNode { ref member, place, .. } = self.nodes[slot];
-            // Its place may belong to another stream by now, which waits for the next round.
+            // The stream's place may belong to another stream by now, which waits for the next round.
             let takes_part = member.seen == self.whole.round && member.part != Part::Absent;
             if takes_part && place.is_queued() {
                 self.endow(slot);
@@ -424,9 +422,9 @@ impl Tree<Rounds> {
         true
     }
 
-    /// What the stream whose turn it is may send, unless it [is free](Self::is_free). Before the round
-    /// has begun this is what it gets at least. Positive, since otherwise it would not be its turn; of a
-    /// stream that carries the protocol it means nothing.
+    /// How many bytes the stream whose turn it is may send, unless it [is free](Self::is_free). Before the
+    /// round has begun this is its least share. Positive, since otherwise it would not be its turn;
+    /// meaningless for a stream that carries the protocol.
     #[inline]
     fn balance(&self, slot: Slot) -> usize {
         let share = if self.whole.begun { 0 } else { i64::from(LMAX) };
@@ -500,7 +498,7 @@ impl Sharing for Rounds {
             return None;
         };
         let TreeNode { rank, member: RoundMember { balance, .. }, .. } = tree.nodes[first];
-        // The usual case, without the registers that the other needs.
+        // The usual case, without the registers that the other case needs.
         if rank.urgency == Urgency::CONTROL || (tree.is_over() && balance > -i64::from(LMAX)) {
             return Some(first);
         }

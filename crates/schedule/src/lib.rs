@@ -1,9 +1,8 @@
 //! Stream schedulers: which stream sends next, and how many bytes.
 //!
-//! A [`Scheduler`] is told which streams exist, what their priorities are and which of them have
-//! bytes that may be sent now. Whenever there is room in the packet being built, it is asked for a
-//! [`Grant`]. It sees stream keys, priorities and byte counts, but no data, packet numbers, clock
-//! or network.
+//! A [`Scheduler`] is told which streams exist, their priorities and which of them have bytes that may be
+//! sent now. Whenever there is room in the packet being built, it is asked for a [`Grant`]. It sees stream
+//! keys, priorities and byte counts, but no data, packet numbers, clock or network.
 //!
 //! Each scheme lives in its own file and has a line in the table [`SCHEDULERS`], which finds it by
 //! name (see [`registry`]):
@@ -26,8 +25,8 @@
 //! ```
 //!
 //! A custom scheme is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that creates
-//! it, such as a [`Scheme`]. If it needs to know something that no [`Priority`] says, that is an
-//! [`Extension`] of its own. [`conformance`] checks whether it fulfils the contract.
+//! it, such as a [`Scheme`]. If it needs information that no [`Priority`] has, it defines an [`Extension`] of
+//! its own. [`conformance`] checks whether it fulfils the contract.
 #![forbid(unsafe_code)]
 
 pub mod conformance;

@@ -133,7 +133,7 @@ pub struct Class {
     pub weight: Weight,
 }
 
-/// The maximum number of classes above a stream. Further ones are ignored.
+/// The maximum number of classes above a stream. Further classes are ignored.
 pub const MAX_DEPTH: usize = 8;
 
 /// A strict rank made of the urgencies of a stream and of the classes above it. The smaller goes
@@ -146,9 +146,9 @@ impl Rank {
     pub const LAST: Self = Self([u8::MAX; MAX_DEPTH + 1]);
 }
 
-/// All parameters that determine how a stream ranks. Each scheme uses those that it supports.
+/// All parameters that determine how a stream ranks. Each scheme uses the parameters that it supports.
 ///
-/// The default is that of RFC 9218: urgency 3, not incremental.
+/// The default is the same as in RFC 9218: urgency 3, not incremental.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Priority {
     /// Which streams go first.
@@ -163,7 +163,7 @@ pub struct Priority {
     /// When the stream has to be delivered, in any unit and from any origin, for schemes with
     /// deadlines: the smaller goes first. `None` is later than all.
     pub deadline: Option<u64>,
-    /// What else a scheme of another crate goes by.
+    /// Parameters for a scheme of another crate.
     pub extension: Option<Extension>,
 }
 
@@ -181,9 +181,9 @@ impl Priority {
         }
     }
 
-    /// The rank of the stream. It is the stream's urgency or, with `by_classes`, the urgencies of
-    /// the classes above it, the outermost first, followed by its own. Streams that carry the
-    /// protocol rank before all others.
+    /// The rank of the stream. It is the stream's urgency or, with `by_classes`, the urgencies of the classes
+    /// above the stream, the outermost first, followed by its own. Streams that carry the protocol rank
+    /// before all others.
     #[must_use]
     pub fn rank(&self, by_classes: bool) -> Rank {
         let mut rank = [0; MAX_DEPTH + 1];

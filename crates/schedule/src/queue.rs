@@ -67,8 +67,8 @@ impl Queued {
         ((self.rank >> 64) as u64).borrowing_sub((other.rank >> 64) as u64, before).1
     }
 
-    /// Returns the one that goes first. Branchless: the outcome is practically random, so a branch
-    /// would be mispredicted half of the time.
+    /// Returns the member that goes first. Branchless: the outcome is practically random, so a branch would
+    /// be mispredicted half of the time.
     #[inline]
     fn earlier(self, other: Self) -> Self {
         let before = other.is_before(&self);

@@ -1,8 +1,8 @@
-//! Policies by name: how those of a seam are listed, and how one is chosen by a text.
+//! Policies by name: how the policies of a seam are listed, and how a text chooses a policy.
 //!
 //! The text is the name of a policy with its parameters behind a colon, as in `hmm`, `fixed:20mbit`
-//! or `tail:burst=3,delay=25ms`. A policy says what that takes in an [`Entry`] in its own file,
-//! [`policies!`](crate::policies) lists the entries of a crate, and a [`Registry`] finds them:
+//! or `tail:burst=3,delay=25ms`. A policy describes itself and its parameters in an [`Entry`] in its own
+//! file, [`policies!`](crate::policies) lists the entries of a crate, and a [`Registry`] finds them:
 //!
 //! ```
 //! use std::sync::Arc;
@@ -50,12 +50,12 @@ macro_rules! policies {
     };
 }
 
-/// A policy of a seam; `F` is what makes it, such as
-/// [`dyn SchedulerFactory`](crate::SchedulerFactory).
+/// A policy of a seam; `F` is the factory of the policy, such as [`dyn
+/// SchedulerFactory`](crate::SchedulerFactory).
 pub struct Entry<F: ?Sized> {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// A summary in a line.
     pub summary: &'static str,
     /// Its parameters with their defaults, as one would write them; empty if it has none.
     pub parameters: &'static str,
@@ -79,7 +79,7 @@ impl<F: ?Sized> Entry<F> {
     }
 
     /// A policy that is listed with `parameters` and their defaults, such as `burst=3,delay=0ms`.
-    /// `make` takes the parameters that it knows; what is left over is an error.
+    /// `make` takes the parameters that it knows; further ones are an error.
     #[must_use]
     pub const fn with_parameters(
         name: &'static str,
@@ -90,8 +90,8 @@ impl<F: ?Sized> Entry<F> {
         Self { name, summary, parameters, needs_parameters: false, make: Make::Call(make) }
     }
 
-    /// The same, for a policy that has no good default: its `make` refuses to go without parameters,
-    /// and those that are listed are an example.
+    /// Marks a policy that has no good default: its `make` refuses to go without parameters, and the listed
+    /// ones are an example.
     #[must_use]
     pub const fn needing_parameters(mut self) -> Self {
         self.needs_parameters = true;
@@ -105,10 +105,10 @@ impl<F: ?Sized> Entry<F> {
         Self { name, summary, parameters: "", needs_parameters: false, make }
     }
 
-    /// The policy with `parameters`; what they leave out has its default.
+    /// The policy with `parameters`; missing parameters have their defaults.
     ///
     /// # Errors
-    /// There is no such parameter, or it has no such value.
+    /// There is no such parameter, or its value is not valid.
     pub fn make(&self, parameters: &str) -> Result<Arc<F>, UnknownPolicy> {
         let mut parameters = Parameters::parse(parameters)?;
         let made = match &self.make {
@@ -139,7 +139,7 @@ impl<F: ?Sized> fmt::Debug for Entry<F> {
 /// The policies of a seam.
 #[derive(Clone, Debug)]
 pub struct Registry<F: ?Sized> {
-    /// What is chosen: `scheduler`.
+    /// The noun for a policy of the seam, such as `scheduler`.
     pub seam: &'static str,
     entries: Vec<Entry<F>>,
 }
@@ -151,7 +151,7 @@ impl<F: ?Sized> Registry<F> {
         Self { seam, entries: entries.to_vec() }
     }
 
-    /// The same with more policies. One takes the place of another of its name.
+    /// The registry with more policies. A new policy takes the place of an old one of its name.
     #[must_use]
     pub fn with(mut self, entries: impl IntoIterator<Item = Entry<F>>) -> Self {
         for entry in entries {
@@ -169,10 +169,10 @@ impl<F: ?Sized> Registry<F> {
         &self.entries
     }
 
-    /// What makes the policy that `text` names.
+    /// The factory of the policy that `text` names.
     ///
     /// # Errors
-    /// There is no such policy or parameter, or a parameter has no such value.
+    /// There is no such policy or parameter, or a parameter's value is not valid.
     pub fn find(&self, text: &str) -> Result<Arc<F>, UnknownPolicy> {
         let (name, parameters) = text.split_once(':').unwrap_or((text, ""));
         let entry = self.entries.iter().find(|entry| entry.name == name).ok_or_else(|| {
@@ -184,7 +184,7 @@ impl<F: ?Sized> Registry<F> {
     }
 }
 
-/// There is no such policy, or not with these parameters. The text says what there is.
+/// There is no such policy, or not with these parameters. The text lists the valid ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct UnknownPolicy(String);
@@ -228,7 +228,7 @@ impl<'a> Parameters<'a> {
         Ok(Self { named, unnamed })
     }
 
-    /// Says that a value without a name, if there is one, is that of the parameter `name`.
+    /// Makes a value without a name, if there is one, the value of the parameter `name`.
     pub fn first_is(&mut self, name: &'a str) {
         if let Some(value) = self.unnamed.take_if(|_| !self.named.contains_key(name)) {
             self.named.insert(name, value);
@@ -244,7 +244,7 @@ impl<'a> Parameters<'a> {
     /// prefixes are decimal.
     ///
     /// # Errors
-    /// Its value is none, or less than a bit per second.
+    /// The value is not a rate, or less than a bit per second.
     pub fn rate(&mut self, name: &str) -> Result<Option<u64>, UnknownPolicy> {
         let Some(value) = self.take(name) else { return Ok(None) };
         let text = value.to_ascii_lowercase();
@@ -260,7 +260,7 @@ impl<'a> Parameters<'a> {
     /// Takes a parameter that is a number.
     ///
     /// # Errors
-    /// Its value is not one of that type.
+    /// The value is not a number of that type.
     pub fn number<T: FromStr>(&mut self, name: &str, default: T) -> Result<T, UnknownPolicy> {
         let Some(value) = self.take(name) else { return Ok(default) };
         value.parse().map_err(|_| UnknownPolicy(format!("{name}: `{value}` is not a number")))

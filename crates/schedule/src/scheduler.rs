@@ -23,8 +23,8 @@ pub struct Grant {
 /// A stream is *inserted* when it is created, *active* while it has bytes that may be sent now
 /// (considering flow control and all other limits), and *removed* when it will never send again.
 /// For each piece of a packet, the caller asks [`next`](Self::next), writes, and reports the result
-/// with [`charge`](Self::charge), followed by [`deactivate`](Self::deactivate) or
-/// [`remove`](Self::remove) if nothing more may be sent.
+/// with [`charge`](Self::charge), followed by [`deactivate`](Self::deactivate) or [`remove`](Self::remove) if
+/// the stream may send no more.
 ///
 /// * `next` changes nothing and may be called any number of times. Only a charge ends a turn, so a
 ///   packet that is not built after all costs no stream its place. Therefore, a caller must
@@ -37,7 +37,7 @@ pub struct Grant {
 /// * An implementation stores one entry per inserted stream and nothing else. The caller bounds the
 ///   number of streams (RFC 9000, section 4.6).
 ///
-/// [`conformance`](crate::conformance) checks all of this except the last point.
+/// [`conformance`](crate::conformance) checks all points except the last.
 pub trait Scheduler: Send + Debug {
     /// Adds an inactive stream. If the stream is inserted already, this is the same as
     /// [`reprioritize`](Self::reprioritize).
@@ -60,11 +60,10 @@ pub trait Scheduler: Send + Debug {
     /// Returns `None` only if no stream is active or there is no room.
     fn next(&self, room: usize) -> Option<Grant>;
 
-    /// Accounts for `bytes` of the connection's capacity that were used for the stream. This
-    /// includes what it sent of a grant, but also bytes sent without one: a retransmission, or a
-    /// repair symbol that protects the stream. Of a STREAM frame these are the bytes of data, and
-    /// those of the header only if the scheduler [goes by frames](Self::goes_by_frames). Zero bytes
-    /// have no effect.
+    /// Accounts for `bytes` of the connection's capacity that were used for the stream. This includes the
+    /// bytes that the stream sent of a grant, but also bytes sent without a grant: a retransmission, or a
+    /// repair symbol that protects the stream. Of a STREAM frame the bytes of data count, and the header only
+    /// if the scheduler [goes by frames](Self::goes_by_frames). Zero bytes have no effect.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
     /// Sets the current congestion window, in bytes, for schemes whose turns are as long as the
@@ -73,8 +72,8 @@ pub trait Scheduler: Send + Debug {
         let _ = bytes;
     }
 
-    /// Whether classes ([`Priority::parents`]) take precedence over a stream's own urgency. Used to
-    /// rank what needs no grant, such as a repair symbol. Always the same answer, `false` by default.
+    /// Whether classes ([`Priority::parents`]) take precedence over a stream's own urgency. Used to rank
+    /// frames that need no grant, such as a repair symbol. Always the same answer, `false` by default.
     fn goes_by_classes(&self) -> bool {
         false
     }

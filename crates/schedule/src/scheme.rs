@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::{Scheduler, SchedulerFactory};
 
-/// A way of scheduling without parameters: a name, and what makes the schedulers. It is the simplest
+/// A way of scheduling without parameters: a name, and the constructor of the schedulers. It is the simplest
 /// [`SchedulerFactory`].
 #[derive(Clone, Copy)]
 pub struct Scheme {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use sutura_random::Rng;
 use sutura_schedule::{Class, Hls, Hmm, Priority, Scheduler, Urgency, Weight};
 
-/// The largest packet, also that of the quantum of `hls`.
+/// The largest packet, also in the quantum of `hls`.
 const L: u64 = 1350;
 
 /// A node of the test's own tree. The root is node 0; the classes come before the streams.
@@ -22,7 +22,7 @@ struct Node {
     depth: usize,
     /// `None` for a class.
     stream: Option<u64>,
-    /// What a stream has to send, or all streams below.
+    /// The bytes that a stream, or all streams below a class, have to send.
     demand: u64,
     served: u64,
 }
@@ -123,8 +123,8 @@ impl Tree {
         }
     }
 
-    /// The members of a class with demand, in groups: who shares, the first served first. The order
-    /// within one urgency is that of the keys, which for a class is its first stream's.
+    /// The members of a class with demand, in groups that share, the group that is served first at the
+    /// beginning. Groups of one urgency are ordered by key, which for a class is the key of its first stream.
     fn groups(&self, class: usize, keys: &BTreeMap<usize, u64>) -> Vec<Vec<usize>> {
         let mut groups: BTreeMap<(u8, bool, u64), Vec<usize>> = BTreeMap::new();
         for &child in self.children[class].iter().filter(|&&child| self.nodes[child].demand > 0) {
@@ -149,8 +149,8 @@ impl Tree {
         keys
     }
 
-    /// An upper bound of the bytes of a round while any of these streams are active: the quantum, and as
-    /// much that classes were left with.
+    /// An upper bound of the bytes of a round while any of these streams are active: the quantum, and the
+    /// same amount that classes were left with.
     fn round(&self) -> u64 {
         let mut reciprocal = vec![1f64; self.nodes.len()];
         let mut largest = 1f64;
@@ -203,17 +203,17 @@ fn the_solver_solves_what_can_be_solved_by_hand() {
     assert_eq!(water_fill(&[(7, 1)], 3), (vec![3], 1));
 }
 
-/// How far a scheme lets one of so many members be ahead of its share of what its class got, and how
-/// far behind, in bytes.
+/// How far a scheme lets one of this many members be ahead of its share of the class's service, and how far
+/// behind, in bytes.
 type Slack = fn(&Tree, u64) -> (u64, u64);
 
 type New = fn() -> Box<dyn Scheduler>;
 
 const SCHEMES: [(New, Slack); 2] = [
-    // A packet for each, as all are new, which is less than a quantum. The price of a byte is
-    // rounded: that is the one byte.
+    // A packet for each member, as all are new, which is less than a quantum. The price of a byte is rounded,
+    // hence the additional byte.
     (|| Box::new(Hmm::new()), |_, members| (members * (L + 1), members * (L + 1))),
-    // A round for each stream that ends, since others of its class wait for the next one, and for the
+    // A round for each stream that ends, since other streams of its class wait for the next round, and the
     // first and the last round.
     (
         || Box::new(Hls::new()),
@@ -275,7 +275,7 @@ fn demands(random: &mut Rng, names: &[Arc<str>]) {
     }
 }
 
-/// Every class divides what it got as the exact solution does.
+/// Every class divides its service as the exact solution does.
 fn check_demands(tree: &Tree, slack: Slack) {
     let keys = tree.keys();
     for class in (0..tree.nodes.len()).filter(|&index| tree.nodes[index].stream.is_none()) {
@@ -306,7 +306,7 @@ fn check_demands(tree: &Tree, slack: Slack) {
 /// Streams come and go; between two changes everybody who is there always has something to send.
 fn intervals(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
-    // One that was under way, one that is, and what both leave.
+    // A round that was under way, the present round, and the rest of both.
     let rounds = 3 * tree.round();
     let small = random.below(3) == 0;
     let keys = tree.keys();

@@ -22,7 +22,7 @@ pub enum Call {
         turns: usize,
         /// Bytes that are asked for.
         room: usize,
-        /// Bytes that are used of each grant, if it has as many.
+        /// Bytes that are used of each grant, if it has that many.
         used: usize,
     },
     /// [`Scheduler::charge`].

@@ -9,8 +9,8 @@
 //!
 //! [`registry()`] checks a table of policies of any seam.
 //!
-//! All calls are random, but the same in every run. The checks do not cover what the interface does
-//! not show: memory, running time, and whether the order is the one that the scheme promises.
+//! All calls are random, but the same in every run. The checks do not cover properties that the interface
+//! does not show: memory, running time, and whether the scheme keeps its promises about the order.
 
 mod call;
 mod known;
@@ -48,8 +48,8 @@ pub fn scheduler(factory: &dyn SchedulerFactory) {
     extended_scheduler(factory, &|_, _| None);
 }
 
-/// The same for schedulers that read an [`Extension`] of priorities. `extend` makes one of a random
-/// number; a stream that it names is to be one of those given.
+/// Checks a scheduler that reads an [`Extension`] of priorities. `extend` makes an extension of a random
+/// number; it may only name streams of the given range.
 ///
 /// # Panics
 ///
@@ -67,11 +67,12 @@ pub fn extended_scheduler(factory: &dyn SchedulerFactory, extend: Extend<'_>) {
 pub type Extend<'a> = &'a dyn Fn(u64, Range<StreamKey>) -> Option<Extension>;
 
 /// Checks a table of policies of any seam: each is found by its name, unless it needs parameters, has a
-/// line of its own and takes the parameters that are listed, and no others. `name` says the name of what is made.
+/// line of its own and takes the parameters that are listed, and no others. `name` returns the name of a
+/// policy.
 ///
 /// # Panics
 ///
-/// If something of that is not so, with the name of the entry.
+/// If a check fails, with the name of the entry.
 pub fn registry<F: ?Sized>(registry: &Registry<F>, name: impl Fn(&F) -> String) {
     let entries = registry.entries();
     assert!(!entries.is_empty(), "{}: there is no policy", registry.seam);
@@ -118,8 +119,7 @@ impl At<'_> {
     }
 }
 
-/// Makes the same calls to two schedulers, one of which also gets calls that must not change
-/// anything.
+/// Makes the same calls to two schedulers. One of them also gets calls that must not change anything.
 fn twins(factory: &dyn SchedulerFactory, rule: Rule, mut random: Random<'_>, seed: u64) {
     let name = factory.name();
     let mut known = Known::default();
@@ -149,7 +149,7 @@ fn goes_by(scheduler: &dyn Scheduler) -> [bool; 2] {
     [scheduler.goes_by_classes(), scheduler.goes_by_frames()]
 }
 
-/// Checks what must hold at any time.
+/// Checks the invariants of a scheduler.
 fn check(scheduler: &dyn Scheduler, known: &Known, room: usize, at: At<'_>) {
     let granted = scheduler.next(room);
     at.require(scheduler.next(room) == granted, "`next` asked twice says the same");

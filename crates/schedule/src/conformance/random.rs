@@ -11,7 +11,7 @@ use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 /// Few keys, so that unknown and repeated keys are common.
 const KEYS: u64 = 14;
 
-/// A generator with draws of calls and of what they take.
+/// A generator that draws calls and their arguments.
 pub(super) struct Random<'a> {
     rng: Rng,
     extend: Extend<'a>,
@@ -42,7 +42,7 @@ impl<'a> Random<'a> {
         if key < 2 { StreamKey::MAX - key } else { key }
     }
 
-    /// Any key: every other time one of the usual few, otherwise a random one.
+    /// Any key: every other time a usual key, otherwise a random number.
     pub(super) fn any_key(&mut self) -> StreamKey {
         if self.once_in(2) { self.key() } else { self.rng.next_u64() }
     }

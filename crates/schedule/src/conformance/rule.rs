@@ -4,7 +4,7 @@ use super::random::Random;
 use super::{Call, Known, apply};
 use crate::{Grant, Scheduler};
 
-/// How one of two schedulers is treated differently, without any effect.
+/// A difference in the treatment of two schedulers that must have no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     Nothing,

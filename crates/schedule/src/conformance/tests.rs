@@ -204,14 +204,15 @@ fn each_fault_is_found_and_named() {
         (Fault::IsIdleInPlaceOfLargeKeys, "there is a grant if"),
         (Fault::IgnoresControl, "`Urgency::CONTROL` go before"),
         (Fault::IsNeverEmpty, "`is_empty`"),
-        // It may be seen while the stream is not inserted, or not active after it was.
+        // The fault may show while the stream is not inserted, or not active after it was.
         (Fault::ForgetsNobody, "are granted room"),
         (Fault::InsertsWhomItActivates, "are granted room"),
         (Fault::MovesOnForStrangers, "streams that are not inserted change nothing"),
         (Fault::ActivatesTwice, "repeating a call"),
         (Fault::MovesWhomItIsToldOfAgain, "a priority equal to the present one"),
         (Fault::ChargesZeroBytes, "zero bytes"),
-        // What it leaves out may be the only stream, or a more urgent one than what it grants.
+        // The stream that is left out may be the only one, or more urgent than the stream that gets the
+        // grant.
         (Fault::StopsWhomItInsertsAgain, "there is a grant if|`Urgency::CONTROL` go before"),
         (Fault::MovesWhomItInsertsAgain, "`insert` of a stream that is there"),
         (Fault::GoesByClassesIfThereAreStreams, "what it goes by never changes"),

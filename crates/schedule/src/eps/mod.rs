@@ -32,16 +32,16 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
 /// * Within an urgency, the non-incremental streams go first, one after the other in order of their
 ///   keys: a response that is useful only as a whole gains nothing from sharing. The RFC recommends
 ///   to avoid, where possible, that either kind starves the other, and leaves the split open. Here,
-///   incremental streams wait; to avoid that, they need a more urgent priority.
-/// * Then the incremental streams share. The one that has waited longest is granted all of the
-///   room, and moves behind all others once it is charged for anything. Turns are counted in
-///   packets, so a repair symbol or a retransmission charged to a stream is a turn too.
+///   incremental streams wait; to avoid starvation, they need a more urgent priority.
+/// * Then the incremental streams share. The stream that has waited longest is granted all of the room, and
+///   moves behind all others once it is charged for anything. Turns are counted in packets, so a repair
+///   symbol or a retransmission charged to a stream is a turn too.
 ///
 /// A stream that becomes active queues behind the active incremental streams of its urgency.
 ///
 /// Decisions take constant time. Activating and deactivating take constant time for incremental
 /// streams and O(log n) for others. Memory grows with the largest number of streams inserted at
-/// once; beyond that, nothing is allocated.
+/// once; beyond that number, nothing is allocated.
 #[derive(Clone, Debug, Default)]
 pub struct Eps {
     nodes: Vec<StreamNode>,

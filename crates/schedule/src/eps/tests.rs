@@ -125,7 +125,7 @@ fn serve(scheduler: &mut Eps, packets: usize) -> Vec<StreamKey> {
 }
 
 /// RFC 9218, section 10: by urgency; then one by one in the order of the stream IDs; then in turns,
-/// in which a newcomer stands behind all others.
+/// in which a new stream stands behind all others.
 #[test]
 fn streams_go_by_urgency_then_one_by_one_and_then_in_turns() {
     let mut eps = Eps::new();

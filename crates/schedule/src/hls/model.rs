@@ -8,7 +8,7 @@ use super::*;
 use crate::conformance::apply;
 use crate::hmm::model::{Id, Model, ModelMember, ROOT, any_call};
 
-/// What a class hands out.
+/// The budget that a class hands out.
 #[derive(Clone, Copy, Debug, Default)]
 struct Account {
     base: i64,
@@ -25,7 +25,7 @@ struct ModelRounds {
     begun: bool,
     /// The streams of the round whose turn is to come or continues.
     streams: Vec<Id>,
-    /// Who takes part, and who of them has its share.
+    /// The members that take part, and the members that have their share.
     part: BTreeSet<Id>,
     visited: BTreeSet<Id>,
     accounts: BTreeMap<Id, Account>,
@@ -51,7 +51,7 @@ impl ModelRounds {
         self.tree.all_backlogged().contains(&id)
     }
 
-    /// Makes a change of the tree. Who leaves gives back what it has.
+    /// Makes a change of the tree. A member that leaves gives back its balance.
     fn change(&mut self, change: impl FnOnce(&mut Model)) {
         let before = self.tree.all_backlogged();
         let members: BTreeMap<Id, ModelMember> = self.tree.members.clone();

@@ -1,4 +1,4 @@
-//! What the paper says of its rounds, section by section.
+//! The paper's statements about its rounds, section by section.
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ fn the_quantum_follows_from_the_lightest_stream() {
     assert_eq!(turns(&mut hls, 14), [round, round].concat());
 }
 
-/// III-B3: the fair share is that of the class's balance.
+/// III-B3: a fair share is a share of the class's balance.
 #[test]
 fn a_class_divides_what_it_got() {
     let [x, y] = [class("x"), class("y")];
@@ -118,7 +118,7 @@ fn streams_that_carry_the_protocol_wait_for_no_round() {
     assert_eq!(turns(&mut hls, 2), [(0, 825), (4, 1200)]);
 }
 
-/// III-B5: the others get a third of the round until it is over.
+/// III-B5: each other stream gets a third of the round until it is over.
 #[test]
 fn a_finished_stream_has_its_share_until_the_round_is_over() {
     let mut hls = hls(&[(0, 1000, &[]), (4, 1000, &[]), (8, 1000, &[])]);
@@ -136,7 +136,7 @@ fn a_priority_changes_on_the_fly_and_the_round_goes_on() {
     hls.reprioritize(4, Priority { urgency: Urgency::LOWEST, ..weighted(1000) });
     assert_eq!(turns(&mut hls, 3), [(0, 825), (4, 1200), (4, 825)]);
     assert_eq!(turns(&mut hls, 3), [(0, 1200); 3]);
-    // With another weight in the middle of its turn, it gives back what it has.
+    // A stream whose weight changes in the middle of its turn gives back its balance.
     hls.reprioritize(4, weighted(1000));
     while turn(&mut hls).0 == 0 {}
     hls.reprioritize(4, weighted(1000 + 1));

@@ -24,17 +24,17 @@ pub(crate) const ENTRY: Entry<dyn SchedulerFactory> =
 /// *start* on that clock, which measures its service so far divided by its weight. The class serves
 /// the member with the smallest start; ties are broken by key. A charge sets the clock to the start
 /// of the member that was served, and adds the bytes divided by the weight to that start. A member
-/// that becomes backlogged starts at the clock or at its previous start, whichever is later. A new
-/// one starts one packet later than the clock, as if it had just been served, so that the clock
-/// advances no matter how many members arrive. Thus the start of every backlogged member is at most
-/// one packet, divided by its weight, later than the clock. All guarantees follow from this:
+/// that becomes backlogged starts at the clock or at its previous start, whichever is later. A new member
+/// starts one packet later than the clock, as if it had just been served, so that the clock advances no
+/// matter how many members arrive. Thus the start of every backlogged member is at most one packet, divided
+/// by its weight, later than the clock. All guarantees follow from this:
 ///
 /// * While two incremental siblings of the same urgency are backlogged and served, their services
 ///   divided by weight differ by less than `L/w1 + L/w2` over any interval, where L is the size of
 ///   the largest packet.
 /// * No member is ever ahead of its max-min fair share of its class by more than L, plus L for each
-///   new sibling. None is behind by more than L for each sibling, plus L if it is new itself. Both
-///   are less than the paper's quantum.
+///   new sibling. No member is behind by more than L for each sibling, plus L if it is new itself. Both
+///   bounds are less than the paper's quantum.
 /// * The same holds in every class, so the leaves are within one packet per level.
 ///
 /// Memory: one entry per stream and one per class. Once the queues have reached their largest size,

@@ -2,15 +2,14 @@
 //! et al. 2025, section III).
 //!
 //! Streams are the leaves of a tree of classes ([`Priority::parents`](crate::Priority::parents)).
-//! Each class divides its service among its *backlogged* members: the streams and classes directly
-//! below it that have something to send.
+//! Each class divides its service among its *backlogged* members: the streams and classes directly below it
+//! that have data to send.
 //!
-//! * It serves only the most urgent of these. Non-incremental ones go first, one after the other in
-//!   order of their keys; the key of a class is that of the stream for which it was created.
-//!   Incremental ones share.
-//! * Members that share get service in proportion to their weights. Service that one of them does
-//!   not use is divided among its siblings, and only what no sibling can use goes to the class
-//!   above.
+//! * It serves only the most urgent members. Non-incremental members go first, one after the other in order
+//!   of their keys; the key of a class is the key of the stream for which it was created. Incremental members
+//!   share.
+//! * Members that share get service in proportion to their weights. Service that one of them does not use
+//!   is divided among its siblings, and only service that no sibling can use goes to the class above.
 //!
 //! The streams that may send at any moment are thus the set that the paper's breadth-first search
 //! finds. Without classes and weights, the order is that of [`Eps`](crate::Eps), except that shares
@@ -40,8 +39,8 @@
 //! each level: ten streams, one of which has a tenth of the others' weight, lead to rounds of more
 //! than a hundred packets. [`Hmm`] has neither rounds nor such a quantum. It is as fast without
 //! classes, and a few nanoseconds slower per class above a stream. This is why the name `hmm`
-//! stands for it. [`Hls`](crate::Hls) is the paper's scheme, for comparison and for those who want each stream
-//! to send in longer runs.
+//! stands for it. [`Hls`](crate::Hls) is the paper's scheme, for comparison and for applications that want
+//! each stream to send in longer runs.
 //!
 //! # What both schemes have in common
 //!
@@ -102,7 +101,7 @@ macro_rules! tree_calls {
 }
 pub(crate) use tree_calls;
 
-/// The constructor of a scheduler with a `tree`, and what it counts.
+/// The constructor of a scheduler with a `tree`, and the counts of its tree.
 macro_rules! tree_counts {
     ($scheduler:ty) => {
         impl $scheduler {

@@ -1,4 +1,4 @@
-//! What both schemes promise, and cases that went wrong in other schedulers.
+//! The promises of both schemes, and cases that went wrong in other schedulers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ fn serve(scheduler: &mut dyn Scheduler, packets: usize) -> Served {
     served
 }
 
-/// Sends until so many bytes were sent, in full packets or what the grants allow.
+/// Sends `bytes` bytes, in packets as full as the grants allow.
 fn serve_bytes(scheduler: &mut dyn Scheduler, bytes: usize) -> Served {
     let mut served = Served::new();
     while served.values().sum::<usize>() < bytes {
@@ -169,14 +169,15 @@ fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
     active(scheduler, 200, urgent.clone());
     assert_eq!(serve(scheduler, 3), Served::from([(200, 3600)]));
     scheduler.remove(200);
-    // Within a class, it is served at the next decision of that class.
+    // Within a class, the urgent stream is served at the next decision of that class.
     active(scheduler, 204, Priority { parents: Some([x.clone()].into()), ..urgent });
     for _ in 0..1000 {
         let grant = scheduler.next(1200).unwrap();
         scheduler.charge(grant.stream, 1200);
         assert!(grant.stream < 100 || grant.stream == 204);
     }
-    // It gets the share of its class. The others get theirs back when it is gone.
+    // The urgent stream gets the share of its class. The class's other streams get their shares back when it
+    // is gone.
     let served = serve(scheduler, 2000);
     let mut expected: Vec<_> = (0..9).map(|n| (4 * n, 1.0)).chain([(204, 1.0)]).collect();
     assert!(ratio(&served, &expected), "{served:?}");
@@ -187,7 +188,7 @@ fn a_more_urgent_newcomer_is_served_at_the_next_decision() {
     assert!(ratio(&served, &expected), "{served:?}");
 }
 
-/// An urgent stream becomes active before every packet of the others. They keep their ratio.
+/// An urgent stream becomes active before every packet of the others. The others keep their ratio.
 #[test]
 fn preemption_costs_nobody_a_share() {
     each(|scheduler, _| {
@@ -410,7 +411,7 @@ fn among_siblings_of_one_urgency_nobody_starves() {
         active(scheduler, 4, weighted(heavy, &[]));
         active(scheduler, 8, weighted(1, &[class("x", 1)]));
         active(scheduler, 12, weighted(heavy, &[class("x", 1)]));
-        // The lightest gets one packet for so many of the heaviest.
+        // The lightest stream gets one packet for `heavy` packets of the heaviest.
         let served = serve(scheduler, 450_000);
         assert!(served.contains_key(&0) && served.contains_key(&12), "{served:?}");
     }
@@ -458,8 +459,8 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
 /// However many short streams follow each other, even in two rows, the long stream gets its turns.
 #[test]
 fn streams_of_one_packet_do_not_starve_a_long_one() {
-    // About a third, as newcomers start later by a packet larger than those sent here. In a round, the
-    // long stream has 1,800 bytes, and they use 1,200 of theirs.
+    // About a third: with `Hmm`, new streams start later by a packet larger than those sent here; in a round
+    // of `Hls`, the long stream has 1,800 bytes, and the short ones use 1,200 of theirs.
     for (scheduler, most) in
         [(&mut Hmm::new() as &mut dyn Scheduler, 1200), (&mut Hls::new(), 1300)]
     {

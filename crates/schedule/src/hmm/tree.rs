@@ -1,4 +1,4 @@
-//! The tree of classes and streams, which tracks the ones that have something to send.
+//! The tree of classes and streams, which tracks the members that have data to send.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,8 +8,8 @@ use crate::hash::KeyMap;
 use crate::queue::{Place, Queue, Slot};
 use crate::{Class, Grant, MAX_DEPTH, Priority, StreamKey, Urgency, Weight};
 
-/// A sharing policy: the state it keeps for each member of a class and for each class, and how it
-/// orders the members that share.
+/// A sharing policy: the state it keeps for each member of a class and for each class, and the order of the
+/// members that share.
 ///
 /// A member is a stream or a class below another class. It is *attached* for as long as it exists.
 /// It *joins* its siblings while it is backlogged, that is, while it or a stream below it is
@@ -51,14 +51,14 @@ const ORDER_BITS: u32 = 120;
 pub(crate) const ORDER_END: u128 = 1 << ORDER_BITS;
 
 impl SharingRank {
-    /// The rank in a queue. More urgent members go first, then non-incremental ones, which are
-    /// ordered by key, then incremental ones, ordered by `order`.
+    /// The rank in a queue. More urgent members go first, then non-incremental members, ordered by key, then
+    /// incremental members, ordered by `order`.
     pub(crate) fn queued(&self, order: u128) -> u128 {
         let group = 2 * self.urgency.class() as u128 + u128::from(self.incremental);
         group << ORDER_BITS | if self.incremental { order } else { 0 }
     }
 
-    /// Whether a rank in a queue is at most that of the last member of this urgency and kind.
+    /// Whether a rank in a queue is at most the rank of the last member of this urgency and kind.
     pub(crate) fn reaches(&self, queued: u128) -> bool {
         queued <= self.queued(ORDER_END - 1)
     }
@@ -126,9 +126,9 @@ pub(crate) const ROOT_INNER: u32 = 0;
 
 /// All streams and classes of one scheduler.
 ///
-/// A class is identified by its name and the class above it; one without a name belongs to the
-/// stream for which it was created. It disappears with the last stream below it. Its parameters are
-/// those of the latest priority that names it.
+/// A class is identified by its name and the class above it; a class without a name belongs to the stream for
+/// which it was created. A class disappears with the last stream below it. Its parameters are taken from the
+/// latest priority that names it.
 #[derive(Debug)]
 pub(crate) struct Tree<S: Sharing> {
     pub(crate) nodes: Vec<TreeNode<S>>,
@@ -148,7 +148,7 @@ pub(crate) struct Tree<S: Sharing> {
     recent: Slot,
     /// Classes by parent and name. Ordered rather than hashed, because a peer chooses the names.
     named: BTreeMap<(Slot, Arc<str>), Slot>,
-    /// Counts classes, to distinguish those created for the same stream.
+    /// Counts classes, to distinguish classes created for the same stream.
     born: u32,
 }
 
@@ -211,7 +211,7 @@ impl<S: Sharing> Tree<S> {
         node.key == stream && matches!(node.kind, Kind::Stream)
     }
 
-    /// The slot of a stream that is about to be charged, usually the one whose turn it is.
+    /// The slot of a stream that is about to be charged, usually the stream whose turn it is.
     #[inline]
     pub(crate) fn slot_to_charge(&mut self, stream: StreamKey) -> Option<Slot> {
         let slot = match self.turn {
@@ -450,7 +450,7 @@ impl<S: Sharing> Tree<S> {
         self.release(parent as usize);
     }
 
-    /// Removes what a class has in addition to its node.
+    /// Removes the state that a class has in addition to its node.
     #[inline(never)]
     fn take_inner(&mut self, slot: Slot, index: u32) {
         self.nodes[slot].kind = Kind::Stream;
@@ -496,11 +496,11 @@ impl<S: Sharing> Tree<S> {
             goes_first = self.join(slot);
             slot = self.nodes[slot].parent();
         }
-        // If it is behind others, it cannot be the one whose turn it is.
+        // A stream that is behind others cannot be the stream whose turn it is.
         self.stale |= goes_first;
     }
 
-    /// Marks a class and those above it as no longer backlogged if no member of theirs is.
+    /// Marks a class and the classes above it as no longer backlogged if they have no backlogged members.
     #[inline]
     fn lower(&mut self, class: Slot) {
         if class != ROOT {

@@ -1,10 +1,10 @@
-//! How much arithmetic on equations a decoder does for what it is sent.
+//! How much arithmetic on equations a decoder does for the symbols that it is sent.
 //!
 //! A symbol of a few bytes may make a decoder rework all of its equations, each as long as the longest
-//! symbol. A sender could have that done for every small packet. So work is paid for by what arrives,
-//! and an equation that nobody has paid for is dropped, as the oldest one is when there are too many.
-//! Nothing wrong is ever recovered, only less. Equations and symbols of like sizes pay for themselves
-//! many times over.
+//! symbol. A sender could have that done for every small packet. So received bytes pay for work, and an
+//! equation that is not paid for is dropped, as the oldest equation is when there are too many. The decoder
+//! then recovers less, but nothing wrong. Equations and symbols of like sizes pay for themselves many times
+//! over.
 
 use crate::limits::DecoderLimits;
 
@@ -33,8 +33,8 @@ impl Allowance {
         Self { left: MOST, most: MOST, per_byte: WORK_PER_BYTE }
     }
 
-    /// For the subtraction of known symbols from equations: what is saved up suffices for all equations of
-    /// a decoder at once, each over its whole window.
+    /// For the subtraction of known symbols from equations: the savings suffice for all equations of a
+    /// decoder at once, each over its whole window.
     pub(crate) fn for_known(limits: &DecoderLimits) -> Self {
         let most = limits.repairs as u64 * limits.bytes as u64;
         Self { left: most, most, per_byte: KNOWN_PER_BYTE }
@@ -58,7 +58,7 @@ impl Allowance {
         self.left == 0
     }
 
-    /// Pays afterwards for reading `work` bytes. What the last symbol reads beyond what is left is free.
+    /// Pays afterwards for reading `work` bytes. Work of the last symbol beyond the allowance is free.
     pub(crate) fn charge(&mut self, work: u64) {
         self.left = self.left.saturating_sub(work);
     }

@@ -33,9 +33,8 @@ pub use burst::RepairSymbol;
 /// that it still protects.
 ///
 /// A symbol is recovered as soon as it is determined, even if others are not. Equations are dropped, the
-/// oldest first, beyond the limit on their number, and where reworking them would be more arithmetic
-/// than the bytes that have arrived pay for: small symbols cannot make a decoder rework many long
-/// equations for ever.
+/// oldest first, beyond the limit on their number, and where reworking them would take more arithmetic than
+/// the received bytes pay for: small symbols cannot make a decoder rework many long equations for ever.
 #[derive(Debug)]
 pub struct Decoder {
     limits: DecoderLimits,
@@ -56,7 +55,7 @@ pub struct Decoder {
     solved: Vec<(SymbolId, Slot)>,
     /// Bytes of known symbols subtracted from repair symbols.
     work: u64,
-    /// What may still be spent on that.
+    /// The allowance for such work.
     reading: Allowance,
 }
 
@@ -96,7 +95,7 @@ impl Decoder {
 
     /// Takes a source symbol.
     ///
-    /// A symbol whose id was [`missing`](Self::missing) may complete others: see
+    /// A symbol whose id was [`missing`](Self::missing) may complete other symbols: see
     /// [`pop_recovered`](Self::pop_recovered).
     ///
     /// # Errors
@@ -139,8 +138,8 @@ impl Decoder {
     /// # Errors
     ///
     /// [`DecodeError::Span`] and [`DecodeError::RepairSize`] leave the decoder unchanged. After
-    /// [`DecodeError::Contradiction`] the decoder continues without the symbols concerned, as far
-    /// as they can be identified; others may have been recovered.
+    /// [`DecodeError::Contradiction`] the decoder continues without the symbols concerned, as far as they can
+    /// be identified; other symbols may have been recovered.
     pub fn repair(
         &mut self,
         span: Range<SymbolId>,
@@ -150,10 +149,10 @@ impl Decoder {
         self.repair_with(span, Coefficients::new(key), payload)
     }
 
-    /// Takes the repair symbol that is this combination of the source symbols in `span`. Symbols of
-    /// different codes may be mixed freely: to the decoder they are all equations.
+    /// Takes a repair symbol that is this combination of the source symbols in `span`. Symbols of different
+    /// codes may be mixed freely: to the decoder they are all equations.
     ///
-    /// The coefficients are computed as needed: at first only those of missing symbols.
+    /// The coefficients are computed as needed: at first only the coefficients of missing symbols.
     ///
     /// # Errors
     ///
@@ -209,7 +208,7 @@ impl Decoder {
         Some(candidate)
     }
 
-    /// Collects the symbols that the new equations solved, and enforces the limit on the others.
+    /// Collects the symbols that the new equations solved, and enforces the limit on the remaining equations.
     fn settle(&mut self) -> Result<usize, Contradiction> {
         let collected = self.collect_solved();
         while self.matrix.rows() > self.limits.repairs {
@@ -307,9 +306,8 @@ impl Decoder {
         self.slots.get(index).filter(|slot| !slot.is_empty()).map(symbol::content)
     }
 
-    /// Moves the lower bound of the window up to `lower`: all symbols below it are forgotten, and
-    /// missing ones are no longer waited for. Later repair symbols that cover any of them are
-    /// useless.
+    /// Moves the lower bound of the window up to `lower`: all symbols below it are forgotten, and missing
+    /// symbols are no longer waited for. Later repair symbols that cover any of them are useless.
     ///
     /// Recovered symbols that have not been popped are forgotten too.
     pub fn release_below(&mut self, lower: SymbolId) {
@@ -345,7 +343,7 @@ impl Decoder {
         self.lower
     }
 
-    /// One more than the highest id in the window, the highest that any symbol referred to.
+    /// One more than the highest id in the window, which is the highest id that any symbol referred to.
     #[must_use]
     pub fn upper_bound(&self) -> SymbolId {
         self.lower + self.slots.len() as u64
@@ -426,30 +424,30 @@ pub(crate) const fn containers(symbols: usize, equations: usize) -> usize {
 /// How a source symbol was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// It was not known before.
+    /// The source symbol was not known before.
     New,
-    /// It was received or recovered before.
+    /// The source symbol was received or recovered before.
     Duplicate,
-    /// It is below the window.
+    /// The source symbol is below the window.
     Old,
 }
 
 /// How a repair symbol was handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RepairOutcome {
-    /// It added information about the missing symbols, which determined this many of them.
+    /// The repair symbol added information about the missing symbols, which determined this many of them.
     Innovative {
         /// Symbols recovered immediately.
         recovered: usize,
     },
-    /// None of the symbols that it covers is missing.
+    /// None of the symbols that the repair symbol covers is missing.
     Unneeded,
-    /// It adds nothing to earlier repair symbols.
+    /// The repair symbol adds nothing to earlier repair symbols.
     Dependent,
-    /// It covers symbols below the window.
+    /// The repair symbol covers symbols below the window.
     Old,
-    /// It is about the oldest missing symbols, and the limit on equations has been reached; or it would
-    /// take more arithmetic than symbols as small as those that arrive have earned.
+    /// The repair symbol covers the oldest missing symbols, and the limit on equations has been reached; or
+    /// it would take more arithmetic than received symbols as small as these have earned.
     Dropped,
 }
 

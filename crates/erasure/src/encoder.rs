@@ -130,7 +130,7 @@ impl Encoder {
         }
     }
 
-    /// The length of a repair symbol over `span`, in bytes: that of its longest source symbol plus
+    /// The length of a repair symbol over `span`, in bytes: the length of its longest source symbol plus
     /// [`PREFIX`].
     ///
     /// # Errors
@@ -158,9 +158,8 @@ impl Encoder {
         self.repair_with(span, Coefficients::new(key), out)
     }
 
-    /// Appends to `out` the repair symbol that is this combination of the symbols in `span`, and
-    /// returns its length, which is that of [`repair_size`](Self::repair_size) for any
-    /// coefficients.
+    /// Appends this combination of the symbols in `span` to `out` as a repair symbol, and returns its length,
+    /// which is [`repair_size`](Self::repair_size) for any coefficients.
     ///
     /// # Errors
     ///
@@ -195,7 +194,7 @@ impl Encoder {
     ///
     /// # Panics
     ///
-    /// If the number of keys is not that of elements of `out`.
+    /// If the number of keys differs from the number of elements of `out`.
     pub fn repair_burst(
         &self,
         span: Range<SymbolId>,
@@ -224,9 +223,9 @@ impl Encoder {
     /// Opens a repair symbol with `key` that will cover all source symbols from the next one on,
     /// until it is closed. `None` if [`MAX_OPEN_REPAIRS`](crate::MAX_OPEN_REPAIRS) are open.
     ///
-    /// Its work is done while symbols are pushed and are in the cache anyway, so there is none left
-    /// when it is due. The symbols that it covers may be released in the meantime; a receiver still
-    /// refuses it if it covers more symbols than the receiver's own window holds.
+    /// Its work is done while symbols are pushed and are in the cache anyway, so no work is left when it is
+    /// due. The symbols that it covers may be released in the meantime; a receiver still refuses it if it
+    /// covers more symbols than the receiver's own window holds.
     pub fn open_repair(&mut self, key: u32) -> Option<OpenRepair> {
         let first = self.next_id();
         self.open.open(first, key, self.limits.symbol_size, &mut self.pool)

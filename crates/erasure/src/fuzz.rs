@@ -177,7 +177,7 @@ struct Trip {
 }
 
 /// Sends an encoder's symbols through a network that the input controls, with loss, reordering and
-/// duplication. Checks that nothing is refused and that every recovered symbol equals the one sent.
+/// duplication. Checks that no symbol is refused and that every recovered symbol equals the sent one.
 pub fn round_trip(data: &[u8], kernel: Kernel) {
     let mut input = Input(data);
     let window = WindowLimits { symbols: 12, ..LIMITS.window() };

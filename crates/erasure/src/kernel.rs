@@ -2,8 +2,8 @@
 //!
 //! All work on the bytes of symbols is done here. All [`Kernel`]s compute the same results with
 //! different instructions. Regions may have any length and alignment. A source shorter than its
-//! destination counts as padded with zeros; the excess of a longer one is ignored. Regions that
-//! start at a multiple of 64 bytes are read up to 50 % faster than others.
+//! destination counts as padded with zeros; the excess of a longer source is ignored. Regions that start at a
+//! multiple of 64 bytes are read up to 50 % faster than other regions.
 //!
 //! ```
 //! use sutura_erasure::kernel::Kernel;
@@ -84,7 +84,7 @@ impl Kernel {
     ///
     /// # Panics
     ///
-    /// If the number of coefficients is not that of sources.
+    /// If the number of coefficients differs from the number of sources.
     pub fn dot(self, dst: &mut [u8], coefficients: &[u8], sources: &[&[u8]]) {
         assert_eq!(coefficients.len(), sources.len(), "a coefficient for each source");
         (self.0.dot)(dst, coefficients, sources);

@@ -3,7 +3,7 @@
 //! On a network that loses packets, every loss costs a round trip: the receiver has to notice it,
 //! report it, and wait for the bytes to be sent again. An erasure code spends a little bandwidth
 //! instead. The sender adds *repair symbols*, each a linear combination of many *source symbols*,
-//! and any of them can replace any source symbol that it covers.
+//! and any repair symbol can replace any source symbol that it covers.
 //!
 //! The core of this crate is a sliding-window random linear code over GF(256), related to RFC 8681
 //! and Tetrys (RFC 9407). It handles bytes and symbol numbers and is independent of transports: no
@@ -59,8 +59,8 @@
 //!
 //! Everything given to a [`Decoder`] may come from a hostile peer. Invalid ids, spans and sizes are
 //! errors, contradictions between symbols are errors, and memory is bounded by [`DecoderLimits`] in
-//! any case. A code is not a signature, though: whoever can alter a repair symbol can alter what is
-//! recovered from it, so symbols belong inside authenticated packets.
+//! any case. A code is not a signature, though: an attacker who can alter a repair symbol can alter the
+//! symbols recovered from it, so symbols belong inside authenticated packets.
 //!
 //! # Features
 //!

@@ -122,7 +122,7 @@ impl DecoderLimits {
         known + limits.equations() * (2 * equation + 3 * limits.symbols)
     }
 
-    /// The most equations at any time: those of a burst are added before the limit is enforced.
+    /// The most equations at any time: the equations of a burst are added before the limit is enforced.
     pub(crate) fn equations(self) -> usize {
         self.repairs + BURST
     }

@@ -9,8 +9,8 @@ use crate::slot::{self, Slot};
 /// Returned buffers keep their capacity, so that a steady stream of symbols allocates nothing. By
 /// itself, this would let short symbols end up in long buffers, and a limit on symbol bytes would
 /// not bound memory. Hence the budget: while the total capacity is within it, unused capacity does
-/// not matter; above it, spare buffers are freed and those in use are shrunk to fit. The total
-/// capacity is then at most the budget plus the contents.
+/// not matter; above it, spare buffers are freed and buffers in use are shrunk to fit. The total capacity is
+/// then at most the budget plus the contents.
 #[derive(Debug)]
 pub(crate) struct Pool {
     spare: Vec<Slot>,
@@ -30,7 +30,7 @@ impl Pool {
         self.held
     }
 
-    /// All memory: that of the buffers and of the list of spare ones.
+    /// All memory: the buffers and the list of spare buffers.
     pub(crate) fn allocated(&self) -> usize {
         self.held + self.spare.capacity() * size_of::<Slot>()
     }
@@ -117,7 +117,7 @@ mod tests {
         assert_eq!(pool.held(), 7030);
         used.extend((0..50).map(|_| pool.take(10)));
         assert_eq!(pool.held(), 7030 + 50 * 127);
-        // None of them is kept until the total is back within the budget.
+        // No buffer is kept until the total is back within the budget.
         used.drain(..).for_each(|buffer| pool.give(buffer));
         assert!(pool.held() <= 7030);
         assert_eq!(pool.take(12_800).capacity(), 12_863);

@@ -35,7 +35,7 @@ pub(crate) fn content(coded: &Slot) -> &[u8] {
 /// Cuts the padding off a solved row, which leaves a symbol in coded form.
 ///
 /// `false` if the row is not a symbol: its length is zero or exceeds the row, or the padding is not
-/// zero. Then at least one of the symbols combined in it differs from what its sender coded.
+/// zero. Then at least one of the symbols combined in it differs from the symbol that its sender coded.
 #[must_use]
 pub(crate) fn trim(row: &mut Slot) -> bool {
     let Some((prefix, rest)) = row.bytes().split_first_chunk::<PREFIX>() else {

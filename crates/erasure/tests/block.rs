@@ -14,7 +14,7 @@ use sutura_erasure::{
     kernel::Kernel,
 };
 
-/// The coefficients of each repair symbol, one for each source symbol.
+/// The coefficients of each repair symbol: a coefficient for each source symbol.
 type Generator = Vec<Vec<u8>>;
 
 fn reed_solomon_generator(k: usize, m: usize) -> Generator {
@@ -206,7 +206,7 @@ fn xor_2d_recovers_what_peeling_does() {
         let (block, generator) = (block(&code, 9), xor_generator(k, columns));
         for present in patterns(k + code.repairs()) {
             let expected = peel(k, columns, &present);
-            // Peeling recovers most of what is possible, and is never wrong.
+            // Peeling recovers most symbols that are determined, and is never wrong.
             let determined = determined(&generator, k, &present);
             assert!(expected.iter().zip(&determined).all(|(peeled, found)| peeled <= found));
             check(&code, &block, &present, &expected);

@@ -127,7 +127,7 @@ fn the_bytes_of_dependent_repair_symbols_are_not_read() {
     assert!(span.clone().all(|id| decoder.symbol(id) == encoder.symbol(id)));
 }
 
-/// What it costs to recover the lost symbols of a window of 1000.
+/// The cost of recovering the lost symbols of a window of 1000.
 fn recovery(is_lost: impl Fn(u64) -> bool, together: usize) -> u64 {
     let encoder = encoder(SYMBOLS);
     let span = encoder.window();
@@ -177,7 +177,7 @@ fn the_bound_on_work_can_nearly_be_reached() {
     assert_eq!(missing, limits.repairs);
     let payloads = repairs(&encoder, span.clone(), 0..missing as u32);
     let symbols = burst(&span, &payloads);
-    // One equation less than there are unknowns determines few of them; one more determines all.
+    // One equation less than there are unknowns determines few of them; the next equation determines all.
     decoder.repair_burst(&symbols[..missing - 1]);
     let unsolved = decoder.missing().len();
     assert!(unsolved > missing - 5 && decoder.repairs() == unsolved - 1);

@@ -20,7 +20,7 @@ enum Event {
     Source { len: usize, arrives: bool },
     /// An earlier source symbol, counted back from the newest, arrives late or once more.
     Again { back: usize },
-    /// A new repair symbol. If it does not arrive now, it may later.
+    /// A new repair symbol. If it does not arrive now, it may arrive later.
     Repair { shape: Shape, arrives: bool },
     /// An earlier repair symbol arrives late or once more.
     RepairAgain { which: usize },
@@ -307,7 +307,7 @@ impl Run {
         ids.len()
     }
 
-    /// Checks that the decoders know exactly what is determined.
+    /// Checks that the decoders know exactly the symbols that are determined.
     fn check(&mut self) {
         let determined = self.naive.solve();
         let window = |decoder: &mut Decoder| decoder.lower_bound()..decoder.upper_bound();
@@ -322,7 +322,8 @@ impl Run {
         let same = |decoder: &mut Decoder| decoder.missing().eq(missing.iter().copied());
         assert!(all(&mut self.decoders, same));
         assert!(same(&mut self.one_at_a_time), "bursts say what their symbols say");
-        // One at a time, a symbol may be recovered before a later one of its burst pushes it out.
+        // If repair symbols come one at a time, a symbol may be recovered before a later repair symbol of the
+        // burst pushes it out.
         let (given_up, one_by_one) = (self.decoder().given_up(), self.one_at_a_time.given_up());
         assert!(given_up == one_by_one || (self.pushed_out && given_up > one_by_one));
         for (id, coded) in determined {

@@ -1,5 +1,5 @@
-//! Peers that send as much of everything as they like: memory stays within the limits, and no
-//! symbol costs more than the bound on work.
+//! Peers that send any number of symbols of any kind: memory stays within the limits, and no symbol costs
+//! more than the bound on work.
 #![allow(clippy::unwrap_used, reason = "a failure here is a failed test")]
 
 use std::ops::Range;
@@ -139,7 +139,8 @@ fn equations_that_nothing_solves() {
     let mut flooded = Flooded::new(LIMITS);
     let mut stored = 0;
     for key in 0..3000 {
-        // Each covers symbols that no other covers alone, and none of which ever arrives.
+        // Each repair symbol covers source symbols that no other one covers alone, and none of which ever
+        // arrives.
         let start = u64::from(key) / 10;
         let result = flooded.repair(start..start + 250, key, &[key as u8 | 1; 1402]);
         if result == Ok(RepairOutcome::Innovative { recovered: 0 }) {
@@ -210,7 +211,7 @@ fn bursts_in_which_each_symbol_moves_the_window() {
         for id in (first..first + 200).step_by(3) {
             flooded.source(id, &NOISE[..900]).unwrap();
         }
-        // Forward, each beyond what the one before covers, then back to ids that are gone.
+        // Forward, each span beyond the end of the previous one, then back to ids that are gone.
         let spans = (0..7).map(|step| first + step * (100 + round % 90)).chain([first, first + 5]);
         let burst: Vec<_> = spans
             .map(|start| garbage(start..start + 1 + round % 256, start as u32, 1402))
@@ -345,8 +346,8 @@ fn late_source_symbols_that_contradict_a_full_matrix() {
     assert!(contradictions >= 100);
 }
 
-/// Short symbols that end up in the buffers of long ones, followed by as many equations and long
-/// symbols as permitted.
+/// Short symbols that end up in the buffers of long ones, followed by the most equations and long symbols
+/// that are permitted.
 #[test]
 fn memory_that_is_used_as_badly_as_can_be() {
     let limits = DecoderLimits { symbols: 1024, bytes: 64 * 1024, symbol_size: 1400, repairs: 128 };

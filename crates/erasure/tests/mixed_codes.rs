@@ -103,8 +103,8 @@ fn the_largest_blocks_are_mended_too() {
     }
 }
 
-/// A late source symbol, a repair symbol of the window code, and parities of two blocks: each
-/// contributes to what the others leave open.
+/// A late source symbol, a repair symbol of the window code, and parities of two blocks: each contributes
+/// information that the others lack.
 #[test]
 fn codes_complete_each_other() {
     let encoder = encoder(30);
@@ -147,8 +147,8 @@ fn sums_of_some_symbols_mend_what_they_hold() {
     assert_complete(&decoder, 0..30);
 }
 
-/// Symbols of all codes over random spans: recovered symbols equal those sent, and everything that
-/// the equations determine is recovered.
+/// Symbols of all codes over random spans: recovered symbols equal the sent ones, and every symbol that the
+/// equations determine is recovered.
 #[test]
 fn random_mixtures_agree_with_their_rank() {
     let mut random = Rng::new(11);

@@ -1,11 +1,11 @@
-//! How often as many repair symbols as lost symbols do not suffice.
+//! How often an equal number of repair symbols does not suffice for lost symbols.
 //!
 //! Theory: let a square matrix over GF(256) have independent elements, each 1 with a probability of
 //! 2/256 and any other nonzero value with 1/256. The expected number of nonzero vectors that it
 //! maps to zero is 1 to seven digits, for any size from 2 on. They come in lines of 255, so a
-//! matrix is singular with a probability of 1/255. (Minus those with more than one such line, which
-//! are one in 256 to the fourth.) The uneven distribution of the elements makes no visible
-//! difference: for 2 by 2, where everything can be counted, see below.
+//! matrix is singular with a probability of 1/255. (Matrices with more than one such line count several
+//! times, but are only one in 256 to the fourth.) The uneven distribution of the elements makes no visible
+//! difference: for 2 by 2, where all matrices can be counted, see below.
 //!
 //! Keys and ids are counters here, as in practice, so this tests the coefficients.
 //! `PROBABILITY_TRIALS` multiplies the number of trials.
@@ -51,7 +51,7 @@ struct Failures {
     one_more_too: u32,
 }
 
-/// Recovers windows in which all of `lost` symbols are missing, with as many repair symbols as
+/// Recovers windows in which all of `lost` symbols are missing, with the number of repair symbols that is
 /// needed. Keys start at `key`.
 fn failures(trials: u32, lost: u64, mut key: u32) -> Failures {
     let mut encoder = Encoder::new(LIMITS.window());
@@ -110,7 +110,7 @@ fn a_square_system_is_singular_as_often_as_theory_says() {
         table += &format!(
             "{lost:4} {trials:8} {singular:9} {expected:9.1} {deviations:+11.2} {per_255:8.3}\n"
         );
-        // With one more repair symbol, it is 255 times as rare again.
+        // With one more repair symbol, failures are 255 times as rare again.
         let rare = expected / 255.0;
         agrees &=
             deviations.abs() < 5.0 && f64::from(one_more_too) < rare + 5.0 * rare.sqrt() + 2.0;

@@ -168,7 +168,7 @@ fn repair_symbols_of_block_codes() {
     let k = sources.len();
     for line in lines("reed-solomon", 4) {
         let (numbers, expected) = symbol(&line);
-        // No repair symbol depends on the number of others.
+        // No repair symbol depends on the number of repair symbols.
         for m in [numbers[0] + 1, 250] {
             let code = ReedSolomon::new(k, m).unwrap();
             assert_eq!(repair(&code, &sources, numbers[0]), expected, "{line:?}");

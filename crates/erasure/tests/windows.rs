@@ -438,7 +438,7 @@ impl Batch {
         assert_eq!(rises, matches!(outcome, RepairOutcome::Innovative { .. }), "{outcome:?}");
     }
 
-    /// Checks that the decoder knows exactly what is determined.
+    /// Checks that the decoder knows exactly the symbols that are determined.
     fn check(&mut self) {
         while let Some(id) = self.decoder.pop_recovered() {
             let index = (id - self.first) as usize;

@@ -1,7 +1,7 @@
 //! Gaussian elimination over GF(2) in two phases: first on bits, then on symbols.
 //!
-//! The bits determine which unknowns can be solved, and from which equations. Only the steps needed
-//! for these are then repeated on symbols.
+//! The bits determine which unknowns can be solved, and from which equations. Only the steps needed for these
+//! unknowns are then repeated on symbols.
 
 use alloc::{vec, vec::Vec};
 
@@ -102,7 +102,7 @@ impl BinaryElimination {
         ones(self.steps(row)).skip_while(move |&other| other < row)
     }
 
-    /// Accepts the equation over these unknowns, unless it depends on those already accepted.
+    /// Accepts the equation over these unknowns, unless it depends on equations already accepted.
     pub(super) fn insert(&mut self, equation: usize, unknowns: impl Iterator<Item = usize>) {
         if self.is_complete() {
             return;
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_longer_than_a_word() {
-        // Sums of neighbours, and the last unknown alone: each determines the one before it.
+        // Sums of neighbours, and the last unknown alone: each unknown determines the one before it.
         for unknowns in [63, 64, 65, 200] {
             let mut system = BinaryElimination::new(unknowns);
             for row in 0..unknowns - 1 {

@@ -48,8 +48,8 @@ fn decode(
     code.decode(&mut symbols, present)
 }
 
-/// Makes a block, loses the symbols that the input names, lets some of them arrive later, and
-/// checks that recovered symbols equal the lost ones.
+/// Makes a block, loses the symbols that the input names, lets some of these arrive later, and checks that
+/// recovered symbols equal the lost ones.
 pub fn block_round_trip(data: &[u8]) {
     let mut input = BlockInput(data);
     let Some(code) = input.code() else {
@@ -63,7 +63,7 @@ pub fn block_round_trip(data: &[u8]) {
     let mut repairs: Vec<&mut [u8]> = repairs.iter_mut().map(Vec::as_mut_slice).collect();
     assert_eq!(code.encode(&sources, &mut repairs), Ok(()));
 
-    // One byte decides about each symbol, so the number of losses is as random as their positions.
+    // A byte decides about each symbol, so the number of losses is as random as their positions.
     let rate = input.byte();
     let mut arrived: Vec<bool> = (0..k + m).map(|_| input.byte() >= rate).collect();
     let mut symbols = block.clone();

@@ -35,7 +35,7 @@ pub struct LdpcStaircase {
 /// Lists of small numbers, stored consecutively.
 #[derive(Debug, Clone)]
 struct Lists {
-    /// Where each list starts, and where the last one ends.
+    /// Where each list starts, and where the last list ends.
     starts: Vec<u32>,
     items: Vec<u16>,
 }
@@ -79,8 +79,8 @@ impl LdpcStaircase {
 
     /// The most missing symbols, source and repair, that Gaussian elimination is tried for. The
     /// elimination takes at most `MAX_REPAIRS * MAX_ML_UNKNOWNS` additions of rows with as many
-    /// bits. Each missing symbol then takes at most `MAX_ML_UNKNOWNS` additions of symbols, besides
-    /// those of its own equation.
+    /// bits. Each missing symbol then takes at most `MAX_ML_UNKNOWNS` additions of symbols, besides the
+    /// additions in its own equation.
     pub const MAX_ML_UNKNOWNS: usize = 1 << 10;
 
     /// The code for blocks of `sources` source symbols, at least two, and `repairs` repair symbols,
@@ -127,8 +127,8 @@ impl LdpcStaircase {
     }
 
     /// The source symbols that are part of repair symbol `repair`, ascending. The previous repair
-    /// symbol is the only other part. These are the ones of a row in the left side of the parity
-    /// check matrix.
+    /// symbol is the only other part. They are the positions of the ones in a row of the left side of the
+    /// parity check matrix.
     ///
     /// # Panics
     ///
@@ -156,8 +156,7 @@ impl LdpcStaircase {
 }
 
 /// The left side of the parity check matrix: row and column of each one. This is the algorithm of
-/// RFC 5170, section 6.2. The matrix depends on what is drawn from the generator and in which
-/// order.
+/// RFC 5170, section 6.2. The matrix depends on all draws from the generator and on their order.
 fn left_side(sources: u16, repairs: u16, degree: usize, prng: &mut ParkMiller) -> Vec<(u16, u16)> {
     // The rows to choose from, so that all rows get about the same number of ones.
     let mut choices: Vec<u16> = (0..repairs).cycle().take(degree * usize::from(sources)).collect();

@@ -7,7 +7,7 @@ use crate::{gf256, kernel::Kernel};
 
 /// Equations over the lost source symbols, in reduced row echelon form.
 ///
-/// Besides its coefficients, each row records the combination of accepted equations that it is.
+/// Besides its coefficients, each row records the combination of accepted equations from which it was made.
 pub(super) struct Elimination {
     kernel: Kernel,
     unknowns: usize,
@@ -47,7 +47,7 @@ impl Elimination {
         self.pivots.len() == self.unknowns
     }
 
-    /// Accepts an equation unless it depends on those already accepted.
+    /// Accepts an equation unless it depends on equations already accepted.
     pub(super) fn insert(&mut self, coefficients: impl Iterator<Item = u8>) -> bool {
         let (stride, rank) = (self.stride(), self.pivots.len());
         if rank == self.capacity {
@@ -127,8 +127,8 @@ impl Linear {
         multiply(self.kernel, repairs, &self.parity, sources);
     }
 
-    /// Recovers what is determined according to `solve`, which gets the lost source symbols and the
-    /// received repair symbols, both ascending.
+    /// Recovers the symbols that are determined according to `solve`, which gets the lost source symbols and
+    /// the received repair symbols, both ascending.
     pub(super) fn decode(
         &self,
         symbols: &mut [&mut [u8]],
@@ -177,8 +177,8 @@ impl Linear {
         multiply(self.kernel, &mut dsts, &coefficients, &operands);
     }
 
-    /// For each target, its coefficients over all source symbols. The places of lost source symbols
-    /// hold those of the repair symbols instead, in order, and 0 when there are no more.
+    /// For each target, its coefficients over all source symbols. The places of lost source symbols hold the
+    /// coefficients of the repair symbols instead, in order, and 0 when there are no more.
     fn combine(&self, lost: &[usize], solution: &Solution) -> Vec<u8> {
         let Solution { targets, used, multiples } = solution;
         let mut coefficients = vec![0; targets.len() * self.sources];

@@ -76,9 +76,9 @@ pub trait BlockCode {
     /// Recovers missing source symbols in place.
     ///
     /// `symbols` are the `k` source symbols followed by the `m` repair symbols, and `present` says
-    /// which of them arrived. The others are buffers for recovered symbols: their contents do not
-    /// matter before, and are meaningless afterwards if they remain missing. Symbols that arrived
-    /// are only read.
+    /// which of them arrived. The other elements are buffers for recovered symbols: their contents do not
+    /// matter before, and are meaningless afterwards if they remain missing. Symbols that arrived are only
+    /// read.
     ///
     /// The flags of recovered symbols are set: source symbols, and repair symbols that were
     /// computed along the way. No flag is cleared, so the caller may try again when more symbols
@@ -89,7 +89,7 @@ pub trait BlockCode {
     ///
     /// # Errors
     ///
-    /// There are not `k + m` symbols and flags, or the symbols differ in length. Nothing is written
+    /// There are not `k + m` symbols and flags, or the symbols differ in length. No symbol or flag is written
     /// then.
     fn decode(
         &self,
@@ -118,7 +118,7 @@ impl Decoded {
 /// Why a block could not be coded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockError {
-    /// The number of symbols or flags is not that of the code.
+    /// The number of symbols or flags does not fit the code.
     Count {
         /// The number that the code has.
         expected: usize,

@@ -11,10 +11,10 @@ use crate::{coefficient::Coefficients, kernel::Kernel};
 /// A random linear code: each repair symbol is the sum of all source symbols, multiplied by
 /// pseudorandom coefficients.
 ///
-/// Repair symbol *i* is the one that the window code makes with the repair key `key` + *i* (modulo
-/// 2^32) over symbols with the ids 0 to `k` - 1 whose coded forms are the source symbols. As many
-/// repair symbols as missing source symbols suffice, except about one time in 255, and each further
-/// repair symbol makes failures 255 times as rare.
+/// Repair symbol *i* is the repair symbol of the window code with the repair key `key` + *i* (modulo 2^32)
+/// over symbols with the ids 0 to `k` - 1 whose coded forms are the source symbols. One repair symbol for
+/// each missing source symbol suffices, except about one time in 255, and each further repair symbol makes
+/// failures 255 times as rare.
 #[derive(Debug, Clone)]
 pub struct RandomLinear(Linear);
 

@@ -104,7 +104,7 @@ fn repair_point(i: usize) -> u8 {
     !(i as u8)
 }
 
-/// What column `j` of the Cauchy matrix is multiplied by.
+/// The factor of column `j` of the Cauchy matrix.
 fn column_scale(j: usize) -> u8 {
     repair_point(0) ^ source_point(j)
 }
@@ -114,7 +114,7 @@ fn coefficient(i: usize, j: usize) -> u8 {
     mul(column_scale(j), inv(repair_point(i) ^ source_point(j)))
 }
 
-/// Inverts the matrix of the lost source symbols' coefficients in as many repair symbols. The
+/// Inverts the matrix of the lost source symbols' coefficients in an equal number of repair symbols. The
 /// result has a row for each source symbol and a column for each repair symbol.
 ///
 /// For points x of the repair symbols and y of the source symbols, the inverse of a Cauchy matrix

@@ -11,12 +11,12 @@ use crate::kernel::Kernel;
 /// in rows, and each row and each column has a repair symbol, which is its sum.
 ///
 /// Source symbol *j* is in row *j* / columns and column *j* mod columns; the last row need not be
-/// full. The repair symbols of the rows come first, then those of the columns.
+/// full. The repair symbols of the rows come first, then the repair symbols of the columns.
 ///
 /// The columns recover a burst no longer than a row, and the rows recover single losses. Decoding
-/// continues with recovered symbols until no row or column lacks just one symbol. Each symbol still
-/// missing then shares its row and its column with other missing ones, such as the corners of a
-/// rectangle, and is usually not determined at all.
+/// continues with recovered symbols until no row or column lacks just one symbol. Each symbol still missing
+/// then shares its row and its column with other missing symbols, such as the corners of a rectangle, and is
+/// usually not determined at all.
 #[derive(Debug, Clone)]
 pub struct Xor2d {
     sources: usize,

@@ -45,8 +45,8 @@ impl Decoder {
         outcomes
     }
 
-    /// How many of these repair symbols to process together, at least one: as many as do not move
-    /// the window beyond what another one covers.
+    /// How many of these repair symbols to process together, at least one: no repair symbol of a group moves
+    /// the window beyond symbols that another one covers.
     fn group(&self, burst: &[RepairSymbol<'_>]) -> usize {
         if self.reading.is_spent() {
             return 1;
@@ -101,7 +101,7 @@ impl Decoder {
         }
     }
 
-    /// Retries repair symbols that depended only on others that have since been refused.
+    /// Retries repair symbols that depended only on other repair symbols that have since been refused.
     fn repair_dependent(
         &mut self,
         group: &[RepairSymbol<'_>],
@@ -162,8 +162,8 @@ impl Decoder {
             self.pool.give(payload);
             return Err(DecodeError::Contradiction);
         }
-        // Since then, the matrix has changed only by repair symbols of which this one is
-        // independent, so it is not reduced to nothing.
+        // Since then, the matrix has changed only by repair symbols on which this one does not depend, so it
+        // is not reduced to nothing.
         let columns = self.matrix.columns(&span);
         let reduced = self.matrix.reduce(columns, &combination);
         let Some(candidate) = reduced.and_then(|candidate| self.worth_keeping(candidate)) else {

@@ -5,12 +5,12 @@
 //! *pivot*, its lowest unknown, with coefficient 1, and no other row refers to that unknown. The
 //! rest of the decoder relies on three consequences:
 //!
-//! * A symbol is determined exactly if a row refers to it and to nothing else.
-//! * The coefficients of a new row at the pivots say, all at once, what must be added to bring it
-//!   into this form. A row that adds no information is therefore recognised before any bytes are
+//! * A symbol is determined exactly if a row refers to it alone.
+//! * The coefficients of a new row at the pivots tell, all at once, the multiples that must be added to
+//!   bring it into this form. A row that adds no information is therefore recognised before any bytes are
 //!   read.
-//! * The rows with pivots at or above some id contain everything that the system knows about the
-//!   unknowns from there on. Giving up the oldest unknowns therefore loses nothing else.
+//! * The rows with pivots at or above some id contain all information of the system about the unknowns from
+//!   there on. Giving up the oldest unknowns therefore loses no other information.
 
 use alloc::{
     collections::{VecDeque, vec_deque},
@@ -36,7 +36,7 @@ struct Row {
     pivot: usize,
     /// The number of unknowns with a coefficient other than 0.
     weight: usize,
-    /// One for each column from the first; coefficients past the end are 0.
+    /// A coefficient for each column from the first; coefficients past the end are 0.
     coefficients: Vec<u8>,
     /// Bytes past the end are 0.
     payload: Slot,
@@ -127,7 +127,7 @@ pub(super) struct Matrix {
     removed: Vec<usize>,
     /// Bytes that arithmetic has read here.
     work: u64,
-    /// What may be spent on changing rows because of small symbols.
+    /// The allowance for changing rows because of small symbols.
     allowance: Allowance,
 }
 
@@ -275,7 +275,7 @@ impl Matrix {
             if row.pivot >= columns.end {
                 break;
             }
-            // No row has a coefficient at another's pivot, so this one is unchanged so far.
+            // No row has a coefficient at another row's pivot, so this coefficient is unchanged so far.
             let c = coefficients[row.pivot];
             self.work += row.coefficients.len() as u64;
             add_coefficients(self.kernel, &mut coefficients, &row.coefficients, c);
@@ -328,8 +328,8 @@ impl Matrix {
         self.additions = candidate.additions;
     }
 
-    /// Turns a candidate into a row. `payload` is that of the repair symbol minus all known
-    /// symbols. The matrix must not have changed since [`reduce`](Self::reduce).
+    /// Turns a candidate into a row. `payload` is the payload of the repair symbol minus all known symbols.
+    /// The matrix must not have changed since [`reduce`](Self::reduce).
     pub(super) fn admit(&mut self, candidate: Candidate, mut payload: Slot) {
         let additions = candidate.additions.iter();
         let longest = additions.map(|&(index, _)| self.rows[index].payload.len()).max();

@@ -183,7 +183,7 @@ fn the_oldest_symbols_yield_to_the_limit_on_bytes() {
         assert!(decoder.bytes() <= 30);
     }
     assert_eq!((decoder.lower_bound(), decoder.bytes()), (2, 30));
-    // A late symbol is passed on but not kept if giving up older ones cannot make room for it.
+    // A late symbol is passed on but not kept if giving up older symbols cannot make room for it.
     decoder.source(6, &[1; 10]).unwrap();
     decoder.source(7, &[1; 10]).unwrap();
     assert_eq!(missing(&decoder), [5]);
@@ -201,7 +201,7 @@ fn the_oldest_equations_yield_to_the_limit_on_equations() {
     give_repair(&mut decoder, &encoder, 0..5, 1);
     give_repair(&mut decoder, &encoder, 3..7, 2);
     assert_eq!(decoder.repairs(), 2);
-    // It is about the very oldest symbols, so it would be dropped again.
+    // This repair symbol covers the very oldest symbols, so the next one like it would be dropped.
     assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 3), innovative(0));
     assert_eq!(decoder.repairs(), 2);
     assert_eq!(give_repair(&mut decoder, &encoder, 0..5, 4), RepairOutcome::Dropped);
@@ -400,8 +400,8 @@ fn a_lossy_stream_without_end_neither_grows_nor_sticks() {
     assert!(decoder.missing().len() <= 1);
 }
 
-/// Equations as long as they can be, over symbols that come as bare as they can: each of these would
-/// have all equations changed.
+/// Equations as long as possible, over source symbols that arrive without any payload to speak of: each of
+/// these would have all equations changed.
 #[test]
 fn small_symbols_do_not_make_a_decoder_rework_long_equations() {
     const BYTE: &[u8] = &[7];
@@ -418,7 +418,7 @@ fn small_symbols_do_not_make_a_decoder_rework_long_equations() {
         }
         let before = decoder.work();
         for key in 0..64 {
-            // The first makes the others long.
+            // The first repair symbol makes the others long.
             let span = first..first + 256 - u64::from(key > 0);
             let payload = repair(&encoder, span.clone(), key);
             decoder.repair(span, key, &payload).unwrap();
@@ -429,7 +429,7 @@ fn small_symbols_do_not_make_a_decoder_rework_long_equations() {
             assert!(decoder.matrix.is_reduced());
             bytes += 64;
         }
-        // What is saved up lasts for the first.
+        // The savings last for the first rounds.
         work += if round < 2 { 0 } else { decoder.work() - before };
         first += 256;
     }

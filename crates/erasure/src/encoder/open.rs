@@ -75,8 +75,8 @@ impl OpenRepairs {
         self.open.shrink_to_fit();
     }
 
-    /// Removes a repair symbol and appends it to `out`. `None` if it is not open. It covers nothing
-    /// if no symbol was added.
+    /// Removes a repair symbol and appends it to `out`. `None` if it is not open. It covers no symbol if none
+    /// was added.
     pub(super) fn close(
         &mut self,
         name: OpenRepair,

@@ -88,7 +88,7 @@ macro_rules! instructions {
 
 pub(super) use instructions;
 
-/// Sources per pass. Their pointers fit on the stack, and as many symbols of 1536 bytes stay in a
+/// Sources per pass. Their pointers fit on the stack, and this many symbols of 1536 bytes stay in a
 /// second-level cache while they are used for several destinations.
 const BLOCK: usize = 128;
 
@@ -105,8 +105,8 @@ macro_rules! with_columns {
     };
 }
 
-/// See [`Kernel::dot`](crate::kernel::Kernel::dot). Without `MULTIPLY`, all coefficients are 1 and
-/// none are read.
+/// See [`Kernel::dot`](crate::kernel::Kernel::dot). Without `MULTIPLY`, all coefficients are 1 and are not
+/// read.
 ///
 /// # Safety
 ///

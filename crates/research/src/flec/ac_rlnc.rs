@@ -17,12 +17,13 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// After so many round trips without news repair symbols are of no use: it takes a probe. Redundancy would
-/// not end otherwise where the peer is gone.
+/// After this many round trips without news, repair symbols are of no use: it takes a probe. Otherwise
+/// redundancy would not end when the peer is gone.
 const MAX_SILENT: u32 = 4;
 
 /// Adaptive causal coding: as many repair symbols per round trip as losses are expected, at least one. The
-/// paper sends one, which cannot make up for the losses of a window of many symbols: `ac-rlnc:literal`.
+/// paper sends one per round trip, which cannot make up for the losses of a window of many symbols:
+/// `ac-rlnc:literal`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AcRlnc {
     c: LossFactor,

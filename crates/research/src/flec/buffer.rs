@@ -17,7 +17,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// At most so many times as many repair symbols are in flight as losses are expected.
+/// At most this many times as many repair symbols are in flight as losses are expected.
 const MOST_IN_FLIGHT: f64 = 2.0;
 /// A buffer of fewer round trips than this, in quarters, fills up before a loss is repaired by
 /// sending again: it is found out after a round trip, and the acknowledgement takes another.
@@ -28,18 +28,18 @@ const MAX_SYMBOL_BYTES: u64 = 1200;
 /// Protects data before the receiver's buffer is full (Algorithm 2).
 ///
 /// A loss holds up everything behind it in the receiver's buffer. If that fills up before the data
-/// arrives a second time, the sender stops for about a round trip. The policy `buffer:literal` does what
-/// the paper says; this one differs:
+/// arrives a second time, the sender stops for about a round trip. The policy `buffer:literal` follows the
+/// paper; this one differs:
 ///
-/// - The paper sends a repair symbol for every `1 / G_p` source symbols, its implementation one more
-///   for each, both on any path. Here that is done only while a retransmission would come too late:
-///   when the buffer is smaller than what two round trips take. Otherwise repair symbols would only
-///   take room from data.
-/// - While flow control holds back data the window is free, and as many repair symbols go as make up
-///   for all losses but one time in fifty. The paper goes on up to twice the expected losses. The
-///   implementation takes a sender that has nothing to send for one that is blocked.
+/// - The paper sends a repair symbol for every `1 / G_p` source symbols, its implementation one more for
+///   each, both on any path. Here a repair symbol for every `1 / G_p` is sent only while a retransmission
+///   would come too late: when the buffer holds less than the data of two round trips. Otherwise repair
+///   symbols would only take room from data.
+/// - While flow control holds back data the window is free, and enough repair symbols go to make up for all
+///   losses but one time in fifty. The paper goes on up to twice the expected losses. The implementation
+///   takes a sender that has nothing to send for a blocked sender.
 /// - The last flight is protected as by [`Bulk`](super::Bulk).
-/// - As long as nothing was ever lost, only the last flight becomes source symbols.
+/// - As long as no packet was ever lost, only the last flight becomes source symbols.
 /// - FlEC's receiver takes 5 % off its window, at least 10 kB, for repair symbols, which costs more
 ///   than it gains at 70 kB. Here the decoder has memory of its own, which it announces
 ///   ([`FecConfig`](sutura_proto::FecConfig)), and nothing is taken off.

@@ -18,19 +18,19 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 );
 
 /// Protects the last flight of a transfer, and sends everything else as without protection. The policy
-/// `bulk:literal` does what the paper says; this one differs:
+/// `bulk:literal` follows the paper; this one differs:
 ///
 /// - The paper sends as many repair symbols as losses are expected, its implementation from three
 ///   quarters to twice the window. Here they are as many as suffice but for one time in fifty: the
-///   expected losses and a margin. Both the count and the margin follow what is known of the path;
-///   a transfer that ends before anything is known goes by experience.
-/// - Repair symbols that are lost themselves are allowed for, also those in place of what was lost:
-///   in the last flight nothing else uses the window, and one more round trip would double the wait.
+///   expected losses and a margin. Both the count and the margin follow the measurements of the path; a
+///   transfer that ends before there are any goes by experience.
+/// - Repair symbols that are lost themselves are allowed for, also repair symbols in place of lost data: in
+///   the last flight nothing else uses the window, and one more round trip would double the wait.
 /// - Only the data of the last flight becomes source symbols. The paper marks all data, which takes
 ///   20 bytes of each packet and now and then one packet more: transfers of 40 and 100 kB then take
 ///   longer than without protection.
-/// - What is lost before the last flight is sent again as it was. A repair symbol would take as many
-///   bytes, and recover it later if other losses of its span are not known yet.
+/// - Data that is lost before the last flight is sent again as it was. A repair symbol would take the same
+///   number of bytes, and recover the data later if other losses of its span are not known yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Bulk;
 

@@ -43,7 +43,7 @@ pub fn conformance<R: FlecRules + 'static>(build: impl Fn() -> R + Send + Sync) 
         let loss = f64::from(step) / f64::from(SHARES);
         let ds = rules.ds(loss);
         assert!(!ds.is_nan(), "{name}: ds({loss}) is not a number");
-        // Equal bits, since one that is infinite has no difference from itself.
+        // Compares bits, since the difference of an infinite value from itself is not zero.
         let again = rules.ds(loss);
         assert!(
             ds.to_bits() == again.to_bits(),

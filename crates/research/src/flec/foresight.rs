@@ -1,22 +1,23 @@
-//! What a sender expects to be lost, and how many repair symbols make up for it.
+//! The losses that a sender expects, and the repair symbols that make up for them.
 
 use sutura_proto::policy::{PathView, View};
 
-/// The share of packets that a path is expected to lose of which nothing is known.
+/// The share of packets that an unknown path is expected to lose.
 const PRIOR_LOSS: f64 = 0.02;
-/// How many packets that expectation is worth: after as many, what was seen counts as much.
+/// How many packets that expectation is worth: after this many packets, the measured losses count as much.
 const PRIOR_PACKETS: f64 = 25.0;
 /// How many packets it is worth if it comes from earlier connections to the same peer.
 const REMEMBERED_PACKETS: f64 = 100.0;
 /// How many packets back the share of lost packets looks.
 const RECENT_PACKETS: f64 = 256.0;
-/// No share above this is planned for: more redundancy would not help a path that loses so much.
+/// No share above this is planned for: more redundancy would not help a path with such losses.
 const MAX_LOSS: f64 = 0.3;
-/// With this many standard deviations in addition to what is expected, one time in fifty is too few.
+/// With this many standard deviations above the expected losses, repair symbols are too few one time in
+/// fifty.
 const DEVIATIONS: f64 = 2.05;
 
-/// The share of packets that will be lost, as far as one can tell: what was seen, and, as long as
-/// that is little, what earlier connections or experience say. From 0 to 0.3.
+/// The share of packets that will be lost, as far as one can tell: the measured losses, and, as long as few
+/// packets were measured, losses of earlier connections or experience. From 0 to 0.3.
 pub(super) fn expected_loss(path: &PathView) -> f64 {
     let known = path.floor.high < 1.0;
     let (prior, worth) =
@@ -27,15 +28,14 @@ pub(super) fn expected_loss(path: &PathView) -> f64 {
     ((path.loss * seen + prior * worth) / (seen + worth)).min(MAX_LOSS)
 }
 
-/// How many of `packets` will be lost, but for one time in fifty: what is
-/// [expected](expected_loss) and its deviations, which grow with the length of bursts.
+/// How many of `packets` will be lost, but for one time in fifty: the [expected](expected_loss) losses and
+/// their deviations, which grow with the length of bursts.
 pub(super) fn most_lost(path: &PathView, packets: f64) -> f64 {
     most_lost_at(packets, expected_loss(path), path.floor.burst)
 }
 
-/// Whether the repair symbols in flight are too few to make up for all that is missing, for what
-/// is yet going to be lost of the symbols in flight, and for those of them that are lost
-/// themselves, but for one time in fifty.
+/// Whether the repair symbols in flight are too few to make up for all missing symbols, for coming losses
+/// among the symbols in flight, and for lost repair symbols, but for one time in fifty.
 pub(super) fn lacks_repairs(view: &View) -> bool {
     let open = view.unacked.saturating_sub(view.missing);
     let lost = most_lost(&view.path, f64::from(open) + f64::from(view.added));

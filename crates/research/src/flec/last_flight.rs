@@ -8,8 +8,9 @@ use sutura_proto::policy::View;
 /// there is no more.
 const SILENCE_DIVISOR: u32 = 8;
 
-/// The end of the data that an application has written: for good, or for now. It is what `allStreamSent()`
-/// says of Michel 2022, section VI-A, an eighth of a round trip later unless the data has ended for good.
+/// The end of the data that an application has written: for good, or for now. It is the moment at which
+/// `allStreamSent()` of Michel 2022, section VI-A, becomes true, but an eighth of a round trip later unless
+/// the data has ended for good.
 #[derive(Debug, Default)]
 pub struct LastFlight {
     /// From when on all data counts as sent; `None` if there is more.
@@ -26,7 +27,7 @@ impl LastFlight {
         over && lacks_repairs(view)
     }
 
-    /// A source symbol was sent. What is sent again at the end leaves it the end.
+    /// A source symbol was sent. A symbol that is sent again at the end does not make the end any later.
     pub fn on_source_sent(&mut self, view: &View) {
         if view.left > 0 {
             *self = Self::default();

@@ -6,9 +6,9 @@ use sutura_proto::policy::{PathView, View};
 /// Whether repair symbols of messages go now: lines 1, 2 and 15 of Michel 2022, Algorithm 4.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct LastMoment {
-    /// So many times what is in flight fits in the congestion window.
+    /// The congestion window must hold this many times the bytes in flight.
     theta: f64,
-    /// When what is not protected can wait no longer; `None` if nothing of it has a deadline.
+    /// When unprotected symbols can wait no longer; `None` if none of them has a deadline.
     at: Option<Instant>,
 }
 
@@ -18,7 +18,7 @@ fn way(path: &PathView) -> Duration {
 }
 
 impl LastMoment {
-    /// With a congestion window that holds `theta` times what is in flight, so that there is room for
+    /// Requires that the congestion window holds `theta` times the bytes in flight, so that there is room for
     /// the next messages.
     pub(super) fn new(theta: f64) -> Self {
         Self { theta, at: None }
@@ -36,7 +36,7 @@ impl LastMoment {
         view.idle && view.path.window as f64 > self.theta * view.path.in_flight as f64
     }
 
-    /// What is not protected has changed, or the path has.
+    /// Handles a change of the unprotected symbols or of the path.
     pub(super) fn plan(&mut self, view: &View) {
         self.at = view.deadline.and_then(|deadline| deadline.checked_sub(way(&view.path)));
     }

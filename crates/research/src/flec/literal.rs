@@ -1,10 +1,10 @@
 //! The patterns of Michel 2022 (FlEC) as they are written, beside those that deviate where
 //! measurements say so: `bulk:literal`, `buffer:literal`, `messages:literal`, `ac-rlnc:literal`.
 //!
-//! All data becomes symbols, and a repair symbol always covers the whole window. The losses are those
-//! that the connection has seen, whatever their cause; as long as these are few, those of earlier
-//! connections to the same peer. What the paper leaves open is as in the policies beside: the factor
-//! `c`, and the margin `epsilon` of Algorithm 4.
+//! All data becomes symbols, and a repair symbol always covers the whole window. The connection's own losses
+//! count, whatever their cause; as long as few packets were sent, the losses of earlier connections to the
+//! same peer. Values that the paper leaves open are as in the deviating policies: the factor `c`, and the
+//! margin `epsilon` of Algorithm 4.
 
 use super::last_moment::LastMoment;
 use super::{Flec, FlecRules, LossFactor};
@@ -76,7 +76,7 @@ pub(super) fn messages(name: &'static str, theta: f64) -> Arc<dyn RedundancyFact
     Arc::new(Factory { name, parameters: format!("rules=literal, theta={theta}"), rules })
 }
 
-/// After so many packets the losses of this connection count, and not those of earlier ones.
+/// After this many packets the losses of this connection count, and not the losses of earlier connections.
 const KNOWN_PACKETS: u64 = 100;
 
 /// `l`: the share of packets that are lost.
@@ -90,7 +90,7 @@ fn expected(packets: impl Into<f64>, view: &View) -> f64 {
     packets.into() * loss(&view.path)
 }
 
-/// The repair symbols that protect what the window holds: what Algorithms 2 and 4 remember.
+/// The repair symbols that protect the symbols in the window: the state of Algorithms 2 and 4.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sequence {
     /// Symbols below this are protected (`last`).
@@ -112,8 +112,8 @@ impl Sequence {
         self.triggered < self.most
     }
 
-    /// A repair symbol was sent that the pattern asked for. If it is the first since symbols were
-    /// added, `most` of them go.
+    /// A repair symbol was sent that the pattern asked for. If it is the first since symbols were added,
+    /// `most` repair symbols go.
     fn on_sent(&mut self, view: &View, most: impl FnOnce(f64) -> f64) {
         match self.unprotected(view) {
             0 => self.triggered = self.triggered.saturating_add(1),
@@ -162,7 +162,7 @@ impl FlecRules for LiteralBulkRules {
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
-        // Those for known losses do not count.
+        // Repair symbols for known losses do not count.
         if self.fec_pattern(now, view) {
             self.sequence.on_sent(view, |_| expected(view.unacked, view));
         }
@@ -207,7 +207,8 @@ impl FlecRules for LiteralBufferRules {
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
-        // Those for known losses do not count. The pattern was asked before this one was in flight.
+        // Repair symbols for known losses do not count. The pattern was asked before this repair symbol was
+        // in flight.
         let mut before = *view;
         before.added = view.added.saturating_sub(1);
         if self.fec_pattern(now, &before) {
@@ -242,7 +243,7 @@ impl FlecRules for LiteralMessageRules {
     }
 
     fn on_repair_sent(&mut self, _now: Instant, view: &View) {
-        // One for a known loss covers the window as well.
+        // A repair symbol for a known loss covers the window as well.
         self.sequence.on_sent(view, losses_or_a_burst(view));
         self.moment.plan(view);
     }
@@ -327,7 +328,7 @@ mod tests {
         policy.on_flushed(now, false, &view(60));
         assert_eq!(sent(&mut *policy, now, view(60)), 3, "5 % of 60, and no silence before");
         assert_eq!(sent(&mut *policy, now, view(60)), 0);
-        // Nothing was seen of a path of which earlier connections know.
+        // Too few packets were sent on a path of which earlier connections know.
         let mut policy = bulk("bulk").build();
         policy.on_flushed(now, true, &view(60));
         let new = with(view(60), |view| {

@@ -1,4 +1,4 @@
-//! How much more than what is missing goes: the constant of FlEC's thresholds.
+//! How many more repair symbols are sent than symbols are missing: the constant of FlEC's thresholds.
 
 use sutura_proto::registry::{Parameters, UnknownPolicy};
 

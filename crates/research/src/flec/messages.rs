@@ -1,5 +1,5 @@
-//! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each
-//! covers as many messages as possible.
+//! Messages with deadlines: repair symbols at the last moment at which they are in time, so that each repair
+//! symbol covers as many messages as possible.
 
 use super::last_moment::LastMoment;
 use super::{Flec, FlecRules, literal};
@@ -22,40 +22,40 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// So much of the congestion window stays free for the next messages: in flight is at most the window
-/// divided by this. The paper names no value of its `theta`; this is that of its implementation.
+/// A part of the congestion window stays free for the next messages: at most the window divided by this is in
+/// flight. The paper names no value of its `theta`; this value is its implementation's.
 const HEADROOM: f64 = 1.1;
 /// With more, no repair symbol would ever go.
 const MAX_HEADROOM: f64 = 100.0;
 
 /// Protects messages as late as possible (Michel 2022, Algorithm 4).
 ///
-/// What no repair symbol covers yet waits for the next message, if the application said when that
-/// comes and the earliest deadline can still be met then. Otherwise repair symbols are sent over the
-/// whole window: as many as losses are expected among what was unprotected, and no fewer than a burst
-/// of losses has packets. If the application does not say when its next message comes, every message is
-/// protected at once (the paper's variant without API). What cannot be in time is not protected.
+/// A message that no repair symbol covers yet waits for the next message, if the application said when that
+/// comes and the earliest deadline can still be met then. Otherwise repair symbols are sent over the whole
+/// window: as many as losses are expected among the unprotected symbols, and no fewer than a burst of losses
+/// has packets. If the application does not say when its next message comes, every message is protected at
+/// once (the paper's variant without API). A message that cannot be in time is not protected.
 ///
-/// Four things differ from the paper and its implementation; `messages:literal` is as the paper says, but
-/// for the margin:
+/// Four things differ from the paper and its implementation; `messages:literal` follows the paper, but for
+/// the margin:
 /// * The margin that the implementation sets to 25 ms follows the path: twice the mean deviation of
 ///   the round-trip time.
 /// * Messages that a retransmission would bring in time, after 13/8 of a round trip, are not
-///   protected. The paper's short paths need no repair symbols because acknowledgements come before
-///   these are due, which does not hold for what was lost.
-/// * What was lost while no repair symbol for it is in flight is sent again as it was, so that a
+///   protected. The paper's short paths need no repair symbols because acknowledgements come before repair
+///   symbols are due, which does not hold for lost data.
+/// * Data that was lost while no repair symbol for it is in flight is sent again as it was, so that a
 ///   message is complete without the rest of the window.
-/// * The implementation sends one repair symbol more than the paper says. The paper is followed, and
-///   the mean length of bursts is rounded rather than raised to the next whole number: losses that
-///   are next to each other by chance do not double the redundancy.
+/// * The implementation sends one repair symbol more than the paper says. Here the paper is followed, and
+///   the mean length of bursts is rounded rather than raised to the next whole number: losses that are next
+///   to each other by chance do not double the redundancy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Messages {
     theta: f64,
 }
 
 impl Messages {
-    /// With a congestion window that holds `theta` times what is in flight, so that the next messages
-    /// have room; `None` if that is not from 1 to 100.
+    /// Requires that the congestion window holds `theta` times the bytes in flight, so that the next messages
+    /// have room; `None` if `theta` is not from 1 to 100.
     #[must_use]
     pub fn new(theta: f64) -> Option<Self> {
         (1.0..=MAX_HEADROOM).contains(&theta).then_some(Self { theta })
@@ -85,12 +85,12 @@ impl RedundancyFactory for Messages {
 #[derive(Debug)]
 struct MessageRules {
     moment: LastMoment,
-    /// How many symbols were unprotected when that last changed.
+    /// The number of unprotected symbols when it last changed.
     unprotected: u32,
     /// How many repair symbols protect the newest symbol, and how many are to.
     triggered: u32,
     most: u32,
-    /// How long the least patient of these may take; `None` if there is none with a deadline.
+    /// How long the least patient unprotected message may take; `None` if none has a deadline.
     tolerance: Option<Duration>,
 }
 
@@ -100,14 +100,14 @@ impl MessageRules {
         Self { moment, unprotected: 0, triggered: 0, most: 0, tolerance: None }
     }
 
-    /// Whether a message that is unprotected would be too late if this waited for the next one, and
-    /// if it was sent again when its loss is known.
+    /// Whether an unprotected message would be too late if its repair symbols waited for the next message,
+    /// and if it was sent again when its loss is known.
     fn is_urgent(&self, now: Instant, view: &View) -> bool {
         let patient = self.tolerance.is_some_and(|time| view.retransmission_is_in_time(time));
         !patient && LastMoment::is_near(now, view)
     }
 
-    /// What is unprotected has changed.
+    /// Handles a change of the unprotected symbols.
     fn plan(&mut self, view: &View) {
         self.unprotected = view.unprotected;
         if view.unprotected == 0 {
@@ -208,10 +208,10 @@ mod tests {
         assert_eq!(policy.timeout(), Some(now + 130 * MS));
         assert!(repairs(&*policy, now, &view(2, by, Some(now + 130 * MS))));
         assert!(repairs(&*policy, now, &view(2, by, None)), "nobody knows whether one comes");
-        // The next one is late.
+        // The next message is late.
         assert!(!repairs(&*policy, now + 129 * MS, &soon));
         assert!(repairs(&*policy, now + 130 * MS, &soon));
-        // Everything is covered, by as many as are expected to be lost.
+        // Every symbol is covered, by as many repair symbols as losses are expected.
         policy.on_repair_sent(now + 130 * MS, &view(0, None, None));
         assert!(!repairs(&*policy, now + 130 * MS, &view(0, None, None)));
         assert_eq!(policy.timeout(), None);

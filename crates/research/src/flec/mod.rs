@@ -4,8 +4,8 @@
 //! Algorithm 1 asks the pattern first (`FECPattern()`): whether a repair symbol goes although no loss
 //! is known. Then it compares what the peer misses (`md`, [`View::missing`]) with the repair symbols in
 //! flight (`ad`, [`View::added`]): one more goes if `1 - loss - md / ad` is below the threshold
-//! (`ds()`). Otherwise new data does. So what was lost is sent again as a repair symbol, which mends
-//! whichever symbol of its span is missing when it arrives.
+//! (`ds()`). Otherwise new data does. So lost data is sent again as a repair symbol, which mends whichever
+//! symbol of its span is missing when it arrives.
 //!
 //! | policy | `ds()` | `FECPattern()` (Table II) |
 //! |---|---|---|
@@ -17,15 +17,15 @@
 //!
 //! The pair is a [`FlecRules`], which any crate can implement.
 //!
-//! Where the paper and its implementation differ, the paper is followed in this: `ad` counts only what
-//! is in flight, the pattern is asked first after every kind of feedback, recovered packets count as
-//! lost, and every repair symbol stays within the congestion window. The implementation is followed in
-//! that a repair symbol which has arrived counts against `md` even before it could recover anything:
-//! two losses take two repair symbols, and the first to arrive need not be sent again.
+//! Where the paper and its implementation differ, the paper is followed in this: `ad` counts only repair
+//! symbols in flight, the pattern is asked first after every kind of feedback, recovered packets count as
+//! lost, and every repair symbol stays within the congestion window. The implementation is followed in that a
+//! repair symbol which has arrived counts against `md` even before it could recover anything: two losses take
+//! two repair symbols, and the first to arrive need not be sent again.
 //!
-//! Neither is followed in the span of what is sent for a known loss. The implementation covers only
-//! the lost symbol, the paper the whole window. Here the span ends with the newest known loss: it
-//! mends any of the known ones, and does not wait for losses that are not known yet.
+//! Neither is followed in the span of a repair symbol for a known loss. The implementation covers only the
+//! lost symbol, the paper the whole window. Here the span ends with the newest known loss: the repair symbol
+//! mends any known loss, and does not wait for losses that are not known yet.
 //!
 //! A queue that drops many packets at once drops many of the repair symbols that replace them, too. So
 //! with a controller that fills the queue, these policies send more than plain retransmission does.

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::time::Instant;
 use sutura_proto::policy::{Arrival, Decision, Redundancy, RepairPlan, Turn, View};
 
-/// At most so many repair symbols are in flight for each that is missing, whatever the threshold.
-/// One of `1 - loss` or more would otherwise ask for ever more of them: `c * loss` does so where
+/// At most this many repair symbols are in flight for each missing symbol, whatever the threshold. A
+/// threshold of `1 - loss` or more would otherwise ask for ever more repair symbols: `c * loss` does so where
 /// half of all packets are lost and `c` is 1.
 const MOST_PER_MISSING: f64 = 4.0;
 
-/// What rounding may make of two sides that are equal.
+/// The largest difference that rounding may make between two sides that are equal.
 pub(super) const ROUNDING: f64 = 1e-9;
 
 /// What distinguishes one application from another (Michel 2022, section IV): the pair `ds()` and
@@ -81,15 +81,14 @@ pub trait FlecRules: Debug + Send {
         true
     }
 
-    /// Whether what was lost is sent again as a repair symbol, where `ds()` says so, rather than as it
-    /// was.
+    /// Whether lost data is sent again as a repair symbol, where `ds()` says so, rather than as it was.
     fn mends(&self) -> bool {
         true
     }
 
-    /// What a repair symbol in place of what was lost covers, of which the newest is `newest`. It
-    /// takes the place of data that would be sent again, and losses that are not known yet lie beyond
-    /// that: over those, it would recover nothing before they are mended as well.
+    /// The span of a repair symbol in place of lost symbols, of which the newest is `newest`. The repair
+    /// symbol takes the place of a retransmission, and losses that are not known yet lie beyond `newest`:
+    /// over a longer span, it would recover nothing before these are mended as well.
     fn mended_span(&self, newest: u64, view: &View) -> Range<u64> {
         view.first..newest.saturating_add(1)
     }
@@ -131,7 +130,7 @@ impl<R: FlecRules> Flec<R> {
         Self(rules)
     }
 
-    /// Whether too little is in flight to mend what the peer misses.
+    /// Whether too few repair symbols are in flight to mend the peer's missing symbols.
     fn is_short(&self, view: &View) -> bool {
         let loss = view.path.loss;
         let share = (1.0 - loss - self.0.ds(loss)).max(1.0 / MOST_PER_MISSING);

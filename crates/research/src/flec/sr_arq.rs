@@ -1,4 +1,4 @@
-//! Selective repeat: repair symbols only in place of what was lost.
+//! Selective repeat: repair symbols only in place of lost data.
 
 use super::{Flec, FlecRules};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::new(
     |_| Ok(Arc::new(SrArq)),
 );
 
-/// Sends what was lost again as repair symbols, and nothing else in addition.
+/// Sends lost data again as repair symbols, and no other redundancy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SrArq;
 

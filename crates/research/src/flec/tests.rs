@@ -32,7 +32,7 @@ fn idle(view: View) -> View {
     with(view, |view| (view.has_source, view.idle) = (false, true))
 }
 
-/// Algorithm 1 as it is written, without what bounds it.
+/// Algorithm 1 as it is written, without a bound.
 fn is_below(view: &View, ds: f64) -> bool {
     let ratio = f64::from(view.missing) / f64::from(view.added);
     view.missing > 0 && 1.0 - view.path.loss - ratio < ds - ROUNDING
@@ -120,7 +120,7 @@ fn a_bulk_transfer_protects_what_it_sent_last() {
     // Three are expected to be lost, in bursts of two.
     let count = sent(&mut *policy, now, end);
     assert!((6..=12).contains(&count), "{count}");
-    // Losses that are known come on top, and what is sent for them may be lost as well.
+    // Known losses come on top, and repair symbols for them may be lost as well.
     let known = with(end, |view| {
         (view.missing, view.newest_missing, view.added) = (3, Some(7), count);
     });

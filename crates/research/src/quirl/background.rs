@@ -18,16 +18,16 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 
 /// How long there is nothing to send before the first repair symbol.
 const DEFAULT_DELAY: Duration = Duration::from_millis(2);
-/// At most one repair symbol for so many source symbols in flight: while nothing is known of the
-/// losses, and later.
+/// At most one repair symbol for this many source symbols in flight: while no losses are known, and later.
 const SOURCES_PER_REPAIR_AT_FIRST: u32 = 4;
 const SOURCES_PER_REPAIR: u32 = 3;
 /// No more than this while nothing is known of the losses.
 const REPAIRS_AT_FIRST: u32 = 5;
 
 /// Keeps repair symbols in flight while the connection has nothing else to send: QUIRL's scheduler for
-/// everyday traffic. Up to 15 kB are protected by three repair symbols for five source symbols. More
-/// are protected by as many as losses are to be expected in a round trip, at most a third.
+/// everyday traffic. Up to 15 kB are protected by three repair symbols for five source symbols. Larger
+/// flights are protected by as many repair symbols as losses are to be expected in a round trip, at most by a
+/// third.
 ///
 /// QUIRL's delay begins when there is nothing to send, here with the last source symbol of the session.
 /// This makes a difference only where other data of the connection is sent in between; the repair
@@ -73,7 +73,7 @@ struct BackgroundPolicy {
     losses: LossesPerTrip,
     /// From when on repair symbols are sent; `None` if nothing is in flight.
     due_at: Option<Instant>,
-    /// Whether one was sent since then, so that there is nothing to wait for.
+    /// Whether a repair symbol was sent since then, so that there is nothing to wait for.
     begun: bool,
 }
 
@@ -186,7 +186,7 @@ mod tests {
         // Eight and twice the deviation, or a third.
         assert_eq!(sent(&mut *policy, now, with(view(100), |view| view.added = 3)), 10 - 3);
         assert_eq!(sent(&mut *policy, now, view(21)), 7);
-        // What is known to be lost is sent again, and no longer in flight.
+        // Symbols that are known to be lost are sent again, and no longer in flight.
         let lost = |missing| with(view(21), |view| view.missing = missing);
         assert_eq!(sent(&mut *policy, now, lost(6)), 5);
         assert_eq!(sent(&mut *policy, now, lost(21)), 0);

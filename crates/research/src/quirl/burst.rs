@@ -15,16 +15,16 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     |parameters| Ok(Arc::new(Burst::new(parameters.millis("delay", Duration::ZERO)?))),
 );
 
-/// At most one repair symbol for so many source symbols of a burst.
+/// At most one repair symbol for this many source symbols of a burst.
 const SOURCES_PER_REPAIR: u32 = 2;
 
 /// Protects each burst of more than 15 kB, such as a frame of a video, when it ends: QUIRL's scheduler
 /// for real-time video. A burst ends when the session has nothing more that it may send. It is protected
-/// by as many repair symbols as losses are to be expected in a round trip, and by at most half of what
-/// is still in flight of it. Smaller bursts are not protected.
+/// by as many repair symbols as losses are to be expected in a round trip, and by at most half of its symbols
+/// that are still in flight. Smaller bursts are not protected.
 ///
 /// The delay, QUIRL's *maximum jitter*, is there to keep the loss that takes the end of a burst from
-/// taking its repair symbols as well. What is sent during the delay belongs to the same burst.
+/// taking its repair symbols as well. Data that is sent during the delay belongs to the same burst.
 ///
 /// QUIRL takes any moment without data for the end of a burst. Here the application has a
 /// millisecond to write more, unless it ended its stream.
@@ -76,7 +76,7 @@ struct BurstPolicy {
     unprotected: u32,
     /// When the burst, which has ended, is to be protected.
     due_at: Option<Instant>,
-    /// Repair symbols left to send of those that protect the symbols below `covered`.
+    /// Repair symbols that are left to send for the symbols below `covered`.
     due: u32,
     covered: u64,
 }
@@ -203,7 +203,7 @@ mod tests {
         let after = view(133, 133);
         assert_eq!(sent(&mut *policy, now, &after), 0, "a slow writer may have more");
         assert_eq!(policy.timeout(), Some(now + MS));
-        // All symbols since the last repair symbol are protected, not only those of this burst.
+        // All symbols since the last repair symbol are protected, not only the symbols of this burst.
         assert_eq!(sent(&mut *policy, now + MS, &after), 133u32.div_ceil(2));
     }
 

@@ -1,14 +1,14 @@
-//! What the policies of QUIRL have in common (Michel and Bonaventure, "QUIRL: Flexible QUIC Loss
-//! Recovery for Low Latency Applications", IEEE/ACM Transactions on Networking 32(6), 2024): how
-//! many packets a round trip with losses loses, and how much of the data in flight is protected.
+//! The common parts of QUIRL's policies (Michel and Bonaventure, "QUIRL: Flexible QUIC Loss Recovery for Low
+//! Latency Applications", IEEE/ACM Transactions on Networking 32(6), 2024): how many packets a round trip
+//! with losses loses, and how much of the data in flight is protected.
 //!
-//! The text of the paper is not freely accessible. What stands here follows the published
-//! implementation (francoismichel/quirl, in the state of August 2024), whose numbers changed several
-//! times before. Three things differ from it:
-//! * It counts bytes, and its symbols all have the size of a packet. Here symbols are counted, and its
-//!   limit of 15 kB is twelve of them.
-//! * It counts all packets that are lost. A policy is told only of those with source symbols.
-//! * A repair symbol that has recovered something no longer counts as in flight.
+//! The text of the paper is not freely accessible. This module follows the published implementation
+//! (francoismichel/quirl, in the state of August 2024), whose numbers changed several times before. Three
+//! things differ:
+//! * QUIRL counts bytes, and its symbols all have the size of a packet. Here symbols are counted, and the
+//!   limit of 15 kB is twelve symbols.
+//! * QUIRL counts all lost packets. A policy is told only of lost packets with source symbols.
+//! * A repair symbol that has recovered data no longer counts as in flight.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -23,18 +23,18 @@ policies! {
     pub(crate) const POLICIES: dyn RedundancyFactory = [background, burst];
 }
 
-/// Up to so many symbols, 15 kB in packets of 1250 bytes, are few: a share of them is protected,
-/// whatever is known of the losses.
+/// Up to this many symbols, 15 kB in packets of 1250 bytes, are few: a share of them is protected, whatever
+/// the losses.
 const FEW: u32 = 12;
-/// That share, as numerator and denominator.
+/// The share of a few symbols that is protected, as numerator and denominator.
 const SHARE_OF_FEW: (u32, u32) = (3, 5);
 /// How many deviations, each rounded up, are added to the mean number of losses.
 const DEVIATIONS: f64 = 2.0;
 /// The deviation after the first losses, when there is nothing to compare them with.
 const INITIAL_DEVIATION: f64 = 1.0;
 
-/// How many repair symbols protect `symbols` source symbols in flight: a fixed share of few; of many, as
-/// many as are planned, but at most one for every `sources` of them.
+/// How many repair symbols protect `symbols` source symbols in flight: a fixed share of few; for many, the
+/// planned number, but at most one for every `sources` source symbols.
 fn repairs(symbols: u32, sources: u32, plan: Option<u32>) -> u32 {
     if symbols <= FEW {
         let (numerator, denominator) = SHARE_OF_FEW;
@@ -49,15 +49,15 @@ fn in_flight(view: &View) -> u32 {
     view.unacked.saturating_sub(view.missing)
 }
 
-/// How many packets are lost in a round trip that begins with a loss. Recovered ones count as lost.
+/// How many packets are lost in a round trip that begins with a loss. Recovered packets count as lost.
 #[derive(Debug, Default)]
 struct LossesPerTrip {
     /// The round trip that began with the last loss outside of one.
     trip: Option<Trip>,
-    /// What earlier ones lost.
+    /// The losses of earlier round trips.
     smoothed: Option<Smoothed>,
     /// Symbols that were counted when they were declared lost and may yet be reported as recovered.
-    /// Those below the coding window are removed, so that there are at most as many as in it.
+    /// Symbols below the coding window are removed, so that there are never more than in the window.
     counted: BTreeSet<u64>,
 }
 
@@ -99,8 +99,8 @@ impl LossesPerTrip {
         self.trip = Some(Trip { end: now + view.path.rtt, lost: 1 });
     }
 
-    /// What is known at `now`: a round trip counts when it is over. The weights are those of the
-    /// round-trip time (RFC 9002, section 5.3).
+    /// The mean and the deviation at `now`: a round trip counts when it is over. The weights are the same as
+    /// for the round-trip time (RFC 9002, section 5.3).
     fn smoothed_at(&self, now: Instant) -> Option<Smoothed> {
         let Some(trip) = self.trip.filter(|trip| trip.end <= now) else { return self.smoothed };
         let lost = f64::from(trip.lost);
@@ -111,8 +111,8 @@ impl LossesPerTrip {
         }))
     }
 
-    /// How many losses the next such round trip should be prepared for; `None` before the first is
-    /// over.
+    /// How many losses to prepare for in the next round trip that begins with a loss; `None` before the first
+    /// is over.
     fn most(&self, now: Instant) -> Option<u32> {
         let Smoothed { mean, deviation } = self.smoothed_at(now)?;
         Some((mean + DEVIATIONS * deviation.ceil()).ceil() as u32)

@@ -1,10 +1,10 @@
 //! Published policies, to compare with. Ways of scheduling streams: the dependency trees of HTTP/2
-//! ([`h2`]) and of HTTP/3's drafts ([`h3_draft`]), the schemes of Marx 2020 ([`marx`]), and what ten stacks
-//! did by default in 2020 ([`stacks`]). And ways of sending redundancy: those of FlEC ([`flec`]) and QUIRL
+//! ([`h2`]) and of HTTP/3's drafts ([`h3_draft`]), the schemes of Marx 2020 ([`marx`]), and the defaults of
+//! ten stacks in 2020 ([`stacks`]). And ways of sending redundancy: the policies of FlEC ([`flec`]) and QUIRL
 //! ([`quirl`]).
 //!
 //! This crate only uses the public interfaces of `sutura-schedule` and `sutura-proto`, as any crate
-//! with policies of its own does. What a stream carries and what it depends on is an
+//! with policies of its own does. The resource that a stream carries and the stream that it depends on are an
 //! [`Extension`](sutura_schedule::Extension) of its priority:
 //!
 //! ```
@@ -45,14 +45,14 @@ policies! {
     pub const SCHEDULERS: dyn SchedulerFactory = [pub h2, pub h3_draft];
 }
 
-/// All schedulers: the built-in ones and those of this crate.
+/// All schedulers: the built-in ones and this crate's.
 #[must_use]
 pub fn schedulers() -> Registry<dyn SchedulerFactory> {
     let own = SCHEDULERS.iter().chain(marx::SCHEDULERS).cloned();
     registry::schedulers().with(own.chain(Preset::ALL.iter().map(Preset::entry)))
 }
 
-/// All redundancy policies: the built-in ones, and those of [`flec`] and [`quirl`].
+/// All redundancy policies: the built-in ones, and the policies of [`flec`] and [`quirl`].
 #[must_use]
 pub fn redundancy() -> Registry<dyn RedundancyFactory> {
     registry::redundancy().with(flec::POLICIES.iter().chain(quirl::POLICIES).cloned())
@@ -76,8 +76,8 @@ const FIRST_BY: Entry<dyn ResendOrderFactory> = Entry::with_parameters(
     },
 );
 
-/// Configures the scheduler that `text` names. If it is the default of a stack, the connection also
-/// does everything else as that stack does ([`Preset::apply`]).
+/// Configures the scheduler that `text` names. If it is the default of a stack, the connection also behaves
+/// otherwise as that stack does ([`Preset::apply`]).
 ///
 /// # Errors
 /// There is no such scheduler.

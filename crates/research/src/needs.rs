@@ -1,22 +1,22 @@
-//! What a scheduler has to be told to do what it is for.
+//! The information about streams that a scheduler needs.
 
 use crate::marx::{self, GoesBy};
 
-/// What a scheduler goes by beside the urgencies and weights of RFC 9218 and its extensions.
+/// The information that a scheduler needs beside the urgencies and weights of RFC 9218 and its extensions.
 #[derive(Clone, Debug)]
 pub enum Needs {
     /// Nothing.
     Nothing,
-    /// What a stream carries: a [`marx::Resource`].
+    /// The resource that a stream carries: a [`marx::Resource`].
     Resource(GoesBy),
-    /// What other stream or placeholder a stream depends on: a [`Dependency`](crate::h2::Dependency).
+    /// The stream or placeholder that a stream depends on: a [`Dependency`](crate::h2::Dependency).
     Dependencies,
     /// When a stream has to be delivered: `Priority::deadline`.
     Deadlines,
 }
 
 impl Needs {
-    /// What the scheduler with this name needs; `Nothing` if there is none.
+    /// The needs of the scheduler with this name; `Nothing` if there is none.
     #[must_use]
     pub fn of(name: &str) -> Self {
         if let Some(goes_by) = marx::goes_by(name) {

@@ -73,7 +73,7 @@ pub(crate) fn resource(number: u64) -> Resource {
     }
 }
 
-/// What the schedulers of this crate read, for the conformance kit.
+/// Extensions that the schedulers of this crate read, for the conformance kit.
 pub(crate) fn any_extension(number: u64, streams: Range<StreamKey>) -> Option<Extension> {
     match number >> 56 {
         0..64 => None,
@@ -89,8 +89,8 @@ pub(crate) fn any_extension(number: u64, streams: Range<StreamKey>) -> Option<Ex
     }
 }
 
-/// A straightforward implementation of the tree's rules. It has no queues or links, and searches
-/// for everything when it is needed.
+/// A straightforward implementation of the tree's rules. It has no queues or links, and searches for each
+/// result when it is needed.
 #[derive(Debug)]
 pub(crate) struct Naive {
     pub(crate) nodes: BTreeMap<Id, NaiveNode>,

@@ -28,9 +28,9 @@ pub(crate) const ENTRY: registry::Entry<dyn SchedulerFactory> =
 ///   them can be (section 5.3.1).
 /// * Dependants of one stream share in proportion to their weights (section 5.3.2). Shares are
 ///   counted in bytes, whatever they were charged for.
-/// * A stream that depends on itself or on one that is not inserted gets the default priority, and
-///   so does a stream without a dependency (section 5.3.5).
-/// * A stream can be made to depend on one that depends on it: that one takes its place first
+/// * A stream that depends on itself or on a stream that is not inserted gets the default priority, and so
+///   does a stream without a dependency (section 5.3.5).
+/// * A stream can be made to depend on one of its own dependants: the dependant takes its place first
 ///   (section 5.3.3).
 /// * When a stream is removed, its dependants become dependants of its parent and share its weight
 ///   (section 5.3.4). A caller that wants a closed stream to linger in the tree removes it later.
@@ -38,18 +38,18 @@ pub(crate) const ENTRY: registry::Entry<dyn SchedulerFactory> =
 /// Streams of [`Urgency::CONTROL`] stand outside the tree and before it, one after the other in
 /// order of their keys.
 ///
-/// A decision takes O(depth), a charge O(log n) on each level with n active siblings. What makes
-/// one stream the parent of many, by the exclusive flag or by removing their parent, takes time for
-/// each of them. A peer that chooses the dependencies can make the tree as deep as it has streams:
-/// its stream limit bounds the cost (RFC 9000, section 4.6).
+/// A decision takes O(depth), a charge O(log n) on each level with n active siblings. A change that makes one
+/// stream the parent of many, by the exclusive flag or by removing their parent, takes time for each of them.
+/// A peer that chooses the dependencies can make the tree as deep as it has streams: its stream limit bounds
+/// the cost (RFC 9000, section 4.6).
 #[derive(Clone, Debug)]
 pub struct H2 {
     tree: Tree,
     control: Slot,
     /// Stream 0 of the RFC.
     root: Slot,
-    /// What a stream depends on that names nothing it can depend on: the root, but in the drafts of
-    /// HTTP/3.
+    /// The parent of a stream whose dependency names nothing that it can depend on: the root, but in the
+    /// drafts of HTTP/3 a node behind it.
     default: Slot,
     streams: KeyMap<Entry>,
 }
@@ -60,7 +60,7 @@ struct Entry {
     place: TreePlace,
 }
 
-/// What this scheme reads of a priority.
+/// The place in the tree that a priority asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TreePlace {
     Control,
@@ -94,7 +94,7 @@ impl H2 {
         Self { tree, control, root, default: root, streams: KeyMap::default() }
     }
 
-    /// The same with a node of its own, behind the root, for what has no place below the root.
+    /// A scheduler with a node behind the root, for streams that have no place below the root.
     pub(crate) fn with_orphans() -> Self {
         let mut h2 = Self::new();
         h2.default = h2.tree.add_placeholder(Tree::ROOT, 1, Order::Shares);

@@ -204,7 +204,7 @@ fn a_missing_parent_is_the_default_priority() {
     assert_eq!([D, E, F].map(|stream| h2.parent(stream)), [None; 3]);
     assert_eq!(serve(&mut h2, 6), [D, E, F, D, E, F]);
     active(&mut h2, A, Priority::default());
-    // A newcomer, as if it had been served with the others just now.
+    // A new stream, as if it had been served with the others just now.
     assert_eq!(serve(&mut h2, 4), [A, D, E, F]);
 }
 

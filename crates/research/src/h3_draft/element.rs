@@ -1,11 +1,11 @@
-//! What has a place in the tree.
+//! The elements that have a place in the tree.
 
 use sutura_schedule::StreamKey;
 
-/// Most placeholders of a connection: what a server of the drafts would announce.
+/// Most placeholders of a connection: the number that a server of the drafts would announce.
 pub const MAX_PLACEHOLDERS: u64 = 16;
 
-/// The key of the first placeholder: beyond those of streams, which are below 2^62 (RFC 9000, section
+/// The key of the first placeholder: beyond the keys of streams, which are below 2^62 (RFC 9000, section
 /// 2.1).
 const FIRST_PLACEHOLDER: StreamKey = 1 << 62;
 
@@ -28,7 +28,7 @@ impl Element {
         }
     }
 
-    /// Whether `key` is that of a placeholder that there may be.
+    /// Whether `key` is the key of a possible placeholder.
     pub(super) const fn is_placeholder(key: StreamKey) -> bool {
         FIRST_PLACEHOLDER <= key && key < FIRST_PLACEHOLDER + MAX_PLACEHOLDERS
     }

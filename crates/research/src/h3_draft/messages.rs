@@ -8,15 +8,15 @@ use sutura_schedule::{Priority, Scheduler};
 use super::Element;
 use crate::h2::Dependency;
 
-/// Most messages that are held back until those before them arrive.
+/// Most messages that are held back until earlier ones arrive.
 pub const MAX_HELD_MESSAGES: usize = 1000;
 
 /// A PRIORITY message: the place of an element in the tree, from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// What gets a place.
+    /// The element that gets a place.
     pub element: Element,
-    /// What it depends on; `None` for the root.
+    /// The parent of the element; `None` for the root.
     pub parent: Option<Element>,
     /// 1 to 256.
     pub weight: u16,
@@ -37,8 +37,8 @@ impl Message {
 /// On what streams a client sends its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
-    /// Each on a stream of its own, such as that of its request: QUIC delivers them in any order, and each
-    /// counts when it arrives (Marx 2020, figures 7 and 8).
+    /// Each on a stream of its own, such as the stream of its request: QUIC delivers them in any order, and
+    /// each counts when it arrives (Marx 2020, figures 7 and 8).
     OwnStreams,
     /// All on one control stream: they count in the order in which they were sent, and a message that
     /// was lost holds back all behind it (figure 9).
@@ -74,7 +74,7 @@ impl DraftMessages {
         Self { carriage, next: 0, held: BTreeMap::new() }
     }
 
-    /// How many messages wait for those before them.
+    /// How many messages wait for earlier ones.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held.len()
@@ -82,11 +82,11 @@ impl DraftMessages {
 
     /// Takes the message that the client sent as its `number`th, counted from 0, and tells `scheduler` of
     /// all that are in effect now. An element that the scheduler does not know is inserted, so messages
-    /// about requests that are over must not be passed on. One about a placeholder that there cannot be
-    /// changes nothing, and neither does one that says what the last one about its element said.
+    /// about requests that are over must not be passed on. A message about an impossible placeholder changes
+    /// nothing, and neither does a message that repeats the last one about its element.
     ///
     /// # Errors
-    /// Too many are held back.
+    /// Too many messages are held back.
     pub fn arrive(
         &mut self,
         number: u64,

@@ -26,13 +26,13 @@ pub(crate) const ENTRY: registry::Entry<dyn SchedulerFactory> = registry::Entry:
 
 /// The tree of [`H2`] with two additions:
 ///
-/// * **Placeholders**, which carry nothing and group others. There are [`MAX_PLACEHOLDERS`] of them, by
-///   the keys of [`Element::Placeholder`]; each is in the tree from the first time that it is named. The
-///   [`Dependency`] of a stream may name one as its parent, and a placeholder gets a place like a stream,
-///   by [`Scheduler::insert`] or [`DraftMessages`].
-/// * **The orphan placeholder**, which stands behind the root: what depends on it is served only while
-///   nothing below the root can be. A stream or placeholder without a dependency is there, with weight
-///   16, and so is one whose parent is itself or not in the tree.
+/// * **Placeholders**, which carry nothing and group other elements. There are [`MAX_PLACEHOLDERS`] of
+///   them, by the keys of [`Element::Placeholder`]; each is in the tree from the first time that it is named.
+///   The [`Dependency`] of a stream may name a placeholder as its parent, and a placeholder gets a place like
+///   a stream, by [`Scheduler::insert`] or [`DraftMessages`].
+/// * **The orphan placeholder**, which stands behind the root: its dependants are served only while nothing
+///   below the root can be. A stream or placeholder without a dependency is there, with weight 16, and so is
+///   an element whose parent is itself or not in the tree.
 #[derive(Clone, Debug)]
 pub struct H3Draft {
     tree: H2,

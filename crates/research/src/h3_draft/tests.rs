@@ -14,7 +14,7 @@ fn message(element: Element, parent: Option<Element>, exclusive: bool) -> Messag
     Message { element, parent, weight: 16, exclusive }
 }
 
-/// What the tree does with messages that arrive in this order, numbered as they were sent.
+/// The messages after the tree has received these messages in this order, numbered as they were sent.
 fn after(
     carriage: Carriage,
     scheduler: &mut dyn Scheduler,
@@ -61,7 +61,7 @@ fn exclusive_messages_that_overtake_each_other_invert_the_tree() {
 }
 
 /// Figure 8: X depends on the root and is being sent. A is to depend on X and B on A, and B's message comes
-/// before that of A.
+/// before A's.
 const CHAIN: [(u64, Message); 3] = [
     (0, Message { element: X, parent: None, weight: 16, exclusive: false }),
     (2, Message { element: B, parent: Some(A), weight: 16, exclusive: false }),
@@ -76,19 +76,19 @@ fn a_message_that_overtakes_that_of_its_parent_steals_from_the_root_in_http_2() 
     scheduler.activate(B.key());
     let served = serve(&mut scheduler, 10);
     assert_eq!(served.iter().filter(|stream| **stream == B.key()).count(), 5, "{served:?}");
-    // The parent's message does not mend it: only another one for B does.
+    // The parent's message does not mend the place of B: only another message for B does.
     let mut messages = after(Carriage::OwnStreams, &mut scheduler, &CHAIN[2..]);
     assert!(serve(&mut scheduler, 10).contains(&B.key()));
     messages.arrive(3, Message { weight: 32, ..CHAIN[1].1 }, &mut scheduler).unwrap();
     assert_eq!(serve(&mut scheduler, 10), [X.key(); 10]);
 }
 
-/// Figure 9, the orphan node: what has lost its parent waits for all that has a place.
+/// Figure 9, the orphan node: an element that has lost its parent waits for all that have a place.
 #[test]
 fn an_orphan_steals_nothing_from_the_root() {
     let mut scheduler = H3Draft::new();
     after(Carriage::OwnStreams, &mut scheduler, &CHAIN[..2]);
-    // So does a request whose first message has not arrived.
+    // A request whose first message has not arrived waits, too.
     active(&mut scheduler, C.key(), Priority::default());
     scheduler.activate(X.key());
     scheduler.activate(B.key());
@@ -97,7 +97,7 @@ fn an_orphan_steals_nothing_from_the_root() {
     assert_eq!(serve(&mut scheduler, 4), [B.key(), C.key(), B.key(), C.key()]);
 }
 
-/// Figure 9, the control stream: nothing overtakes, but what was lost holds back all behind it.
+/// Figure 9, the control stream: no message overtakes another, but a lost message holds back all behind it.
 #[test]
 fn a_control_stream_keeps_the_order_and_blocks() {
     let mut scheduler = H3Draft::new();

@@ -2,11 +2,11 @@
 //!
 //! Strict buckets, 63 first. Within a bucket the streams of concurrency 3 go first, one after the other.
 //! Then one packet each: a stream of concurrency 2, which are served one after the other, and a stream
-//! of concurrency 1, which take turns. Whichever of the two kinds has nothing to send leaves its packet
-//! to the other, and concurrency 2 begins.
+//! of concurrency 1, which take turns. If one of the two kinds has nothing to send, it leaves its packet to
+//! the other. Concurrency 2 begins.
 //!
-//! A [`Resource`] may have a byte of its own, which whoever sets the priority of its stream can change
-//! at any time. The others have that of their kind in figure 10, where a page uses 63, 31 and 0.
+//! A [`Resource`] may have a byte of its own, which can be changed at any time with the priority of its
+//! stream. Other resources have the byte of their kind in figure 10, where a page uses 63, 31 and 0.
 
 use super::{Bucket, Concurrency, Group, Kind, Place, Plan, Rank, Resource, is_data, scheme};
 use crate::tree::Order;
@@ -39,7 +39,7 @@ const fn groups() -> [Group; 1 + BUCKETS * PER_BUCKET] {
     groups
 }
 
-/// Where the byte of a resource puts it, or else the one `by_kind`.
+/// The place that the byte of a resource, or else the byte `by_kind`, stands for.
 pub(super) fn place(resource: &Resource, by_kind: fn(&Resource) -> Bucket) -> Place {
     let bucket = resource.bucket.unwrap_or_else(|| by_kind(resource));
     let first = 1 + usize::from(Bucket::MAX_PRIORITY - bucket.priority()) * PER_BUCKET;

@@ -1,8 +1,8 @@
-//! `dfifo`, dynamic FIFO: what Chrome does over HTTP/2. Five levels, one stream after the other in
-//! each; a stream of a higher level interrupts those of lower ones.
+//! `dfifo`, dynamic FIFO: the scheme of Chrome over HTTP/2. Five levels, one stream after the other in each;
+//! a stream of a higher level interrupts streams of lower levels.
 //!
-//! Chrome expresses it by exclusive dependencies: each stream is inserted behind the last one of
-//! its level or above. The weights that go with the levels then mean nothing.
+//! Chrome expresses the scheme by exclusive dependencies: each stream is inserted behind the last one of its
+//! level or above. The weights that go with the levels then mean nothing.
 
 use super::{Group, Kind, Place, Plan, Resource, is_data, scheme};
 use crate::tree::Order;

@@ -18,7 +18,7 @@ const SPECULATIVE: usize = 5;
 pub(super) const GROUPS: &[Group] = &[
     Group::page(Order::Shares),
     Group::weighing(201, PAGE, Order::Shares),
-    // One more among the leaders' streams, and a light one.
+    // A further group among the leaders' streams, with little weight.
     Group::weighing(1, LEADERS, Order::Shares),
     Group::weighing(101, PAGE, Order::Shares),
     Group::weighing(1, PAGE, Order::Shares),

@@ -1,9 +1,9 @@
-//! What a scheme goes by.
+//! The properties of a resource that matter to a scheme.
 
 use super::plan::Plan;
 use super::{Aspect, Bucket, Concurrency, Kind, Resource};
 
-/// What a scheme goes by of a [`Resource`]. What it does not go by changes nothing.
+/// The properties of a [`Resource`] that matter to a scheme. Other properties change nothing.
 #[derive(Clone, Debug, Default)]
 pub struct GoesBy {
     /// Whether the kind counts.

@@ -1,7 +1,7 @@
 //! The eleven schemes of Marx 2020, "Resource Multiplexing and Prioritization in HTTP/2 over TCP
 //! versus HTTP/3 over QUIC", section 5.
 //!
-//! Each is a plan in a file of its own: groups in a tree, and a rule that puts a [`Resource`], the
+//! Each scheme is a plan in a file of its own: groups in a tree, and a rule that puts a [`Resource`], the
 //! extension of a priority, into one of them. One scheduler runs them all.
 
 mod goes_by;
@@ -52,7 +52,7 @@ schemes! {
     ]
 }
 
-/// What the scheme `name` goes by of a resource. `None` if there is no such scheme.
+/// The properties of a resource that matter to the scheme `name`. `None` if there is no such scheme.
 #[must_use]
 pub fn goes_by(name: &str) -> Option<GoesBy> {
     let (_, plan) = PLANS.iter().find(|(known, _)| *known == name)?;

@@ -24,7 +24,7 @@ pub struct Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Concurrency {
-    /// 1: it takes turns with others, for half of what level 3 leaves.
+    /// 1: the stream takes turns with others, for half of the packets that level 3 leaves.
     Shared = 1,
     /// 2: one after the other by stream identifier, for the other half.
     SharedSequential = 2,
@@ -55,7 +55,7 @@ impl Bucket {
         if priority <= Self::MAX_PRIORITY { Some(Self { priority, concurrency }) } else { None }
     }
 
-    /// A place in one of the buckets of figure 10.
+    /// A place in a bucket of figure 10.
     pub(super) const fn at(priority: u8, concurrency: Concurrency) -> Self {
         Self { priority: priority & Self::MAX_PRIORITY, concurrency }
     }

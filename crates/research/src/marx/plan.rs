@@ -6,12 +6,12 @@ use crate::tree::{DEFAULT_WEIGHT, Order};
 /// A scheme as data.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// The first is the page: all others are below it.
+    /// The first group is the page: all others are below it.
     pub(super) groups: &'static [Group],
-    /// The group that a resource belongs to. A stream without a resource counts as one of kind
-    /// "other" of which nothing is known.
+    /// The group that a resource belongs to. A stream without a resource counts as a resource of kind "other"
+    /// of which nothing is known.
     pub(super) place: fn(&Resource) -> Place,
-    /// What determines the order in sequences.
+    /// The order in sequences.
     pub(super) rank: Rank,
     /// A group whose weight depends on another.
     pub(super) yields: Option<Yield>,
@@ -46,13 +46,13 @@ impl Group {
         Self { parent, weight: DEFAULT_WEIGHT, order }
     }
 
-    /// A group among others that share.
+    /// A group among groups that share.
     pub(super) const fn weighing(weight: u16, parent: usize, order: Order) -> Self {
         Self { parent, weight, order }
     }
 }
 
-/// Where a resource belongs.
+/// The place of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// Index of the group.
@@ -72,7 +72,7 @@ impl Place {
     }
 }
 
-/// What determines the order of streams in a sequence.
+/// The order of streams in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
     /// The stream that entered the group first.
@@ -94,7 +94,7 @@ pub(super) fn is_data(resource: &Resource) -> bool {
     matches!(resource.kind, Kind::Xhr | Kind::Svg)
 }
 
-/// The `SCHEME` of a file with a `PLAN`, and its `ENTRY` in the table: a name, and what it does.
+/// The `SCHEME` of a file with a `PLAN`, and its `ENTRY` in the table: a name and a summary.
 macro_rules! scheme {
     ($name:literal, $summary:literal) => {
         #[doc = concat!("The scheme: ", $summary, ".")]

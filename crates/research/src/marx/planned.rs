@@ -11,10 +11,10 @@ use crate::tree::{Order, Seat, Slot, Tree, calls_of_streams};
 /// Streams of [`Urgency::CONTROL`], which the paper did not have to schedule, stand before the
 /// page, one after the other in order of their keys.
 ///
-/// The chains of the paper's trees, in which each stream depends on the one before, are sequences
-/// here: the order of service is the same, and the depth of the tree does not grow with the number
-/// of streams. Decisions take constant time, charges and changes O(log n). Memory is one entry for
-/// each of the largest number of streams inserted at once, and for each group that ever had one.
+/// The chains of the paper's trees, in which each stream depends on the previous one, are sequences here: the
+/// order of service is the same, and the depth of the tree does not grow with the number of streams.
+/// Decisions take constant time, charges and changes O(log n). Memory is one entry for each of the largest
+/// number of streams inserted at once, and for each group that ever had a stream.
 #[derive(Clone, Debug)]
 pub(super) struct Planned {
     plan: &'static Plan,
@@ -58,8 +58,8 @@ impl Planned {
         place.map_or(self.control, |place| self.group(place.group))
     }
 
-    /// The node of a group. Its number and its place in a sequence are those that it would have if
-    /// all had been added at the start.
+    /// The node of a group. Its number and its place in a sequence are the same as if all groups had been
+    /// added at the start.
     fn group(&mut self, index: usize) -> Slot {
         if let Some(slot) = self.groups[index] {
             return slot;

@@ -1,5 +1,5 @@
-//! `p+`, parallel plus (Wijnants 2018): what is important one after the other, and beside it a
-//! trickle of the rest.
+//! `p+`, parallel plus (Wijnants 2018): important streams one after the other, and beside them a trickle of
+//! the rest.
 
 use super::{Group, Kind, Place, Plan, Rank, Resource, Yield, is_data, scheme};
 use crate::tree::Order;

@@ -1,4 +1,4 @@
-//! What a stream carries, for schemes that depend on it.
+//! The contents of a stream, for schemes that depend on it.
 
 use std::fmt;
 
@@ -64,14 +64,14 @@ impl Kind {
         Self::ALL.iter().copied().find(|kind| kind.name() == name)
     }
 
-    /// What the schemes of Marx 2020 take a MIME type for, given with or without parameters.
+    /// The kind for which the schemes of Marx 2020 take a MIME type, given with or without parameters.
     ///
     /// They look for words anywhere in the type, in this order, and do not know every type:
     ///
     /// * `javascript`, so that `application/x-javascript` is a script and `text/ecmascript` is not;
     /// * exactly `text/html` and `text/css`, so that `application/xhtml+xml` is data;
-    /// * `xml` or `json`. Where `image` is found as well the result is [`Kind::Svg`], which the
-    ///   schemes that ask for data first treat as data, and the others as a picture;
+    /// * `xml` or `json`. Where `image` is found as well the result is [`Kind::Svg`], which schemes that
+    ///   ask for data first treat as data, and other schemes as a picture;
     /// * `font`, `image`, `video`. There is no word for sound: it is [`Kind::Other`].
     #[must_use]
     pub fn from_mime(mime: &str) -> Self {
@@ -100,11 +100,11 @@ impl Kind {
     }
 }
 
-/// What is known of a resource when it is requested (Marx 2020, sections 4.1 and 5.1), by a browser or by
-/// the server that has it: the extension of a priority that the schemes of the paper read.
+/// The properties of a resource when it is requested (Marx 2020, sections 4.1 and 5.1), known by a browser or
+/// by the server that has it: the extension of a priority that the schemes of the paper read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Resource {
-    /// What it is.
+    /// The kind of its contents.
     pub kind: Kind,
     /// It is the document that was requested first.
     pub main: bool,
@@ -120,15 +120,17 @@ pub struct Resource {
     pub critical: bool,
     /// It is seen without scrolling.
     pub above_the_fold: bool,
-    /// Its bucket in `bucket` and `bucket-html`, whatever else is known; `None` is that of its kind.
+    /// Its bucket in `bucket` and `bucket-html`, whatever its other properties; `None` for the bucket of its
+    /// kind.
     pub bucket: Option<Bucket>,
-    /// Its weight in `zeroweight` and `zeroweight-atf`, whatever else is known: 255 goes first, one
-    /// after the other, 254 to 1 share, and 0 goes last, one after the other. `None` is that of its kind.
+    /// Its weight in `zeroweight` and `zeroweight-atf`, whatever its other properties: 255 goes first, one
+    /// after the other, 254 to 1 share, and 0 goes last, one after the other. `None` for the weight of its
+    /// kind.
     pub weight: Option<u8>,
 }
 
 impl Resource {
-    /// A resource of the kind that [`Kind::from_mime`] says, of which nothing else is known.
+    /// A resource of the kind that [`Kind::from_mime`] returns, without further properties.
     #[must_use]
     pub fn from_mime(mime: &str) -> Self {
         Self { kind: Kind::from_mime(mime), ..Self::default() }
@@ -151,12 +153,12 @@ impl fmt::Display for Resource {
     }
 }
 
-/// Something that a [`Resource`] may be besides its kind, by name.
+/// A property that a [`Resource`] may have besides its kind, by name.
 #[derive(Clone, Copy, Debug)]
 pub struct Aspect {
     /// The name, such as `hero`.
     pub name: &'static str,
-    /// Of which resources it is said, in words that follow "resources that are".
+    /// The resources that have it, in words that follow "resources that are".
     pub summary: &'static str,
     /// The field of the resource.
     pub of: fn(&mut Resource) -> &mut bool,

@@ -6,7 +6,7 @@ use crate::tree::Order;
 scheme!("splus", "two sequences, then the groups of firefox");
 
 pub(super) const PLAN: Plan = Plan {
-    // Of Firefox's groups those that a resource can get into, and the leaders above the followers.
+    // The groups of Firefox that a resource can get into, and the leaders above the followers.
     groups: &[
         Group::page(Order::Shares),
         Group::weighing(256, PAGE, Order::Sequence),

@@ -117,7 +117,7 @@ fn level(name: &str, resource: &Resource) -> usize {
     let Place { group, .. } = (plan(name).place)(resource);
     match name {
         "dfifo" | "spdyrr" | "zeroweight" | "zeroweight-atf" => group,
-        // The streams of concurrency 3 of a bucket before the others.
+        // In a bucket, the streams of concurrency 3 go before the others.
         "bucket" | "bucket-html" => (group - 1) / 5 * 2 + usize::from((group - 1) % 5 > 1),
         _ => 0,
     }
@@ -188,7 +188,7 @@ fn ten_thousand_streams_and_slots_used_again() {
     }
 }
 
-/// What the server says of a stream besides what it carries.
+/// A priority with the server's own bucket and weight.
 fn own(bucket: &str, weight: u8) -> Priority {
     let bucket = bucket.parse().ok();
     Priority::default().with_extension(Resource {
@@ -207,7 +207,7 @@ fn a_byte_puts_a_stream_into_any_bucket_and_can_be_changed() {
     }
     assert_eq!(testing::serve(&mut scheduler, 3), [24, 24, 24]);
     scheduler.remove(24);
-    // Half for the first of level 2, half for those of level 1 in turns.
+    // Half for the first stream of level 2, half for the streams of level 1 in turns.
     assert_eq!(testing::serve(&mut scheduler, 6), [8, 4, 8, 16, 8, 4]);
     // The streams of level 3 go by stream, not by when they came there.
     scheduler.reprioritize(12, own("63/3", 0));

@@ -1,5 +1,5 @@
-//! `wrr-critical`: [`wrr`](super::wrr) with the weight of documents for all that a page cannot be shown
-//! without, and that of images for scripts which nothing waits for.
+//! `wrr-critical`: [`wrr`](super::wrr) with the weight of documents for all resources that a page cannot be
+//! shown without, and the weight of images for scripts which nothing waits for.
 //!
 //! The published code goes by the kind alone, so that a script of the head shares with any other script.
 //! With these weights the figures of the paper's Table 2 come out, see `docs/experiments-pages.md`.

@@ -2,8 +2,8 @@
 //! stream after the other by stream key; then weights 254 to 1 share; then weight 0, again one
 //! after the other.
 //!
-//! A [`Resource`] may have a weight of its own, which whoever sets the priority of its stream can
-//! change at any time: to 255 or 0 to promote or demote it. The others have that of their kind.
+//! A [`Resource`] may have a weight of its own, which can be changed at any time with the priority of its
+//! stream: to 255 or 0 to promote or demote it. Other resources have the weight of their kind.
 
 use super::{Group, Kind, Place, Plan, Rank, Resource, scheme};
 use crate::tree::Order;
@@ -24,7 +24,7 @@ pub(super) const GROUPS: &[Group] = &[
     Group::below(0, Order::Sequence),
 ];
 
-/// Where the weight of a resource puts it, or else the one `by_kind`.
+/// The place that the weight of a resource, or else the weight `by_kind`, stands for.
 pub(super) fn place(resource: &Resource, by_kind: fn(&Resource) -> u8) -> Place {
     match resource.weight.unwrap_or_else(|| by_kind(resource)) {
         255 => Place::within(FIRST),

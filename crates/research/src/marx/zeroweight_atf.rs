@@ -1,5 +1,5 @@
-//! `zeroweight-atf`: [`zeroweight`] with weights for what a page needs above the fold: 255 for what is
-//! critical, 0 for what can wait.
+//! `zeroweight-atf`: [`zeroweight`] with weights for the resources that a page needs above the fold: 255 for
+//! critical ones, 0 for those that can wait.
 
 use super::{Kind, Plan, Rank, Resource, scheme, zeroweight};
 

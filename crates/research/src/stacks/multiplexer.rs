@@ -26,11 +26,11 @@ impl Discipline {
     }
 }
 
-/// The length of a turn. It ends with the charge that fills the block, so that its last packet is a
-/// full one, or when the stream becomes inactive.
+/// The length of a turn. It ends with the charge that fills the block, so that its last packet is full, or
+/// when the stream becomes inactive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Block {
-    /// This many packets: as many charges. 0 counts as 1.
+    /// This many packets, each of which is a charge. 0 counts as 1.
     Packets(u32),
     /// This many bytes or the first packet, whichever is more.
     Bytes(u64),

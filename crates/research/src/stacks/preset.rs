@@ -10,22 +10,22 @@ use sutura_schedule::{Scheduler, SchedulerFactory};
 use super::{Block, Discipline, Multiplexer};
 use crate::marx::{fifo, rr};
 
-/// What a stack does by default: which stream it sends, and what it does about losses.
+/// The defaults of a stack: the order in which it sends streams, and its reaction to losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Preset {
     /// The name of the stack in the paper.
     pub name: &'static str,
-    /// What it does by default, in a line.
+    /// The defaults in a line.
     pub summary: &'static str,
     /// The order of service of new data.
     pub discipline: Discipline,
     /// The retransmission approach, 1 to 3 (section 2.1). 1: lost data is sent when its stream is
-    /// next served. 2: streams with lost data go first, in the usual order. 3: they go first, in
-    /// another order; for `mvfst` that is one stream after the other.
+    /// next served. 2: streams with lost data go first, in the usual order. 3: they go first, in another
+    /// order; for `mvfst`, one stream after the other.
     pub retransmission: u8,
-    /// Whether the paper names the approach of this stack. Of the others it says only that
-    /// approaches 1 and 2 are evenly spread; they are taken to be 1, as that is what it lacks.
+    /// Whether the paper names the approach of this stack. It says of the other stacks only that approaches 1
+    /// and 2 are evenly spread; they are taken to use approach 1, as too few of the named stacks do.
     pub retransmission_named: bool,
     /// Whether a packet carries data of one stream only.
     pub one_stream_per_packet: bool,
@@ -106,8 +106,8 @@ impl Preset {
         config.mix_streams = !self.one_stream_per_packet;
     }
 
-    /// Configures the client with which the stack was measured: sets the receive windows of a stream to
-    /// its part of those of the connection.
+    /// Configures the client with which the stack was measured: sets the receive windows of a stream to its
+    /// part of the connection's.
     pub fn apply_to_client(&self, config: &mut TransportConfig) {
         let streams = u64::from(self.stream_window.max(1));
         config.stream_receive_window = config.receive_window / streams;

@@ -143,7 +143,7 @@ fn a_preset_sets_all_of_its_parts() {
         ..TransportConfig::default()
     };
     let before = |name: &str| {
-        // Something else in every part, so that what is left unset is seen.
+        // Every part has another value than the default, so that parts which are left unset are seen.
         TransportConfig { mix_streams: !name.starts_with("mvfst"), ..windows.clone() }
     };
     let stream_windows =
@@ -159,7 +159,7 @@ fn a_preset_sets_all_of_its_parts() {
         };
         let set = (config.resend_order.name(), config.mix_streams);
         assert_eq!(set, (order, preset.name.starts_with("mvfst")), "{}", preset.name);
-        // The windows are those of the client, not of whoever sends.
+        // The windows are the client's, not the sender's.
         assert_eq!(stream_windows(&config), (1, 1));
         preset.apply_to_client(&mut config);
         let part = if preset.name == "mvfst-alt" { 4 } else { 1 };

@@ -5,9 +5,9 @@
 //!
 //! Siblings that share by weight are kept in order of a pseudo time. Serving a child sets the clock
 //! of its parent to the child's time, and moves the child's time on by the bytes that it was
-//! charged, divided by its weight. A child that becomes active is placed as if it had just been
-//! served with as many bytes as last time: it gets nothing for the time when it was inactive. Bytes
-//! charged without a decision, such as those of retransmissions, still count after a pause.
+//! charged, divided by its weight. A child that becomes active is placed as if it had just been served with
+//! the same number of bytes as last time: it gets nothing for the time when it was inactive. Bytes charged
+//! without a decision, such as retransmissions, still count after a pause.
 //!
 //! Ties go to placeholders and then to the smaller stream key.
 
@@ -62,11 +62,11 @@ pub(crate) const DEFAULT_WEIGHT: u16 = 16;
 /// The largest weight (RFC 7540, section 5.3.2).
 pub(crate) const MAX_WEIGHT: u16 = 256;
 
-/// What a child that was never served is taken to have used before: one packet.
+/// The bytes that a child which was never served is taken to have used before: one packet.
 const PACKET: usize = 1400;
 
 /// Pseudo time that a byte takes at weight 1. Every weight up to 24, and most of those that are
-/// used, divide it, so that what is equal on paper is equal here.
+/// used, divide it, so that shares which are equal on paper are equal here.
 const BYTE: u128 = 5_354_228_880 * MAX_WEIGHT as u128;
 
 /// A tree of streams and placeholders under one root.
@@ -131,8 +131,8 @@ impl Tree {
         slot
     }
 
-    /// Removes a node that is not the root. Its children become children of its parent and share
-    /// its weight in proportion to theirs (RFC 7540, section 5.3.4).
+    /// Removes a node that is not the root. Its children become children of its parent and share its weight
+    /// in proportion to their own weights (RFC 7540, section 5.3.4).
     pub(crate) fn remove(&mut self, slot: Slot) {
         let Node { parent, weight, .. } = self.nodes[slot];
         let total: u64 = self.children(slot).map(|child| u64::from(self.nodes[child].weight)).sum();
@@ -180,8 +180,8 @@ impl Tree {
         self.settle(slot);
     }
 
-    /// Changes the weight from now on. What the node has been served is not looked at again: if it
-    /// waits, it waits for as long as its old weight said.
+    /// Changes the weight from now on. Earlier service is not reconsidered: a waiting node waits for as long
+    /// as its old weight said.
     pub(crate) fn set_weight(&mut self, slot: Slot, weight: u16) {
         let node = &mut self.nodes[slot];
         node.weight = weight.clamp(1, MAX_WEIGHT);
@@ -278,7 +278,7 @@ impl Tree {
         let Node { clock, front, .. } = self.nodes[parent];
         let Node { at, weight, .. } = self.nodes[child];
         let start = at.max(clock);
-        // The clock follows whoever is served, but does not pass by one that waits.
+        // The clock follows the child that is served, but does not pass by a child that waits.
         if front.is_none_or(|front| front == child || self.nodes[front].at >= start) {
             self.nodes[parent].clock = start;
         }
@@ -357,7 +357,7 @@ fn time(bytes: usize, weight: u16) -> u128 {
     (bytes as u128).saturating_mul(BYTE) / u128::from(weight.max(1))
 }
 
-/// Where a stream stands among its siblings.
+/// The place of a stream among its siblings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     /// Its share, 1 to 256.

@@ -19,10 +19,10 @@ pub(crate) enum Id {
 pub(crate) enum Order {
     /// Each gets bytes in proportion to its weight (RFC 7540, section 5.3.2).
     Shares,
-    /// One charge each. A stream that becomes active stands behind all others; a placeholder keeps
+    /// Each child gets one charge. A stream that becomes active stands behind all others; a placeholder keeps
     /// its place while it is inactive.
     Turns,
-    /// The one with the smallest rank for as long as it is active.
+    /// The child with the smallest rank is served for as long as it is active.
     Sequence,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Order {
 pub(super) struct QueueLinks {
     pub(super) first_below: Option<Slot>,
     pub(super) next: Option<Slot>,
-    /// The member to the left, or the one above for the leftmost.
+    /// The member to the left, or the member above for the leftmost.
     pub(super) previous: Option<Slot>,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Node {
     pub(super) at: u128,
     /// The position that was served last among the children: their clock.
     pub(super) clock: u128,
-    /// Bytes of the last charge: what a node is taken to have used just before it becomes active.
+    /// Bytes of the last charge: a node is taken to have used them just before it becomes active.
     pub(super) burst: usize,
 
     /// A stream that has bytes of its own to send.

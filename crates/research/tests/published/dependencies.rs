@@ -175,7 +175,7 @@ pub(crate) struct SerialPlus {
     pub(crate) tree: Tree,
     pub(crate) high: usize,
     pub(crate) medium: usize,
-    /// Those of Firefox.
+    /// The groups of Firefox.
     pub(crate) low: [usize; 5],
     pub(crate) chains: [Tail; 2],
 }

@@ -24,15 +24,15 @@ use zeroweight::{ZeroWeight, zero_weight, zero_weight_atf};
 
 const CHUNK: u64 = 1400;
 
-/// A resource of a page: what it is, when it is asked for, and how long it is.
+/// A resource of a page: its kind, the time of its request, and its length.
 #[derive(Clone, Debug)]
 struct Item {
     stream: u64,
-    /// Chunks after the one before.
+    /// Chunks after the previous resource.
     gap: u64,
     bytes: u64,
     mime: &'static str,
-    /// What is known of it besides; the published schemes look at the MIME type, not at the kind.
+    /// Its other properties; the published schemes look at the MIME type, not at the kind.
     known: Resource,
 }
 
@@ -109,7 +109,7 @@ fn published(scheme: &str) -> Option<Box<dyn Published>> {
     }
 }
 
-/// One of our schedulers.
+/// A scheduler of this crate.
 struct Ours {
     scheduler: Box<dyn Scheduler>,
     left: BTreeMap<u64, u64>,

@@ -87,7 +87,7 @@ impl Tree {
         *left > 0 || children.iter().any(|&child| self.nodes[child].queued)
     }
 
-    /// The bytes that count for a node: those of its last chunk, or always a chunk.
+    /// The bytes that count for a node: the bytes of its last chunk, or always a full chunk.
     pub(crate) fn cost(&self, node: usize) -> u128 {
         let Node { stream, chunk, weight, .. } = &self.nodes[node];
         let bytes = if stream.is_some() { *chunk } else { CHUNK };

@@ -5,12 +5,12 @@ use crate::rect::Rect;
 /// Columns and rows of a cell, and of the largest tile.
 pub const TILE: u16 = 64;
 
-/// What is to be done about a cell.
+/// The work to be done for a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cell {
     /// Something in it may have changed.
     pub changed: bool,
-    /// It is not known what the other end shows there.
+    /// Whether the contents at the other end are unknown.
     pub unknown: bool,
     /// The other end shows a lossy picture of it.
     pub blurred: bool,
@@ -39,7 +39,7 @@ impl Cells {
         }
     }
 
-    /// Whether nothing is to be sent of what a rectangle touches.
+    /// Whether nothing is to be sent for the cells that a rectangle touches.
     pub fn is_clean(&self, rect: Rect) -> bool {
         self.all(rect, |cell| !cell.changed && !cell.unknown)
     }

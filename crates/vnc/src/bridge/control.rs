@@ -4,7 +4,7 @@
 //! Message { Type (8), Length (32), Body (..) }
 //! ```
 //!
-//! Types and bodies are below. Texts are UTF-8. What a viewer says is in the encoding of RFB (RFC 6143
+//! Types and bodies are below. Texts are UTF-8. A viewer's messages are in the encoding of RFB (RFC 6143
 //! section 7.5).
 
 use crate::rfb::{ClientMessage, Cursor, RfbError};
@@ -22,56 +22,56 @@ const MAX_TOKEN: usize = 256;
 /// Why a message cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ControlError {
-    /// It is larger than [`MAX_CONTROL`].
+    /// The message is larger than [`MAX_CONTROL`].
     #[error("a message of {0} bytes is too large")]
     TooLarge(u32),
-    /// It has a type that does not exist.
+    /// The message has a type that does not exist.
     #[error("a message of unknown type {0}")]
     Type(u8),
-    /// Its body is malformed.
+    /// The body of the message is malformed.
     #[error("a malformed message of type {0}")]
     Malformed(u8),
     /// The peer has another version of the bridge.
     #[error("the other end has version {0} of the bridge, this one {VERSION}")]
     Version(u8),
-    /// What the viewer says is malformed.
+    /// The viewer's message is malformed.
     #[error(transparent)]
     Rfb(#[from] RfbError),
 }
 
-/// What the viewer's end says.
+/// Messages of the viewer's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToServer {
     /// The first message.
     Hello {
-        /// What proves that it may connect; at most 256 bytes.
+        /// The token that proves that the viewer may connect; at most 256 bytes.
         token: String,
         /// The session to go on with, if there was one.
         resume: Option<[u8; 16]>,
     },
     /// The viewer's answer to the server's challenge (RFC 6143 section 7.2.2).
     Response([u8; 16]),
-    /// Something that the viewer says to the server.
+    /// A message of the viewer to the server.
     Input(ClientMessage),
-    /// So many pieces of an update were painted, the last of them so long ago.
+    /// Pieces of an update were painted.
     Painted {
         /// The update.
         update: u32,
         /// The number of its pieces, including those that were left out.
         pieces: u16,
-        /// Microseconds.
+        /// Microseconds since the last of them was painted.
         age: u32,
     },
 }
 
-/// What the server's end says.
+/// Messages of the server's end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ToViewer {
     /// The session goes on, if it was to be resumed; or a new one begins.
     Welcome {
         /// With which it can be resumed.
         session: [u8; 16],
-        /// Whether it is the one that was to be resumed.
+        /// Whether it is the session that was to be resumed.
         resumed: bool,
     },
     /// The server wants the password (RFC 6143 section 7.2.2).

@@ -5,7 +5,7 @@ use crate::framebuffer::Framebuffer;
 use bytes::BytesMut;
 
 /// Reads `data` as control messages of either end, and paints it as pieces of a small screen, each after its
-/// number and its length, a byte each. What is decoded is encoded again.
+/// number and its length, a byte each. Decoded messages are encoded again.
 pub fn bridge(data: &[u8]) {
     let mut input = BytesMut::from(data);
     while let Ok(Some(message)) = ToServer::decode(&mut input) {
@@ -18,7 +18,7 @@ pub fn bridge(data: &[u8]) {
         let mut again = Vec::new();
         message.encode(&mut again);
         let read = ToViewer::decode(&mut BytesMut::from(&again[..]));
-        // What is cut off stays so.
+        // A text that was cut stays the same.
         let mut third = Vec::new();
         read.ok().flatten().into_iter().for_each(|message| message.encode(&mut third));
         assert_eq!(again, third);

@@ -1,10 +1,10 @@
-//! What passes between the two ends of the bridge.
+//! The messages between the two ends of the bridge.
 //!
 //! Changes of the screen are *pieces*, each of which is a message of an ordered group (see the transport's
-//! `groups`): some [tiles](tile) of pixels, a copy within the screen, or a new size. [`Source`] makes them and says
-//! which must come before which others, which follows from geometry, or from fences between updates
-//! ([`UpdateOrder`]); [`Painter`] paints them. All else is in [`ToServer`] and [`ToViewer`] messages on one stream in
-//! each direction.
+//! `groups`): some [tiles](tile) of pixels, a copy within the screen, or a new size. [`Source`] makes them
+//! and determines which pieces must come before which others, by geometry, or by fences between updates
+//! ([`UpdateOrder`]); [`Painter`] paints them. All other data is in [`ToServer`] and [`ToViewer`] messages on
+//! one stream in each direction.
 //!
 //! # A piece
 //!

@@ -1,7 +1,8 @@
 //! Both ends of the bridge for tests, and an ordered group between them.
 //!
-//! As with the real one, the sender hears that a piece has arrived before it is painted: at the receiver it may wait
-//! for others. What was cancelled or given up may arrive all the same, until the receiver is told.
+//! As in a real group, the sender hears that a piece has arrived before it is painted: at the receiver it may
+//! wait for other pieces. A piece that was cancelled or given up may arrive all the same, until the receiver
+//! is told.
 
 use super::{Outgoing, Painter, Source, UpdateOrder};
 use crate::framebuffer::Framebuffer;
@@ -17,7 +18,7 @@ pub struct Message {
     after: Vec<u64>,
     /// All before this one come first.
     fence: u64,
-    /// It has come, and waits for others.
+    /// Whether the piece has come. It may wait for others.
     is_complete: bool,
 }
 
@@ -26,7 +27,7 @@ pub struct Message {
 pub struct Habits {
     /// Pieces may be given up though nothing supersedes them.
     pub loses: bool,
-    /// What is superseded is cancelled.
+    /// Superseded pieces are cancelled.
     pub cancels: bool,
 }
 
@@ -47,7 +48,7 @@ pub struct Bridge {
     pub next: u64,
     fence: u64,
     on_its_way: BTreeMap<u64, Message>,
-    /// What is to be painted next.
+    /// The pieces to be painted next.
     ready: VecDeque<(u64, Message)>,
     /// Cancelled or given up by the sender, while the receiver does not know yet.
     untold: BTreeSet<u64>,
@@ -225,7 +226,7 @@ impl Bridge {
         if self.untold.contains(&number) { self.tell(number) } else { self.receive(number) }
     }
 
-    /// Has those painted next for which nothing else is missing.
+    /// Releases the pieces for which no other piece is missing to be painted next.
     fn release(&mut self) {
         while let Some(number) = self.first_free() {
             let message = self.on_its_way.remove(&number).unwrap();
@@ -242,7 +243,7 @@ impl Bridge {
         self.on_its_way.iter().find(|(_, message)| is_free(message)).map(|(&number, _)| number)
     }
 
-    /// Paints what is to be painted next.
+    /// Paints the next piece.
     fn paint(&mut self) {
         let Some((number, message)) = self.ready.pop_front() else { return };
         let painted = self.painter.paint(number, &message.data).unwrap();
@@ -253,7 +254,7 @@ impl Bridge {
         }
     }
 
-    /// Something happens at the receiver: a piece comes or is painted, or one is known not to come.
+    /// Something happens at the receiver: a piece comes or is painted, or is known not to come.
     pub fn deliver(&mut self) {
         let untold = self.untold.iter().copied().filter(|n| self.on_its_way.contains_key(n));
         let untold: Vec<u64> = untold.collect();
@@ -277,14 +278,14 @@ impl Bridge {
         self.on_its_way.is_empty() && self.ready.is_empty()
     }
 
-    /// Pieces that have come, of which the source has not heard that.
+    /// Pieces that have come, but have not been acknowledged to the source.
     fn acknowledged(&self) -> Vec<u64> {
         let way = &self.on_its_way;
         let has_come = |number: &u64| way.get(number).is_none_or(|message| message.is_complete);
         self.open.keys().copied().filter(has_come).collect()
     }
 
-    /// The source hears what became of a piece.
+    /// The source hears of the fate of a piece.
     fn report(&mut self) {
         if !self.given_up.is_empty() && self.below(2) == 0 {
             let place = self.below(self.given_up.len() as u64) as usize;
@@ -315,7 +316,7 @@ impl Bridge {
         if let Some(piece) = self.pending.take() {
             self.source.unsent(piece);
         }
-        // What the receiver's end of the group has let go is painted.
+        // Pieces that the receiver's end of the group has released are painted.
         while !self.ready.is_empty() {
             self.paint();
         }

@@ -1,34 +1,35 @@
 //! Which pieces must be painted before which others.
 //!
-//! A piece writes rectangles, and a copy reads one. Two pieces may be painted in any order unless one writes what the
-//! other writes or reads. If the newer one writes over all that the older one wrote, and nobody reads that
-//! meanwhile, then the older one need not be painted at all: it is *superseded* and cancelled. The newer one
-//! does not wait for it, but names it, so that the painter leaves it out if it comes all the same. A piece that
-//! supersedes another takes over what that one superseded.
+//! A piece writes rectangles, and a copy reads one. Two pieces may be painted in any order unless one writes
+//! pixels that the other writes or reads. If the newer piece writes over all pixels of the older one, and no
+//! piece in between reads those, then the older piece need not be painted at all: it is *superseded* and
+//! cancelled. The newer piece does not wait for it, but names it, so that the painter leaves it out if it
+//! comes all the same. A piece that supersedes another also names the pieces that the other superseded.
 //!
-//! That a piece has arrived does not say that it is painted: it may wait for others. So it counts as on its way until
-//! all that it comes after are painted, too. Nobody says when the other end has heard that a piece was cancelled, and
-//! what waits for it may be painted; so none is superseded that others wait for, unless they are superseded with it.
-//! For the same reason what follows a piece that was given up is put behind a fence.
+//! A piece that has arrived need not be painted yet: it may wait for others. So it counts as on its way until
+//! all pieces before it are painted, too. The other end does not tell when it has heard that a piece was
+//! cancelled, and paints the pieces that wait for it; so no piece is superseded that others wait for, unless
+//! these are superseded with it. For the same reason the pieces behind a piece that was given up are put
+//! behind a fence.
 //!
-//! That is [`UpdateOrder::Geometry`]. With [`UpdateOrder::Fences`], all pieces of an update come before those of the
-//! next, and none is superseded.
+//! That is [`UpdateOrder::Geometry`]. With [`UpdateOrder::Fences`], all pieces of an update come before the
+//! pieces of the next, and no piece is superseded.
 
 use super::piece::MAX_SUPERSEDED;
 use crate::rect::Rect;
 use std::collections::BTreeMap;
 
-/// The numbers of two pieces that are both on their way are less than this apart. A painter leaves out what is
-/// older: it can only have been superseded.
+/// The numbers of two pieces that are both on their way are less than this apart. A painter leaves out older
+/// pieces: they can only have been superseded.
 pub const WINDOW: u64 = 32_768;
-/// Most pieces that one names to come after; a piece that comes after more is put behind a fence. As many as a
-/// message of an ordered group may name.
+/// Most pieces that a piece names to come after; a piece that comes after more is put behind a fence. The
+/// number is the same as for a message of an ordered group.
 const MAX_AFTER: usize = 32;
 
-/// What orders the pieces of different updates.
+/// The order between pieces of different updates.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UpdateOrder {
-    /// Only what they write and read: parts of two updates may be shown at once.
+    /// By the rectangles that pieces write and read: parts of two updates may be shown at once.
     #[default]
     Geometry,
     /// A fence between any two updates (Eghbal and Lu 2025, section 3): no piece of an update is painted before all
@@ -36,12 +37,12 @@ pub enum UpdateOrder {
     Fences,
 }
 
-/// What a piece does to the screen.
+/// The effect of a piece on the screen.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Footprint {
-    /// What it writes.
+    /// The rectangles that it writes.
     pub writes: Vec<Rect>,
-    /// What it copies from.
+    /// The rectangle that it copies from.
     pub reads: Option<Rect>,
 }
 
@@ -54,25 +55,25 @@ impl Footprint {
         self.writes.iter().any(|&write| other.writes_on(write))
     }
 
-    /// Whether one needs what the other writes, or destroys what the other needs.
+    /// Whether one of two pieces reads pixels that the other writes.
     fn conflicts(&self, older: &Self) -> bool {
         self.reads.is_some_and(|read| older.writes_on(read))
             || older.reads.is_some_and(|read| self.writes_on(read))
     }
 
-    /// Whether it writes over all that the other writes.
+    /// Whether it writes over all rectangles that the other writes.
     fn covers(&self, other: &Self) -> bool {
         other.writes.iter().all(|&old| self.writes.iter().any(|write| write.contains(old)))
     }
 }
 
-/// What is known of a piece that may still be painted.
+/// The known fate of a piece that may still be painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Open,
-    /// It has come to the other end, where it may wait for others.
+    /// The piece has come to the other end, where it may wait for others.
     Arrived,
-    /// It was given up, and a fence will follow.
+    /// The piece was given up, and a fence will follow.
     Lost,
 }
 
@@ -84,22 +85,23 @@ struct Open {
     /// The smallest rectangle around all that it writes and reads.
     around: Rect,
     size: usize,
-    /// Those that come first, in addition to all before this one: the last fence before it.
+    /// The pieces that come first, in addition to all before `fence`, the first piece behind the last fence.
     after: Vec<u64>,
     fence: u64,
     fate: Fate,
 }
 
-/// How a piece stands to those that are on their way.
+/// How a piece relates to the pieces that are on their way.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Those that come first.
+    /// The pieces that come first.
     pub after: Vec<u64>,
-    /// Those that are to be cancelled.
+    /// The pieces that are to be cancelled.
     pub cancel: Vec<u64>,
-    /// Those that must not be painted any more: those to be cancelled, and what they superseded.
+    /// The pieces that must not be painted any more: the pieces to be cancelled, and the pieces that these
+    /// superseded.
     pub superseded: Vec<u64>,
-    /// Whether all that was sent so far comes first, rather than those in `after`.
+    /// Whether all pieces sent so far come first, rather than only the pieces in `after`.
     pub fence: bool,
 }
 
@@ -108,7 +110,7 @@ pub struct Plan {
 pub struct Order {
     between: UpdateOrder,
     open: BTreeMap<u64, Open>,
-    /// Bytes of those that have not arrived.
+    /// Bytes of the pieces that have not arrived.
     bytes: usize,
     /// The number of the next piece.
     next: u64,
@@ -126,7 +128,7 @@ impl Order {
         Self { between, ..Self::default() }
     }
 
-    /// How a new piece of an update stands to those on their way.
+    /// How a new piece of an update relates to the pieces on their way.
     pub fn plan(&self, footprint: &Footprint, update: u32) -> Plan {
         let fence = Plan { fence: true, ..Plan::default() };
         if self.has_lost || (self.between == UpdateOrder::Fences && update != self.update) {
@@ -166,10 +168,11 @@ impl Order {
             && !self.is_read(old)
     }
 
-    /// Puts a new piece after those that it would supersede, but others wait for that it does not supersede.
+    /// Lets a new piece wait for pieces that it would supersede, if further pieces, which it does not
+    /// supersede, wait for them.
     fn keep_awaited(&self, plan: &mut Plan) {
         let planned = plan.cancel.len();
-        // The newest first: the others may be what it waits for.
+        // The newest first: a piece that is kept may wait for older ones.
         for index in (0..planned).rev() {
             let number = plan.cancel[index];
             let mut later = self.open.range(number + 1..);
@@ -197,7 +200,7 @@ impl Order {
         reads.into_iter().any(|read| written.footprint.writes_on(read))
     }
 
-    /// Notes that a piece of an update was sent as it was planned.
+    /// Notes that a piece of an update was sent according to its plan.
     pub fn sent(
         &mut self,
         number: u64,
@@ -220,7 +223,7 @@ impl Order {
         (self.next, self.update) = (number + 1, update);
     }
 
-    /// Nothing on its way needs to be named any more: a fence is behind it.
+    /// No piece on its way needs to be named any more: a fence is behind them.
     pub fn fence(&mut self) {
         self.open.retain(|_, open| open.fate != Fate::Lost);
         for open in self.open.values_mut() {
@@ -237,7 +240,8 @@ impl Order {
         }
     }
 
-    /// Notes that a piece was given up; returns where it is unknown, because of that, what the other end will show.
+    /// Notes that a piece was given up; returns the rectangles whose contents at the other end are unknown
+    /// because of that.
     pub fn lost(&mut self, number: u64) -> Vec<Rect> {
         if !self.decide(number, Fate::Lost) {
             return Vec::new();
@@ -246,12 +250,14 @@ impl Order {
         self.unknown()
     }
 
-    /// Whether a copy of this rectangle that is sent now reads what is unknown because of a piece that was given up.
+    /// Whether a copy of this rectangle that is sent now reads unknown contents, because of a piece that was
+    /// given up.
     pub fn is_unknown(&self, rect: Rect) -> bool {
         self.has_lost && self.unknown().iter().any(|unknown| unknown.overlaps(rect))
     }
 
-    /// What the pieces wrote that were given up since the last fence, and what copies on their way make of it.
+    /// The rectangles that pieces wrote which were given up since the last fence, and the targets of copies
+    /// from there that are on their way.
     fn unknown(&self) -> Vec<Rect> {
         let mut unknown: Vec<Rect> = Vec::new();
         for Open { footprint, fate, .. } in self.open.values() {
@@ -277,7 +283,7 @@ impl Order {
         self.bytes -= open.map_or(0, |open| open.size);
     }
 
-    /// Forgets the pieces that have arrived and wait for no others.
+    /// Forgets the pieces that have arrived and wait for no other pieces.
     fn forget_painted(&mut self) {
         let arrived = self.open.iter().filter(|(_, open)| open.fate == Fate::Arrived);
         // In their order, since one may wait for another.
@@ -298,7 +304,7 @@ impl Order {
         self.open.contains_key(&number)
     }
 
-    /// Forgets all pieces; returns what those wrote that may or may not be painted.
+    /// Forgets all pieces; returns the rectangles of pieces that may or may not be painted.
     pub fn abandon(&mut self) -> Vec<Rect> {
         let open = std::mem::replace(self, Self::new(self.between)).open;
         open.into_values().flat_map(|open| open.footprint.writes).collect()
@@ -364,7 +370,7 @@ mod tests {
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0]));
         assert_eq!(send(&mut order, paint(LEFT.around(RIGHT))), (vec![], vec![1, 0]));
         assert_eq!(order.bytes(), 10);
-        // Those that were cancelled change nothing, whatever becomes of them.
+        // Cancelled pieces change nothing, whatever becomes of them.
         order.arrived(0);
         assert_eq!((order.lost(1), order.bytes()), (vec![], 10));
         order.arrived(2);
@@ -382,7 +388,7 @@ mod tests {
         // Now nobody needs the old source either.
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0]));
         send(&mut order, copy(LEFT, RIGHT));
-        // It paints over the source, which the copy still needs.
+        // The piece paints over the source, which the copy still needs.
         assert_eq!(send(&mut order, paint(LEFT)), (vec![3, 4], vec![]));
     }
 
@@ -427,7 +433,7 @@ mod tests {
         assert_eq!(plan, Plan { fence: true, ..Plan::default() });
         assert!(!order.is_unknown(far));
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![3]));
-        // What waited for the lost piece does so no more once it has arrived.
+        // A piece that waited for the lost piece waits no more once it has arrived.
         order.arrived(2);
         assert_eq!(order.open.keys().copied().collect::<Vec<_>>(), [4]);
     }
@@ -452,7 +458,7 @@ mod tests {
         let plan = order.plan(&row, 0);
         assert_eq!(plan, Plan { fence: true, ..Plan::default() });
         order.sent(40, 0, row, plan, 10);
-        // What is before the fence is not named any more.
+        // Pieces before the fence are not named any more.
         assert_eq!(order.plan(&paint(Rect::new(5, 5, 10, 10)), 0).after, [40]);
     }
 
@@ -485,7 +491,7 @@ mod tests {
         assert_eq!(send_of(&mut order, 2, over.clone()), Plan { fence: true, ..none.clone() });
         assert_eq!(send_of(&mut order, 2, paint(Rect::new(50, 50, 1, 1))), none);
         assert_eq!(order.bytes(), 50);
-        // It stays so when all on its way is given up.
+        // The order stays the same when all pieces on their way are given up.
         order.abandon();
         assert!(send_of(&mut order, 3, over).fence);
     }

@@ -7,7 +7,7 @@ use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
 use std::collections::BTreeSet;
 
-/// What a piece has changed.
+/// A change to the screen by a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
     /// A rectangle was painted.
@@ -19,7 +19,7 @@ pub enum Change {
         /// To where.
         to: Rect,
     },
-    /// The screen has another size, that of this rectangle, and is black.
+    /// The screen has another size, the size of this rectangle, and is black.
     Resized(Rect),
 }
 
@@ -28,7 +28,7 @@ pub enum Change {
 pub struct Painted {
     /// The update that it is part of.
     pub update: u32,
-    /// What it changed; nothing if it was left out because another piece supersedes it.
+    /// The changes; none if the piece was left out because another piece supersedes it.
     pub changes: Vec<Change>,
 }
 
@@ -65,13 +65,13 @@ impl Painter {
         Self { screen, superseded: BTreeSet::new(), newest: 0 }
     }
 
-    /// What the screen shows.
+    /// The contents of the screen.
     #[must_use]
     pub fn screen(&self) -> &Framebuffer {
         &self.screen
     }
 
-    /// Begins again with a connection that replaces one that was lost: pieces are numbered from 0 again.
+    /// Begins again with a new connection after the last one was lost: pieces are numbered from 0 again.
     pub fn resume(&mut self) {
         self.superseded.clear();
         self.newest = 0;
@@ -80,7 +80,8 @@ impl Painter {
     /// Paints the piece with this number, unless it is superseded.
     ///
     /// # Errors
-    /// It is malformed, or paints more than the whole screen. The other end does not keep the protocol, and nothing more can be painted.
+    /// The piece is malformed, or paints more than the whole screen. The other end does not keep the
+    /// protocol, and nothing more can be painted.
     pub fn paint(&mut self, number: u64, data: &[u8]) -> Result<Painted, PieceError> {
         let piece = Piece::decode(data)?;
         self.supersede(number, &piece.superseded)?;
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(result, Err(PieceError::Compression));
     }
 
-    /// Whatever its bytes are, a piece writes no more pixels than the screen has and those of one tile.
+    /// Whatever its bytes are, a piece writes no more pixels than the screen and one tile have.
     #[test]
     fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
         let mut painter = painter();
@@ -209,7 +210,7 @@ mod tests {
         let size =
             painter.paint(3, &piece(&[], PieceBody::Size { width: 200, height: 100 })).unwrap();
         assert_eq!(size.pixels(), 20_000);
-        // What is left out costs nothing.
+        // A piece that is left out costs nothing.
         painter.paint(5, &piece(&[1], PieceBody::Tiles(&[]))).unwrap();
         let late =
             painter.paint(4, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();

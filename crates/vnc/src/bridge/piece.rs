@@ -12,33 +12,33 @@ pub const MAX_SUPERSEDED: usize = 64;
 /// Why a piece cannot be painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PieceError {
-    /// It ends early.
+    /// The piece ends early.
     #[error("a piece of the screen ends early")]
     Short,
-    /// It has a kind that does not exist.
+    /// The piece has a kind that does not exist.
     #[error("a piece of the screen of unknown kind {0}")]
     Kind(u8),
-    /// It names more than [`MAX_SUPERSEDED`] pieces, or some from before the first.
+    /// The piece names more than [`MAX_SUPERSEDED`] pieces, or pieces before the first.
     #[error("a piece of the screen supersedes what does not exist")]
     Superseded,
-    /// It cannot be decompressed to at most [`MAX_PIECE`] bytes.
+    /// The piece cannot be decompressed to at most [`MAX_PIECE`] bytes.
     #[error("a piece of the screen cannot be decompressed")]
     Compression,
-    /// It is not within the screen.
+    /// The piece is not within the screen.
     #[error("a piece of the screen is outside it: {0}")]
     Outside(Rect),
-    /// It is a screen of absurd size.
+    /// The piece gives the screen an absurd size.
     #[error(transparent)]
     TooLarge(#[from] crate::framebuffer::TooLarge),
-    /// It paints more pixels than the screen has, though none needs to be painted twice.
+    /// The piece paints more pixels than the screen has, though none needs to be painted twice.
     #[error("a piece of the screen paints more than all of it")]
     Overdraw,
-    /// One of its tiles is malformed.
+    /// A tile of the piece is malformed.
     #[error(transparent)]
     Tile(#[from] TileError),
 }
 
-/// What a piece does.
+/// The effect of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PieceBody<'a> {
     /// Paints tiles, which are encoded one behind the other.
@@ -66,9 +66,9 @@ pub enum PieceBody<'a> {
 pub struct Piece<'a> {
     /// The update that it is part of.
     pub update: u32,
-    /// Distances back from its number to those that must not be painted any more.
+    /// Distances back from its number to the pieces that must not be painted any more.
     pub superseded: Vec<u16>,
-    /// What it does.
+    /// Its effect.
     pub body: PieceBody<'a>,
 }
 

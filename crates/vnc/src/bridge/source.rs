@@ -1,4 +1,4 @@
-//! What the other end does not show yet.
+//! The sending end, which finds the parts of the screen that the other end does not show yet.
 
 use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
@@ -9,9 +9,9 @@ use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;
 use std::collections::VecDeque;
 
-/// Copies that wait to be sent; more are sent as what they change.
+/// Copies that wait to be sent; further copies are sent as pixels.
 pub const MAX_COPIES: usize = 16;
-/// A smaller copy is sent as what it changes.
+/// A smaller copy is sent as pixels.
 const MIN_COPY: usize = 1024;
 /// Tiles are collected in a piece until they have this many bytes, which makes about one packet of them.
 const PIECE: usize = 4096;
@@ -52,7 +52,8 @@ impl Outgoing {
     }
 }
 
-/// The sending end: compares the screen with what the other end will show once it has painted all that was sent.
+/// The sending end: compares the screen with the other end's screen as it will be once all sent pieces are
+/// painted.
 ///
 /// Pieces are numbered 0, 1, 2, ... in the order in which [`next`](Self::next) returns them.
 #[derive(Debug)]
@@ -92,15 +93,16 @@ impl Source {
         Ok(source)
     }
 
-    /// Has the pieces of different updates ordered otherwise than by geometry. With [`UpdateOrder::Fences`], whoever
-    /// takes the pieces shows it whole updates only, and the next one once all pieces of the former are taken.
+    /// Has the pieces of different updates ordered otherwise than by geometry. With [`UpdateOrder::Fences`], the
+    /// caller must show the source whole updates only, and the next update once all pieces of the last one are
+    /// taken.
     #[must_use]
     pub fn with_order(mut self, order: UpdateOrder) -> Self {
         self.order = Order::new(order);
         self
     }
 
-    /// What the other end shows once it has painted all that was sent, as far as that is known.
+    /// The screen that the other end shows once it has painted all sent pieces, as far as that is known.
     #[must_use]
     pub fn shown(&self) -> &Framebuffer {
         &self.shown
@@ -113,7 +115,7 @@ impl Source {
 
     /// Notes that `from` was copied to `to`.
     pub fn copied(&mut self, from: Rect, to: Rect) {
-        // A copy of what the other end does not show yet would have to be mended afterwards.
+        // A copy of pixels that the other end does not show yet would have to be mended afterwards.
         let worth = to.area() >= MIN_COPY && self.copies.len() < MAX_COPIES;
         if worth && self.cells.is_clean(from) {
             self.copies.push_back((from, to));
@@ -133,26 +135,26 @@ impl Source {
         Ok(())
     }
 
-    /// The other end begins with a screen of which it has nothing yet.
+    /// The other end begins with a screen whose contents it lacks.
     fn begin_screen(&mut self) {
         self.copies.clear();
         (self.resized, self.size_piece) = (true, None);
         self.forget(self.shown.bounds());
     }
 
-    /// Begins another update, and returns its number: what is sent from now on is part of it.
+    /// Begins another update, and returns its number: pieces sent from now on are part of it.
     pub fn begin_update(&mut self) -> u32 {
         self.update = self.update.wrapping_add(1);
         self.update
     }
 
-    /// Whether something is to be sent, apart from what the other end shows already, though less than exactly.
+    /// Whether changes are to be sent, apart from blurred cells.
     #[must_use]
     pub fn has_changes(&self) -> bool {
         self.resized || !self.copies.is_empty() || self.cells.any(|cell| cell.changed)
     }
 
-    /// Whether the other end shows something less than exactly.
+    /// Whether the other end shows blurred cells.
     #[must_use]
     pub fn is_blurred(&self) -> bool {
         self.cells.any(|cell| cell.blurred)
@@ -170,8 +172,8 @@ impl Source {
         self.order.bytes()
     }
 
-    /// Takes the next piece. It is to be sent before another is taken, and then [`sent`](Self::sent) is to be called;
-    /// or [`unsent`](Self::unsent) if it cannot be sent.
+    /// Takes the next piece. Send it before you take another, and then call [`sent`](Self::sent), or
+    /// [`unsent`](Self::unsent) if it cannot be sent.
     pub fn next(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
         if std::mem::take(&mut self.resized) {
             let size = PieceBody::Size { width: screen.width(), height: screen.height() };
@@ -183,8 +185,8 @@ impl Source {
         copy.or_else(|| self.tiles(screen, |cell| cell.changed, self.quality))
     }
 
-    /// The first copy that waits, without those whose source became unknown meanwhile: a piece that wrote there was
-    /// not sent, or is lost. What such a copy would have written is sent as pixels.
+    /// The first copy that waits, without those whose source became unknown meanwhile: a piece that wrote
+    /// there was not sent, or is lost. The target of such a copy is sent as pixels.
     fn next_copy(&mut self) -> Option<Outgoing> {
         while let Some((from, to)) = self.copies.pop_front() {
             if !self.cells.all(from, |cell| !cell.unknown) {
@@ -192,7 +194,7 @@ impl Source {
                 continue;
             }
             self.shown.copy(from, to);
-            // What is blurred at the source is so at the target.
+            // If the source of a copy is blurred, its target is, too.
             if !self.cells.all(from, |cell| !cell.blurred) {
                 self.cells.each(to, |cell| cell.blurred = true);
             }
@@ -202,7 +204,7 @@ impl Source {
         None
     }
 
-    /// Takes a piece that makes exact what the other end shows less than exactly, as [`next`](Self::next) does.
+    /// Takes a piece that makes blurred cells exact, as [`next`](Self::next) does.
     pub fn sharpen(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
         self.tiles(screen, |cell| cell.blurred, None)
     }
@@ -254,11 +256,11 @@ impl Source {
         Outgoing { data, update: self.update, fence, then_fence: false, footprint, plan }
     }
 
-    /// Notes that a piece was sent; returns the numbers of those that are to be cancelled because of it.
+    /// Notes that a piece was sent; returns the numbers of the pieces that are to be cancelled because of it.
     pub fn sent(&mut self, piece: Outgoing) -> Vec<u64> {
         let cancel = piece.plan.cancel.clone();
         let size = piece.data.len();
-        // What it reads was lost after it was taken.
+        // The source of the copy was lost after the piece was taken.
         if piece.footprint.reads.is_some_and(|read| self.order.is_unknown(read)) {
             piece.footprint.writes.iter().for_each(|&rect| self.forget(rect));
         }
@@ -286,9 +288,9 @@ impl Source {
         self.order.arrived(number);
     }
 
-    /// Notes that a piece may never arrive, though nothing superseded it: what it wrote is sent again, and what copies
-    /// have made of it. A piece of a new size must not be given up while others are behind it, since those do not fit
-    /// the old size.
+    /// Notes that a piece may never arrive, though nothing superseded it: its pixels are sent again, and the
+    /// targets of copies from there. A piece of a new size must not be given up while other pieces are behind
+    /// it, since these do not fit the old size.
     pub fn lost(&mut self, number: u64) {
         for rect in self.order.lost(number) {
             self.forget(rect);
@@ -298,8 +300,8 @@ impl Source {
         }
     }
 
-    /// Begins again with a connection that replaces one that was lost. What was on its way may or may not have been
-    /// painted, and is sent again.
+    /// Begins again with a new connection after the last one was lost. Pieces on their way may or may not
+    /// have been painted, and are sent again.
     pub fn resume(&mut self) {
         self.number = 0;
         let size_piece = self.size_piece.take();

@@ -8,7 +8,7 @@ use crate::rect::Rect;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Rounds of random steps, after each of which both ends must show the same.
+/// Rounds of random steps, after each of which both ends must show the same screen.
 fn both_ends_agree(mut bridge: Bridge, rounds: usize, steps: usize) {
     for round in 0..rounds {
         (0..steps).for_each(|_| bridge.step());
@@ -66,7 +66,8 @@ fn assert_same_in_the_end(bridge: &mut Bridge) {
     assert!(bridge.painter.screen() == &bridge.screen);
 }
 
-/// Of two copies, the second of which reads what the first one writes, the first has this fate while the second waits.
+/// The second of two copies reads the pixels that the first writes. `fate` is the fate of the first while the
+/// second waits.
 fn copies_of_a_copy(fate: impl FnOnce(&mut Bridge, Outgoing)) {
     let mut bridge = with_a_picture();
     bridge.copy(LEFT, MIDDLE);
@@ -103,8 +104,8 @@ fn a_copy_of_what_a_lost_connection_carried_is_sent_as_pixels() {
     });
 }
 
-/// The first of three pieces is lost, the others are copies of what it writes and of what those write. They have
-/// come before the source hears of the loss, or come later.
+/// The first of three pieces is lost, the others are a copy of its pixels and a copy of the copy. They come
+/// before the source hears of the loss, or later.
 fn copies_that_were_sent_of_what_is_lost(have_come: bool) {
     let mut bridge = with_a_picture();
     bridge.noise(LEFT);
@@ -160,7 +161,7 @@ fn what_a_lost_piece_superseded_is_not_painted_over_what_is_sent_for_it() {
     bridge.report_all();
     let again = bridge.send_next();
     bridge.receive(again);
-    // It was on its way when it was cancelled.
+    // The piece was on its way when it was cancelled.
     bridge.receive(first);
     assert_same_in_the_end(&mut bridge);
 }
@@ -248,7 +249,8 @@ fn what_has_come_and_waits_for_what_is_painted_over_is_not_painted_late() {
     let first = bridge.send_next();
     bridge.noise(at(20, 30));
     let second = bridge.send_next();
-    // It writes over all of the first piece and a part of the second, which must come first.
+    // The third piece writes over all of the first piece and a part of the second, so the second must come
+    // first.
     bridge.noise(at(0, 30));
     bridge.send_next();
     bridge.receive(second);
@@ -287,7 +289,7 @@ fn what_did_not_change_is_not_sent() {
     bridge.settle();
     bridge.source.painted(Rect::new(0, 0, 200, 150));
     assert!(!bridge.send());
-    // One pixel of a screen that was reported as a whole.
+    // The change of one pixel, for which the whole screen was reported.
     bridge.screen.fill(Rect::new(70, 80, 1, 1), 0x00ff_0000);
     bridge.source.painted(Rect::new(0, 0, 200, 150));
     let piece = bridge.source.next(&bridge.screen).unwrap();

@@ -22,19 +22,19 @@ const FEW_COLOURS: usize = 64;
 /// Why a tile cannot be painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TileError {
-    /// It ends early.
+    /// The tile ends early.
     #[error("a tile ends early")]
     Short,
-    /// It is larger than a tile may be, or not within the screen.
+    /// The tile is larger than allowed, or not within the screen.
     #[error("a tile of {0} is too large or outside the screen")]
     Outside(Rect),
-    /// It has a method that does not exist.
+    /// The tile has a method that does not exist.
     #[error("a tile of unknown method {0}")]
     Method(u8),
     /// A pixel has a colour that is not in the palette.
     #[error("a tile with a colour that is not in its palette")]
     Palette,
-    /// It is no JPEG image, or one of another size.
+    /// The tile is not a JPEG image, or one of another size.
     #[error("a tile whose JPEG image cannot be decoded")]
     Jpeg,
 }
@@ -86,7 +86,7 @@ fn palette(pixels: &[u32]) -> Option<Vec<u32>> {
     let mut colours: Vec<u32> = Vec::new();
     let mut last = None;
     for &pixel in pixels {
-        // Most pixels are like the one before them.
+        // Most pixels are like the previous one.
         if last == Some(pixel) {
             continue;
         }
@@ -169,7 +169,7 @@ fn jpeg(rect: Rect, pixels: &[u32], quality: u8) -> Option<Vec<u8>> {
 /// Paints the tile at the beginning of `data`, moves on behind it, and returns its place.
 ///
 /// # Errors
-/// It is malformed or not within the screen. What was painted before the fault stays.
+/// The tile is malformed or not within the screen. Pixels painted before the fault stay.
 pub fn paint(data: &mut &[u8], screen: &mut Framebuffer) -> Result<Rect, TileError> {
     let short = |_| TileError::Short;
     let (x, y) = (data.try_get_u16().map_err(short)?, data.try_get_u16().map_err(short)?);
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A screen of which `rect` has as many colours as said, in a pattern.
+    /// A screen of which `rect` has `colours` colours, in a pattern.
     fn picture(rect: Rect, colours: u32, seed: u32) -> Framebuffer {
         let mut screen = Framebuffer::new(100, 90).unwrap();
         for (row, y) in (rect.y..).take(rect.height.into()).enumerate() {

@@ -1,8 +1,8 @@
 //! How much a peer may have painted.
 //!
-//! A few bytes can have a whole screen painted: a copy of 18 bytes, a rectangle of one colour, a new size. Whoever
-//! paints what a peer says counts the pixels, and waits when they become more than any desktop needs, so that the
-//! peer takes a share of a processor at most, and others get their turn.
+//! A few bytes can have a whole screen painted: a copy of 18 bytes, a rectangle of one colour, a new size. An
+//! end that paints for a peer counts the pixels, and waits when they become more than any desktop needs, so
+//! that the peer takes a share of a processor at most, and other peers get their turn.
 
 use crate::framebuffer::MAX_PIXELS;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ pub struct Allowance {
 }
 
 impl Allowance {
-    /// Notes that so many pixels were painted.
+    /// Notes that `pixels` pixels were painted.
     pub fn spend(&mut self, pixels: u64, now: Instant) {
         let from = self.earned.map_or(now, |earned| earned.max(now));
         self.earned = Some(from + time_for(pixels));
@@ -35,7 +35,7 @@ impl Allowance {
     }
 }
 
-/// The time in which so many pixels are earned.
+/// The time in which `pixels` pixels are earned.
 fn time_for(pixels: u64) -> Duration {
     Duration::from_nanos(pixels.saturating_mul(1_000_000_000 / MAX_PIXELS_PER_SECOND))
 }

@@ -1,4 +1,4 @@
-//! What a screen shows.
+//! The contents of a screen.
 
 use crate::rect::Rect;
 
@@ -66,7 +66,7 @@ impl Framebuffer {
         self.row(y).get(usize::from(x)).copied()
     }
 
-    /// Changes the size; what is in both sizes stays, the rest is black.
+    /// Changes the size; pixels within both sizes stay, the rest is black.
     ///
     /// # Errors
     /// The new size is larger than [`MAX_PIXELS`].
@@ -86,7 +86,7 @@ impl Framebuffer {
         self.pixels.get(start..start + width).unwrap_or_default()
     }
 
-    /// The rows of a rectangle, from the top. What is outside the screen is left out.
+    /// The rows of a rectangle, from the top. The part outside the screen is left out.
     pub fn rows(&self, rect: Rect) -> impl Iterator<Item = &[u32]> {
         let rect = self.bounds().intersection(rect).unwrap_or_default();
         (0..rect.height).map(move |row| self.columns(rect.x, rect.y + row, rect.width))
@@ -97,7 +97,8 @@ impl Framebuffer {
         &self.row(y)[usize::from(x)..][..usize::from(width)]
     }
 
-    /// `width` pixels of a row that are to be changed, starting at a column. What is outside the screen is left out.
+    /// `width` pixels of a row that are to be changed, starting at a column. The part outside the screen is
+    /// left out.
     pub fn columns_mut(&mut self, x: u16, y: u16, width: u16) -> &mut [u32] {
         let Some(inside) = self.bounds().intersection(Rect::new(x, y, width, 1)) else {
             return &mut [];
@@ -106,7 +107,7 @@ impl Framebuffer {
         &mut self.pixels[start..start + usize::from(inside.width)]
     }
 
-    /// Gives a rectangle one colour. What is outside the screen is left out.
+    /// Gives a rectangle one colour. The part outside the screen is left out.
     pub fn fill(&mut self, rect: Rect, pixel: u32) {
         for row in 0..rect.height {
             let Some(y) = rect.y.checked_add(row) else { return };
@@ -140,7 +141,7 @@ impl Framebuffer {
         }
     }
 
-    /// Takes a rectangle over from another screen. What is outside of either is left out.
+    /// Takes a rectangle over from another screen. The part outside either screen is left out.
     pub fn take(&mut self, other: &Self, rect: Rect) {
         let Some(rect) =
             self.bounds().intersection(rect).and_then(|r| other.bounds().intersection(r))

@@ -98,7 +98,7 @@ impl Rect {
         Self::between(self.x.min(other.x).into(), self.y.min(other.y).into(), right, bottom)
     }
 
-    /// What is left of it without `hole`: at most four rectangles, none of which overlap.
+    /// The parts of it without `hole`: at most four rectangles, none of which overlap.
     pub fn without(self, hole: Self) -> impl Iterator<Item = Self> {
         let (x, y, right, bottom) =
             (u32::from(self.x), u32::from(self.y), self.right(), self.bottom());

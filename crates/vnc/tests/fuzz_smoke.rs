@@ -1,4 +1,4 @@
-//! The fuzz targets on seeded, mutated valid input: what a machine without a fuzzer can do.
+//! The fuzz targets on seeded, mutated valid input: for machines without a fuzzer.
 //!
 //! `FUZZ_ITERATIONS` sets how many inputs each target gets.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, also in helpers")]
@@ -13,7 +13,7 @@ fn rectangle(rect: Rect, encoding: i32, body: &[u8]) -> Vec<u8> {
     [numbers.as_flattened(), &encoding.to_be_bytes(), body].concat()
 }
 
-/// What servers send: every encoding, every message.
+/// Input from servers: every encoding, every message.
 fn from_servers() -> Vec<Vec<u8>> {
     let at = |width, height| Rect::new(1, 2, width, height);
     let layout = [&[1, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 40, 0, 30][..], &[0; 4]].concat();
@@ -54,7 +54,7 @@ fn from_servers() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What viewers send: every message, some handshakes.
+/// Input from viewers: every message, some handshakes.
 fn from_viewers() -> Vec<Vec<u8>> {
     let rect = Rect::new(0, 0, 64, 48);
     let all = ClientMessage::SetEncodings(encoding::WANTED.to_vec());
@@ -113,7 +113,7 @@ fn from_viewers() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// What the ends of the bridge send each other: every message, every kind of piece and tile.
+/// Messages between the ends of the bridge: every message, every kind of piece and tile.
 fn from_bridges() -> Vec<Vec<u8>> {
     let mut server = Vec::new();
     let key = ClientMessage::Key { down: true, keysym: 66 };

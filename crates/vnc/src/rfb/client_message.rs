@@ -63,9 +63,9 @@ pub enum ClientMessage {
     },
     /// The client wants updates without asking for each (ContinuousUpdates).
     EnableContinuousUpdates {
-        /// Whether it does.
+        /// Whether it wants them.
         enable: bool,
-        /// What part of the screen it wants.
+        /// The part of the screen that it wants.
         rect: Rect,
     },
     /// A fence or the answer to one (Fence).
@@ -90,7 +90,7 @@ impl ClientMessage {
         }
     }
 
-    /// A message; `None` for one that is to be skipped.
+    /// A message; `None` for a message that is to be skipped.
     fn read(reader: &mut Reader<'_>) -> Read<Option<Self>> {
         Ok(Some(match reader.u8()? {
             SET_PIXEL_FORMAT => {
@@ -129,7 +129,7 @@ impl ClientMessage {
         }))
     }
 
-    /// Adds the message to `out`. What is longer than [`Self::parse`] accepts is cut.
+    /// Adds the message to `out`. Parts that are longer than [`Self::parse`] accepts are cut.
     pub fn write(&self, out: &mut Vec<u8>) {
         match self {
             Self::SetPixelFormat(format) => {
@@ -180,8 +180,8 @@ fn write_set_desktop_size(width: u16, height: u16, screens: &[Screen], out: &mut
     screens.iter().for_each(|screen| screen.write(out));
 }
 
-/// The text of a clipboard, behind the type of either side's message. A negative length is that of the extended
-/// clipboard, which was not asked for: that is `None`.
+/// The text of a clipboard, behind the type of either side's message. A negative length belongs to the
+/// extended clipboard, which was not asked for, and gives `None`.
 pub(super) fn read_cut_text(reader: &mut Reader<'_>) -> Read<Option<Bytes>> {
     reader.bytes(3)?;
     let length = reader.i32()?;

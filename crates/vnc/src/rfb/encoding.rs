@@ -16,17 +16,17 @@ pub const DESKTOP_SIZE: i32 = -223;
 pub const LAST_RECT: i32 = -224;
 /// A new name of the desktop.
 pub const DESKTOP_NAME: i32 = -307;
-/// A new size or layout of the screen, and that a viewer may ask for one.
+/// A new size or layout of the screen, which a viewer may ask for.
 pub const EXTENDED_DESKTOP_SIZE: i32 = -308;
 /// Messages that the other side answers.
 pub const FENCE: i32 = -312;
 /// Updates that are not asked for one by one.
 pub const CONTINUOUS_UPDATES: i32 = -313;
 
-/// What a client adds that wants updates without asking for each.
+/// The encodings that a client adds if it wants updates without asking for each.
 pub const CONTINUOUS: [i32; 2] = [FENCE, CONTINUOUS_UPDATES];
 
-/// What the [`Decoder`](super::Decoder) decodes, best first.
+/// The encodings that the [`Decoder`](super::Decoder) decodes, best first.
 pub const WANTED: [i32; 9] = [
     COPY_RECT,
     HEXTILE,

@@ -1,4 +1,4 @@
-//! What can be wrong with what a peer sends.
+//! Errors in the messages of a peer.
 
 use crate::framebuffer::TooLarge;
 use crate::rect::Rect;
@@ -7,10 +7,10 @@ use crate::rect::Rect;
 /// no more use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RfbError {
-    /// What a server sends first is not a version of the protocol.
+    /// The first bytes of a server are not a version of the protocol.
     #[error("not an RFB server: it begins with \"{0}\"")]
     NotServer(String),
-    /// What a viewer sends first is not a version of the protocol.
+    /// The first bytes of a viewer are not a version of the protocol.
     #[error("not an RFB viewer: it begins with \"{0}\"")]
     NotViewer(String),
     /// The version of the protocol is older than 3.3.
@@ -34,7 +34,7 @@ pub enum RfbError {
     /// Something has a length above its bound.
     #[error("{what} of length {length} is larger than {max}")]
     TooLong {
-        /// What is too long.
+        /// The part that is too long.
         what: &'static str,
         /// The length that the peer gave.
         length: u64,
@@ -73,7 +73,7 @@ pub enum RfbError {
     /// A type of message that was not asked for.
     #[error("unknown message type {kind} from the {peer}")]
     Message {
-        /// Who sent it.
+        /// The peer that sent it.
         peer: &'static str,
         /// The number of the type.
         kind: u8,

@@ -10,9 +10,9 @@ pub const MAX_FENCE: usize = 64;
 /// A fence, or the answer to one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fence {
-    /// What the fence waits for, and whether it is a request.
+    /// The condition that the fence waits for, and whether it is a request.
     pub flags: u32,
-    /// What the answer repeats; at most [`MAX_FENCE`] bytes.
+    /// The bytes that the answer repeats; at most [`MAX_FENCE`].
     pub payload: Bytes,
 }
 
@@ -35,7 +35,7 @@ impl Fence {
         (self.flags & Self::REQUEST != 0).then_some(answer)
     }
 
-    /// What is behind the type of the message.
+    /// Reads a fence behind the type of the message.
     pub(super) fn read(reader: &mut Reader<'_>) -> Read<Self> {
         reader.bytes(3)?;
         let flags = reader.u32()?;
@@ -43,7 +43,7 @@ impl Fence {
         Ok(Self { flags, payload: Bytes::copy_from_slice(reader.bytes(length)?) })
     }
 
-    /// Adds a message of this type. What is beyond [`MAX_FENCE`] bytes of the payload is left out.
+    /// Adds a message of this type. Bytes of the payload beyond [`MAX_FENCE`] are left out.
     pub(super) fn write(&self, kind: u8, out: &mut Vec<u8>) {
         let payload = &self.payload[..self.payload.len().min(MAX_FENCE)];
         out.extend([kind, 0, 0, 0]);

@@ -1,4 +1,4 @@
-//! What a fuzzer calls: each function panics when a promise is broken.
+//! The functions that a fuzzer calls: each panics when a promise is broken.
 
 use super::{
     ClientMessage, Cursor, Decoder, PixelFormat, RfbError, Security, ServerEvent, ServerHandshake,
@@ -11,7 +11,7 @@ use bytes::BytesMut;
 /// Pixels of a screen above which an input is not followed: it would only cost time.
 const MAX_AREA: usize = 1 << 20;
 
-/// What a client understood.
+/// The events, screen, output and error of a client.
 type Understood = (Vec<ServerEvent>, Framebuffer, Vec<u8>, Option<RfbError>);
 
 /// A server sends `data`, behind two bytes that choose whether it starts with a handshake and how it is cut.
@@ -24,7 +24,7 @@ pub fn server(data: &[u8]) {
     let whole = run(data.len());
     let pieces = run(usize::from(size) + 1);
     if let (Some(whole), Some(pieces)) = (whole, pieces) {
-        // What was there when something was wrong does depend on the pieces.
+        // The state at the time of an error does depend on the pieces.
         assert_eq!(whole.3.is_some(), pieces.3.is_some());
         assert!(whole.3.is_some() || whole == pieces);
     }
@@ -92,7 +92,7 @@ impl Client {
 /// pointer draw on the screen.
 ///
 /// # Panics
-/// What is written for the viewer cannot be decoded, or it does not show the screen in the end.
+/// The output for the viewer cannot be decoded, or the viewer does not show the screen in the end.
 pub fn viewer(data: &[u8]) {
     let Some((&start, data)) = data.split_first() else { return };
     let mut input = BytesMut::from(data);
@@ -214,7 +214,7 @@ impl Bench {
         assert_eq!(ends, 1);
     }
 
-    /// Decodes what is written for the viewer, all of which must be as expected.
+    /// Decodes the output for the viewer, all of which must be as expected.
     fn decode(&mut self, out: &[u8], mut is_expected: impl FnMut(&ServerEvent) -> bool) {
         let (mut decoder, mut input) = (Decoder::new(), BytesMut::from(out));
         while let Some(event) = decoder.next(&mut input, &mut self.shown).expect("one of ours") {
@@ -223,7 +223,7 @@ impl Bench {
         assert!(input.is_empty());
     }
 
-    /// Asks for what is left: the size and then the pixels.
+    /// Asks for the rest: the size and then the pixels.
     fn finish(mut self) {
         let rect = Rect::new(0, 0, 100, 100);
         let asked_only = ClientMessage::EnableContinuousUpdates { enable: false, rect };

@@ -1,8 +1,8 @@
 //! The remote framebuffer protocol, RFB (RFC 6143), from both sides.
 //!
-//! Towards an RFB server: [`ServerHandshake`] logs in, [`ClientMessage::write`] asks, [`Decoder`] paints what comes.
-//! Towards a viewer: [`ViewerHandshake`] lets it in, [`ClientMessage::parse`] reads what it asks for, and [`Viewer`]
-//! knows what it was not sent yet.
+//! Towards an RFB server: [`ServerHandshake`] logs in, [`ClientMessage::write`] asks, [`Decoder`] paints the
+//! updates. Towards a viewer: [`ViewerHandshake`] lets it in, [`ClientMessage::parse`] reads its messages,
+//! and [`Viewer`] knows the changes that it was not sent yet.
 //!
 //! Some messages and encodings are of the community's version of the protocol, <https://github.com/rfbproto/rfbproto>.
 

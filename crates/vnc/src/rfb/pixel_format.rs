@@ -42,7 +42,7 @@ const BGR233: [Channel; 3] =
 
 /// A format of pixels: 8, 16 or 32 bits, with red, green and blue in any place.
 ///
-/// With a colour map, the pixel is a number of an entry; the entries are those of [`Self::colour_map`].
+/// With a colour map, the pixel is a number of an entry; [`Self::colour_map`] has the entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PixelFormat {
     bits_per_pixel: u8,
@@ -54,7 +54,7 @@ pub struct PixelFormat {
 }
 
 impl PixelFormat {
-    /// 32 bits, little-endian: the bytes are blue, green, red and one that is not used.
+    /// 32 bits, little-endian: the bytes are blue, green, red and an unused one.
     pub const RGB32: Self = Self {
         bits_per_pixel: 32,
         depth: 24,
@@ -118,7 +118,7 @@ impl PixelFormat {
     pub fn encode_row(&self, pixels: &[u32], out: &mut Vec<u8>) {
         let [red, green, blue] = self.channels;
         if self.channels.iter().all(|channel| channel.max == 255) {
-            // A share of 255 is what a pixel has already.
+            // A share of 255 is the pixel's own value.
             self.put_row(pixels, out, |pixel| {
                 (pixel >> 16 & 255) << red.shift
                     | (pixel >> 8 & 255) << green.shift
@@ -131,7 +131,7 @@ impl PixelFormat {
         }
     }
 
-    /// Writes pixels of which `convert` makes this format.
+    /// Writes pixels, which `convert` converts to this format.
     fn put_row(&self, pixels: &[u32], out: &mut Vec<u8>, convert: impl Fn(u32) -> u32) {
         match (self.bits_per_pixel, self.big_endian) {
             (8, _) => put(pixels, out, |pixel| [convert(pixel) as u8]),

@@ -12,14 +12,14 @@ pub const MAX_SCREENS: usize = 64;
 pub struct Screen {
     /// A number by which the server knows the screen.
     pub id: u32,
-    /// What part of the framebuffer it shows.
+    /// The part of the framebuffer that it shows.
     pub rect: Rect,
-    /// No flag is defined; what the other side sends is to be kept.
+    /// No flag is defined; flags from the other side are to be kept.
     pub flags: u32,
 }
 
 impl Screen {
-    /// A list of screens, of which either side's message has other unused bytes behind the number.
+    /// Reads a list of screens. The two sides' messages differ in the unused bytes behind the number.
     pub(super) fn read_all(reader: &mut Reader<'_>, padding: usize) -> Read<Vec<Self>> {
         let count = bounded("a list of screens", reader.u8()?.into(), MAX_SCREENS)?;
         reader.bytes(padding)?;

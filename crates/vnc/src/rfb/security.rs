@@ -11,7 +11,7 @@ pub(super) const VNC_AUTHENTICATION: u8 = 2;
 /// How a viewer is to show that it may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
-    /// It need not (section 7.2.1).
+    /// It need not show anything (section 7.2.1).
     None,
     /// It encrypts the challenge with a password (section 7.2.2).
     Password {
@@ -39,7 +39,7 @@ pub(super) fn describe(types: &[u32]) -> String {
     types.iter().map(describe).collect::<Vec<_>>().join(", ")
 }
 
-/// The name of a security type of those that are registered (section 8.1.2) or common.
+/// The name of a security type that is registered (section 8.1.2) or common.
 const fn name(number: u32) -> Option<&'static str> {
     Some(match number {
         5 => "RA2",

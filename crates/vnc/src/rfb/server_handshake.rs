@@ -9,7 +9,7 @@ use bytes::BytesMut;
 /// Bytes of the longest reason for which a server may refuse us.
 pub const MAX_REASON: usize = 4096;
 
-/// What happened.
+/// The result of a step of the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerStep {
     /// More bytes are needed.
@@ -26,7 +26,7 @@ enum ServerState {
     Security,
     Refusal,
     Challenge,
-    /// It is the caller's turn.
+    /// It is the caller's turn to answer.
     Answer,
     Result {
         password: bool,
@@ -54,10 +54,10 @@ impl ServerHandshake {
         Self { shared, version: Version::V3_8, state: ServerState::Version }
     }
 
-    /// Consumes what it understands of `input` and adds what is to be sent to `out`.
+    /// Consumes complete messages of `input` and adds the answers to `out`.
     ///
     /// # Errors
-    /// It is no RFB server, it does not let us in, or it needs something that is not supported.
+    /// The peer is no RFB server, does not let us in, or needs something that is not supported.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -208,7 +208,7 @@ mod tests {
     const INIT: &[u8] =
         b"\x04\0\x03\0\x20\x18\0\x01\0\xff\0\xff\0\xff\x10\x08\0\0\0\0\0\0\0\x04desk";
 
-    /// What a client sent and where that ended.
+    /// The bytes that a client sent, and the end of its handshake.
     type Outcome = (Vec<u8>, Result<ServerStep, RfbError>);
 
     /// Receives `server` in pieces of `size` bytes.

@@ -7,14 +7,14 @@ use bytes::BufMut as _;
 /// Bytes of the longest name of a desktop.
 pub const MAX_NAME: usize = 4096;
 
-/// What a server says about its desktop.
+/// A server's description of its desktop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerInit {
     /// The width of the framebuffer.
     pub width: u16,
     /// The height of the framebuffer.
     pub height: u16,
-    /// What pixels look like until the client sets another format.
+    /// The format of pixels until the client sets another one.
     pub format: PixelFormat,
     /// The name of the desktop.
     pub name: String,

@@ -16,7 +16,7 @@ pub fn write_bell(out: &mut Vec<u8>) {
     out.push(BELL);
 }
 
-/// Writes a ServerCutText to a viewer (RFC 6143, section 7.6.4). What is beyond [`MAX_CUT_TEXT`] bytes is left out.
+/// Writes a ServerCutText to a viewer (RFC 6143, section 7.6.4). Bytes beyond [`MAX_CUT_TEXT`] are left out.
 pub fn write_cut_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend([SERVER_CUT_TEXT, 0, 0, 0]);
     put_counted(out, text, MAX_CUT_TEXT);

@@ -1,4 +1,5 @@
-//! Encoders for tests, which make everything that a decoder has to know. What they choose depends on the pixels only.
+//! Encoders for tests, which use everything that a decoder has to know. Their choices depend on the pixels
+//! only.
 
 use super::decoder::{
     ANY_SUBRECTS, BACKGROUND_SPECIFIED, FOREGROUND_SPECIFIED, RAW, SUBRECTS_COLOURED, TILE,
@@ -17,7 +18,7 @@ fn put_raw(out: &mut Vec<u8>, screen: &Framebuffer, rect: Rect) {
     screen.rows(rect).for_each(|row| PixelFormat::RGB32.encode_row(row, out));
 }
 
-/// The runs of one colour in the rows of a rectangle, from its corner, but those of one colour.
+/// The runs of one colour in the rows of a rectangle, relative to its corner, without runs of the background.
 fn runs(screen: &Framebuffer, rect: Rect, background: u32) -> Vec<(u32, Rect)> {
     let mut runs = Vec::new();
     for (y, row) in (0..).zip(screen.rows(rect)) {

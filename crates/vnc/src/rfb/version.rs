@@ -17,7 +17,7 @@ pub(super) enum Version {
 }
 
 impl Version {
-    /// What is written on the wire.
+    /// The version as it is on the wire.
     pub(super) const fn message(self) -> &'static [u8; LENGTH] {
         match self {
             Self::V3_3 => b"RFB 003.003\n",

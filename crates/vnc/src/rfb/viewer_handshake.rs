@@ -7,7 +7,7 @@ use super::wire::{self, put_text};
 use super::{RfbError, ServerInit};
 use bytes::{BufMut as _, BytesMut};
 
-/// What happened.
+/// The result of a step of the handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ViewerStep {
     /// More bytes are needed.
@@ -59,15 +59,15 @@ impl ViewerHandshake {
         Self { version: Version::V3_8, state: ViewerState::Version }
     }
 
-    /// Adds the version to `out`, which is what a server sends first.
+    /// Adds the version to `out`, with which a server begins.
     pub fn start(&mut self, out: &mut Vec<u8>) {
         out.extend(Version::V3_8.message());
     }
 
-    /// Consumes what it understands of `input` and adds what is to be sent to `out`.
+    /// Consumes complete messages of `input` and adds the answers to `out`.
     ///
     /// # Errors
-    /// It is no RFB viewer, or it chose a security type that was not offered.
+    /// The peer is no RFB viewer, or it chose a security type that was not offered.
     pub fn receive(
         &mut self,
         input: &mut BytesMut,
@@ -158,7 +158,7 @@ impl ViewerHandshake {
         };
     }
 
-    /// Refuses the viewer instead of [`Self::offer`]. It is to be disconnected.
+    /// Refuses the viewer instead of [`Self::offer`]. Disconnect it then.
     pub fn refuse(&mut self, reason: &str, out: &mut Vec<u8>) {
         if self.state != ViewerState::Offer {
             return;

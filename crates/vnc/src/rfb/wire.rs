@@ -4,7 +4,7 @@ use super::RfbError;
 use crate::rect::Rect;
 use bytes::{Buf as _, BufMut as _, BytesMut};
 
-/// Why there is no value: more bytes are needed, or those that came are wrong.
+/// Why there is no value: more bytes are needed, or the received bytes are wrong.
 pub(super) enum Stop {
     Short,
     Bad(RfbError),
@@ -18,7 +18,7 @@ impl From<RfbError> for Stop {
 
 pub(super) type Read<T> = Result<T, Stop>;
 
-/// Reads from the front of what has come.
+/// Reads from the front of the received bytes.
 pub(super) struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -103,12 +103,12 @@ pub(super) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).chars().map(clean).collect()
 }
 
-/// Writes text behind its length. What is beyond `max` bytes is left out.
+/// Writes text behind its length. Text beyond `max` bytes is left out.
 pub(super) fn put_text(out: &mut Vec<u8>, text: &str, max: usize) {
     put_counted(out, &text.as_bytes()[..text.floor_char_boundary(max)], max);
 }
 
-/// Writes bytes behind their length. What is beyond `max` bytes is left out.
+/// Writes bytes behind their length. Bytes beyond `max` are left out.
 pub(super) fn put_counted(out: &mut Vec<u8>, bytes: &[u8], max: usize) {
     let bytes = &bytes[..bytes.len().min(max)];
     out.put_u32(u32::try_from(bytes.len()).unwrap_or(u32::MAX));

@@ -1,31 +1,33 @@
-//! What a server does.
+//! The effects of a server's messages.
 
 use super::super::{Cursor, Fence, Screen};
 use crate::rect::Rect;
 use bytes::Bytes;
 
-/// What a server did; the screen shows it already.
+/// An event at a server; the screen shows it already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerEvent {
     /// A rectangle of an update was painted (RFC 6143, sections 7.7.1, 7.7.3 and 7.7.4).
     Painted(Rect),
-    /// A rectangle of the same size was copied (7.7.2). They may overlap.
+    /// A rectangle of the same size was copied (7.7.2). Source and target may overlap.
     Copied {
-        /// What was copied.
+        /// The rectangle that was copied.
         from: Rect,
-        /// Where it is now.
+        /// Its place now.
         to: Rect,
     },
     /// The pointer has another shape (7.8.1).
     Cursor(Cursor),
-    /// The screen has another size (DesktopSize, 7.8.2, or ExtendedDesktopSize). What is in both sizes stays.
+    /// The screen has another size (DesktopSize, 7.8.2, or ExtendedDesktopSize). Pixels within both sizes
+    /// stay.
     Resized {
         /// The new width.
         width: u16,
         /// The new height.
         height: u16,
     },
-    /// The screens that the framebuffer is made of, and that the client may ask for others (ExtendedDesktopSize).
+    /// The screens that the framebuffer is made of, which the client may ask the server to change
+    /// (ExtendedDesktopSize).
     Screens(Vec<Screen>),
     /// The answer to a SetDesktopSize (ExtendedDesktopSize).
     ResizeResult {
@@ -42,6 +44,7 @@ pub enum ServerEvent {
     CutText(Bytes),
     /// A fence, which is to be answered if it is a request, or the answer to one (Fence).
     Fence(Fence),
-    /// Updates are sent only when they are asked for, and others may be asked for (ContinuousUpdates).
+    /// Updates are sent only when they are asked for, and continuous updates may be asked for
+    /// (ContinuousUpdates).
     EndOfContinuousUpdates,
 }

@@ -32,7 +32,7 @@ impl Hextile {
         Self { rect, column: 0, row: 0, background: 0, foreground: 0 }
     }
 
-    /// Paints what has come. Whether the rectangle is complete.
+    /// Paints the data that has come. Returns whether the rectangle is complete.
     pub(super) fn paint(
         &mut self,
         input: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! What a server sends after the handshake (RFC 6143, section 7.6).
+//! The messages of a server after the handshake (RFC 6143, section 7.6).
 
 mod event;
 mod hextile;
@@ -31,20 +31,20 @@ use std::collections::VecDeque;
 /// The number of rectangles of an update that goes on until a LastRect.
 const UNTIL_LAST_RECT: u16 = u16::MAX;
 
-/// What comes next.
+/// The part of the input that comes next.
 #[derive(Debug)]
 enum State {
     /// A message.
     Message,
     /// A rectangle of an update.
     Rectangle,
-    /// What is behind the header of a rectangle.
+    /// The data behind the header of a rectangle.
     Body(Rect, Body),
     /// The rest of a message that means nothing to us.
     Skip(usize),
 }
 
-/// What is in a rectangle.
+/// The data of a rectangle.
 #[derive(Debug)]
 enum Body {
     Raw(Raw),
@@ -56,10 +56,10 @@ enum Body {
     ExtendedDesktopSize,
 }
 
-/// Paints what a server sends, if it was asked for [`PixelFormat::RGB32`](super::PixelFormat::RGB32) and
+/// Paints the updates of a server, if it was asked for [`PixelFormat::RGB32`](super::PixelFormat::RGB32) and
 /// [`encoding::WANTED`].
 ///
-/// It buffers no rectangle: pixels, tiles and subrectangles are painted as they come.
+/// The decoder buffers no rectangle: pixels, tiles and subrectangles are painted as they come.
 #[derive(Debug)]
 pub struct Decoder {
     state: State,
@@ -76,13 +76,13 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for what comes behind the ServerInit.
+    /// A decoder for the messages behind the ServerInit.
     #[must_use]
     pub fn new() -> Self {
         Self { state: State::Message, left: Some(0), events: VecDeque::new() }
     }
 
-    /// Whether it is within an update, of which the screen shows a part.
+    /// Whether the decoder is within an update, of which the screen shows a part.
     #[must_use]
     pub fn is_in_update(&self) -> bool {
         matches!(self.state, State::Rectangle | State::Body(..))
@@ -207,7 +207,7 @@ impl Body {
         Ok(body)
     }
 
-    /// Paints what has come; `None` if that was not all.
+    /// Paints the data that has come; `None` if that was not all.
     fn paint(
         &mut self,
         rect: Rect,

@@ -17,7 +17,7 @@ impl Raw {
         Self { rect, painted: 0 }
     }
 
-    /// Paints what has come. Whether the rectangle is complete.
+    /// Paints the data that has come. Returns whether the rectangle is complete.
     pub(super) fn paint(&mut self, input: &mut BytesMut, screen: &mut Framebuffer) -> bool {
         let width = usize::from(self.rect.width);
         while self.painted < self.rect.area() {

@@ -24,7 +24,7 @@ impl Rre {
         Self { rect, left: None, budget: rect.area().saturating_mul(MAX_RRE_OVERDRAW) }
     }
 
-    /// Paints what has come. Whether the rectangle is complete.
+    /// Paints the data that has come. Returns whether the rectangle is complete.
     pub(super) fn paint(
         &mut self,
         input: &mut BytesMut,

@@ -1,4 +1,4 @@
-//! What servers send, and what they had better not.
+//! Messages that servers send, and messages that they must not send.
 
 use super::super::client_message::MAX_CUT_TEXT;
 use super::super::test_encoder::{put, rectangle, update};
@@ -8,7 +8,7 @@ use crate::MAX_PIXELS;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What a decoder makes of pieces of `size` bytes on a screen, and the bytes that it leaves.
+/// The result of decoding pieces of `size` bytes on a screen, and the bytes that are left.
 fn run(
     bytes: &[u8],
     size: usize,

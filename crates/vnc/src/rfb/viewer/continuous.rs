@@ -10,7 +10,7 @@ use bytes::Bytes;
 /// half a second of them.
 pub const MAX_UNDER_WAY: u32 = 32;
 
-/// What a viewer is sent unasked, and what it has taken of it.
+/// The updates that a viewer is sent unasked, and how many it has taken.
 #[derive(Debug, Default)]
 pub(super) struct Continuous {
     /// The part of the screen that the viewer wants updates of, while it does.
@@ -33,7 +33,8 @@ impl Continuous {
         self.area.is_some()
     }
 
-    /// What may be sent unasked now. A viewer that answers fences gets no more than it takes.
+    /// The part of the screen for which an update may be sent unasked now. A viewer that answers fences gets
+    /// no more updates than it takes.
     pub(super) fn area(&self, support: Support) -> Option<Rect> {
         let under_way = self.sent.wrapping_sub(self.answered);
         self.area.filter(|_| !support.fence || under_way < MAX_UNDER_WAY)
@@ -48,7 +49,7 @@ impl Continuous {
         }
     }
 
-    /// Tells a viewer once what it asks about by listing its encodings.
+    /// Tells a viewer once that the extensions are supported which it asks about by listing their encodings.
     pub(super) fn introduce(&mut self, support: Support, out: &mut Vec<u8>) {
         if support.fence && !std::mem::replace(&mut self.told_fences, true) {
             write_fence(&Fence { flags: Fence::REQUEST, payload: Bytes::new() }, out);
@@ -65,7 +66,7 @@ impl Continuous {
         }
     }
 
-    /// Deals with a fence or an answer. What is before the fence has taken effect, and nothing behind it has.
+    /// Deals with a fence or an answer. Messages before the fence have taken effect, and none behind it has.
     pub(super) fn on_fence(&mut self, fence: &Fence, out: &mut Vec<u8>) {
         match fence.answer() {
             Some(answer) if answer.flags & Fence::SYNC_NEXT != 0 => {
@@ -79,7 +80,7 @@ impl Continuous {
     fn on_answer(&mut self, payload: &[u8]) {
         // The fence that told that there are fences has no number.
         let Ok(number) = payload.try_into().map(u32::from_be_bytes) else { return };
-        // What was not sent is not answered.
+        // An answer to a fence that was not sent does not count.
         if self.sent.wrapping_sub(number) < self.sent.wrapping_sub(self.answered) {
             self.answered = number;
         }
@@ -113,7 +114,7 @@ mod tests {
         ClientMessage::Fence(Fence { flags, payload: Bytes::copy_from_slice(payload) })
     }
 
-    /// What a viewer of a screen of 40x30 is told.
+    /// The events of a viewer with a screen of 40x30.
     fn understood(bytes: &[u8]) -> Vec<ServerEvent> {
         decode(bytes, &mut Framebuffer::new(40, 30).unwrap())
     }
@@ -163,7 +164,7 @@ mod tests {
         let behind = Fence { flags: Fence::REQUEST | Fence::BLOCK_BEFORE, payload };
         let painted = ServerEvent::Painted(Rect::new(8, 8, 2, 2));
         assert_eq!(events, [painted, ServerEvent::UpdateEnd, ServerEvent::Fence(behind)]);
-        // What is outside is not to be asked for, unless it was lost.
+        // Changes outside the part are not to be asked for, unless the pixels were lost.
         let ask = |incremental| ClientMessage::UpdateRequest { incremental, rect: ALL };
         tell(&mut viewer, &ask(true));
         assert!(!viewer.wants());
@@ -190,17 +191,17 @@ mod tests {
     #[test]
     fn many_updates_are_under_way_at_once_but_no_more_than_the_bound() {
         let (mut viewer, screen) = viewer(&encoding::CONTINUOUS);
-        // The first one is under way.
+        // The first update is under way.
         assert_eq!(updates(&mut viewer, &screen), MAX_UNDER_WAY - 1);
         tell(&mut viewer, &fence(1, &10_u32.to_be_bytes()));
         assert_eq!(updates(&mut viewer, &screen), 10);
-        // Answers to what was not sent, or was answered, or to another fence change nothing.
+        // Answers to fences that were not sent, were answered, or have no number change nothing.
         for number in [10, 9, 0, MAX_UNDER_WAY + 11, u32::MAX] {
             tell(&mut viewer, &fence(1, &number.to_be_bytes()));
         }
         tell(&mut viewer, &fence(1, b""));
         assert_eq!(updates(&mut viewer, &screen), 0);
-        // What was lost comes all the same.
+        // Lost pixels are sent all the same.
         tell(&mut viewer, &ClientMessage::UpdateRequest { incremental: false, rect: SPOT });
         assert_eq!(updates(&mut viewer, &screen), 1);
     }
@@ -237,7 +238,7 @@ mod tests {
         };
         let told = tell(&mut viewer, &fence(Fence::REQUEST | 3 | 1 << 9, b"now"));
         assert_eq!(understood(&told), answer(3, b"now"));
-        // The answer is before all that the next message affects, and behind what it does not.
+        // The answer comes before all that the next message affects, and behind all that it does not affect.
         assert!(tell(&mut viewer, &fence(Fence::REQUEST | Fence::SYNC_NEXT, b"then")).is_empty());
         let told = tell(&mut viewer, &ClientMessage::SetPixelFormat(PixelFormat::RGB32));
         assert_eq!(understood(&told), answer(Fence::SYNC_NEXT, b"then"));

@@ -1,4 +1,4 @@
-//! What a viewer was not sent yet.
+//! The changes that a viewer was not sent yet.
 
 mod continuous;
 mod region;
@@ -20,7 +20,7 @@ use update::Update;
 /// The number of copies that are kept for a viewer until it asks for an update; more are painted.
 pub const MAX_COPIES: usize = 64;
 
-/// What one viewer, which is behind its handshake, asked for and was not sent yet.
+/// The updates that a viewer has asked for and was not sent yet, after its handshake.
 ///
 /// It starts with [`PixelFormat::RGB32`], and everything is to be sent.
 #[derive(Debug)]
@@ -30,18 +30,18 @@ pub struct Viewer {
     colour_map_due: bool,
     /// `None` until the viewer lists its encodings.
     support: Option<Support>,
-    /// What the viewer wants an update of.
+    /// The part of the screen that the viewer wants an update of.
     request: Option<Rect>,
     continuous: Continuous,
-    /// What the viewer holds for the whole screen.
+    /// The viewer's idea of the whole screen.
     known: Rect,
     /// The whole screen.
     bounds: Rect,
-    /// Whether the viewer asked for the layout of the screens, by asking for what it may have already.
+    /// Whether the viewer asked for the layout of the screens, by asking for pixels that it may have already.
     layout_due: bool,
     /// The answer to a SetDesktopSize.
     resize_result: Option<u16>,
-    /// What the viewer shows once it has made the copies and painted `dirty` is the screen.
+    /// Copies: a viewer that has made them and painted `dirty` shows the screen.
     copies: Vec<Copy>,
     dirty: Region,
     cursor: Option<Cursor>,
@@ -80,12 +80,12 @@ impl Viewer {
         }
     }
 
-    /// Takes note of what the viewer wants, and adds to `out` what is to be said before anything else: for each
-    /// message no more bytes than it had, and 10 bytes once. It is to be told all messages, though it does nothing
+    /// Takes note of the viewer's wishes, and adds the answers that come before anything else to `out`: for
+    /// each message no more bytes than it had, and 10 bytes once. Pass all messages, though this does nothing
     /// about keys, the pointer, texts and sizes.
     ///
     /// # Errors
-    /// The screen changed its size before the viewer said that it supports no such thing.
+    /// The screen changed its size before the viewer said that it does not support that.
     pub fn on_message(
         &mut self,
         message: &ClientMessage,
@@ -107,7 +107,7 @@ impl Viewer {
                 self.on_request(incremental, rect)
             }
             &ClientMessage::EnableContinuousUpdates { enable, rect } => {
-                // Whoever did not list them was not told that there are any.
+                // A viewer that did not list them was not told that they are supported.
                 let enable = enable && self.supports().continuous_updates;
                 self.continuous.enable(enable.then_some(rect), out);
                 Ok(())
@@ -150,7 +150,7 @@ impl Viewer {
         }
         self.request = Some(self.request.unwrap_or_default().around(rect));
         if !incremental {
-            // The viewer may have lost what is to be copied.
+            // The viewer may have lost the pixels to be copied.
             self.forget_copies(0);
             self.painted(rect);
             self.layout_due = self.supports().extended_desktop_size;
@@ -179,7 +179,7 @@ impl Viewer {
         let possible = self.bounds.contains(from)
             && self.bounds.contains(to)
             && (from.width, from.height) == (to.width, to.height);
-        // The viewer makes copies before it paints: it must have what is copied.
+        // The viewer makes copies before it paints: it must have the pixels to be copied.
         let cheap = self.supports().copy_rect
             && self.copies.len() < MAX_COPIES
             && !self.dirty.overlaps(from);
@@ -208,7 +208,7 @@ impl Viewer {
     /// The screen has another size; all of it is to be sent.
     ///
     /// # Errors
-    /// The viewer does not support that. It is to be disconnected, and gets the new size when it comes again.
+    /// The viewer does not support that. Disconnect the viewer; it gets the new size when it comes again.
     pub fn resized(&mut self, width: u16, height: u16) -> Result<(), RfbError> {
         let bounds = Rect::new(0, 0, width, height);
         if bounds == self.bounds {
@@ -236,7 +236,8 @@ impl Viewer {
         self.name = Some(name.into());
     }
 
-    /// What may be sent now: what the viewer has asked for, and what it wants unasked.
+    /// The part of the screen for which an update may be sent now: the part that the viewer has asked for,
+    /// and the part that it wants unasked.
     fn wanted(&self) -> Option<Rect> {
         let unasked = self.continuous.area(self.supports());
         self.request.into_iter().chain(unasked).reduce(Rect::around)
@@ -260,9 +261,10 @@ impl Viewer {
         self.known != self.bounds || self.layout_due || self.resize_result.is_some()
     }
 
-    /// Writes an update with what is new on the screen in what the viewer wants, if [`Self::wants`] it. The size of
-    /// the screen goes into an update of its own, because viewers ask for the new size only then. Behind an update
-    /// that comes unasked is a fence, if the viewer answers those: [`MAX_UNDER_WAY`] updates are sent before.
+    /// Writes an update with the changes in the part of the screen that the viewer wants, if there are any
+    /// ([`Self::wants`]). The size of the screen goes into an update of its own, because viewers ask for the
+    /// new size only then. Behind an update that comes unasked is a fence, if the viewer answers fences: at
+    /// most [`MAX_UNDER_WAY`] updates are sent without an answer.
     pub fn update(&mut self, screen: &Framebuffer, out: &mut Vec<u8>) {
         if !self.wants() {
             return;
@@ -317,7 +319,8 @@ impl Viewer {
     }
 
     fn write_pixels(&mut self, request: Rect, screen: &Framebuffer, update: &mut Update<'_>) {
-        // A copy can be of what the copy before it made: without one, the ones behind it cannot be made.
+        // A copy can read the target of the copy before it: without a copy, the copies behind it cannot be
+        // made.
         let asked_for = self.copies.iter().take_while(|copy| request.contains(copy.to)).count();
         self.forget_copies(asked_for);
         for copy in self.copies.drain(..) {

@@ -2,11 +2,11 @@
 
 use crate::rect::Rect;
 
-/// The number of rectangles by which a part of the screen is described. With more, some are replaced by what is
-/// around two of them.
+/// The number of rectangles by which a part of the screen is described. With more, two of them are replaced
+/// by the rectangle around both.
 pub const MAX_DIRTY: usize = 64;
 
-/// A set of pixels, as at most [`MAX_DIRTY`] rectangles. They may overlap a little.
+/// A set of pixels, as at most [`MAX_DIRTY`] rectangles. The rectangles may overlap a little.
 #[derive(Debug, Default)]
 pub(super) struct Region {
     rects: Vec<Rect>,
@@ -38,7 +38,7 @@ impl Region {
         self.rects.iter().any(|known| known.overlaps(rect))
     }
 
-    /// Removes what is in `rect` and returns it.
+    /// Removes the part within `rect` and returns it.
     pub(super) fn take(&mut self, rect: Rect) -> Vec<Rect> {
         let mut taken = Vec::new();
         for known in std::mem::take(&mut self.rects) {

@@ -1,4 +1,4 @@
-//! What a viewer knows.
+//! The encodings that a viewer knows.
 
 use super::super::encoding;
 

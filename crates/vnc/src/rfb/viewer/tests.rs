@@ -1,4 +1,4 @@
-//! What viewers are sent.
+//! Messages that viewers are sent.
 
 use super::super::pixel_format::tests::COMMON;
 use super::super::{Decoder, Screen, ServerEvent, encoding};
@@ -18,7 +18,7 @@ fn viewer(encodings: &[i32]) -> (Viewer, Framebuffer) {
     (viewer, screen)
 }
 
-/// What a viewer hears at once when it has said something.
+/// The viewer's immediate answer to a message.
 pub(super) fn tell(viewer: &mut Viewer, message: &ClientMessage) -> Vec<u8> {
     let mut out = Vec::new();
     viewer.on_message(message, &mut out).unwrap();
@@ -44,13 +44,13 @@ fn next(viewer: &mut Viewer, screen: &Framebuffer) -> Vec<u8> {
     out
 }
 
-/// Asks and returns what came.
+/// Asks for an update and returns it.
 fn update(viewer: &mut Viewer, screen: &Framebuffer) -> Vec<u8> {
     ask(viewer);
     next(viewer, screen)
 }
 
-/// What a decoder makes of an update.
+/// The events that a decoder makes of an update.
 pub(super) fn decode(bytes: &[u8], screen: &mut Framebuffer) -> Vec<ServerEvent> {
     let (mut decoder, mut input) = (Decoder::new(), BytesMut::from(bytes));
     let mut events = Vec::new();
@@ -61,7 +61,7 @@ pub(super) fn decode(bytes: &[u8], screen: &mut Framebuffer) -> Vec<ServerEvent>
     events
 }
 
-/// The events of what is new, without the end of the update.
+/// The events of new changes, without the end of the update.
 fn news(viewer: &mut Viewer, screen: &Framebuffer) -> Vec<ServerEvent> {
     let mut shown = Framebuffer::new(40, 30).unwrap();
     let mut events = decode(&update(viewer, screen), &mut shown);
@@ -240,7 +240,7 @@ fn viewers_that_know_no_new_sizes_are_told_apart() {
     assert_eq!(error, RfbError::CannotResize);
     let text = "the viewer does not support that the screen changes its size";
     assert_eq!(error.to_string(), text);
-    // Before the viewer says what it supports, it may still support this.
+    // Before the viewer lists its encodings, it may still support new sizes.
     let rect = Rect::new(0, 0, 9, 9);
     let asks = ClientMessage::UpdateRequest { incremental: true, rect };
     let early = || {
@@ -352,7 +352,7 @@ fn any_action() -> impl Strategy<Value = Action> {
     ]
 }
 
-/// The screen, the viewer that is to show it, and what it does.
+/// The screen, the viewer that is to show it, and the screen that it shows.
 struct Bench {
     screen: Framebuffer,
     viewer: Viewer,

@@ -13,7 +13,7 @@ use bytes::BufMut as _;
 pub(super) struct Update<'a> {
     format: PixelFormat,
     out: &'a mut Vec<u8>,
-    /// Where the number of rectangles is.
+    /// The position of the number of rectangles.
     count_at: usize,
     /// A viewer has fewer copies, dirty rectangles and news together than 65535.
     count: u16,
@@ -79,7 +79,7 @@ impl<'a> Update<'a> {
                 let tiles = [rect.width, rect.height].map(|edge| usize::from(edge.div_ceil(TILE)));
                 self.out.push(BACKGROUND_SPECIFIED);
                 self.format.encode(pixel, self.out);
-                // Nothing else has to be said about a tile whose background is that of the tile before.
+                // A tile whose background is that of the previous tile needs no further data.
                 self.out.put_bytes(0, tiles[0] * tiles[1] - 1);
             }
             _ => {

@@ -103,7 +103,7 @@ fn a_certificate_that_cannot_be_used_is_named() {
     let none = scratch.path().join("none.pem");
     assert!(complaint(&serve(&none, &one), 3).contains(text(&none)));
     assert!(complaint(&serve(&one, &none), 3).contains(text(&none)));
-    // One certificate with the key of the other.
+    // The certificate of one server with the key of the other.
     assert!(complaint(&serve(&one, &two), 3).contains("certificate and key"));
 }
 
@@ -124,7 +124,7 @@ fn a_server_that_is_not_trusted_gets_no_request() {
         assert!(text.contains("certificate of 127.0.0.1"), "{text}");
         assert!(text.contains(server.fingerprint()), "{text}");
     }
-    // What can be done is said, with the fingerprint that was seen.
+    // The message names the ways out, with the fingerprint that was seen.
     let text = complaint(&run(["get", &url, "--out", text(&out), "--ca", ca]), 6);
     for way in [&format!("--fingerprint {};", server.fingerprint()), "--ca FILE", "--insecure"] {
         assert!(text.contains(way), "{text}");

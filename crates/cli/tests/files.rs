@@ -1,4 +1,4 @@
-//! What `get` writes to, and what `serve` shows.
+//! The places that `get` writes to, and the files that `serve` shows.
 #![cfg(unix)]
 #![forbid(unsafe_code)]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
@@ -44,7 +44,7 @@ fn a_response_goes_through_pipes_and_devices() {
     make_fifo(&pipe);
     symlink("pipe", &link).unwrap();
     for place in [&pipe, &link] {
-        // It waits for a reader.
+        // The client waits for a reader.
         let client = Process::spawn(get_to(place, &url));
         let mut received = Vec::new();
         fs::File::open(&pipe).unwrap().read_to_end(&mut received).unwrap();
@@ -85,15 +85,15 @@ fn a_response_goes_behind_symbolic_links() {
     assert!(fs::read(&file).unwrap() == data);
     assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     assert_eq!(names(&out), ["file", "link"]);
-    // What a failed request was to write is not touched.
+    // A failed request does not touch its file.
     fs::write(&file, "old").unwrap();
     let none = url.replace("/data", "/none");
     complaint(&Process::spawn(get_to(&link, &none)).output(), 7);
     assert_eq!(fs::read(&file).unwrap(), b"old");
 }
 
-/// A command of a user who is not root, to whom permissions matter. It is run from a copy, as others may not
-/// be permitted to reach this one.
+/// A command of a user who is not root, to whom permissions matter. The command is run from a copy, as other
+/// users may not be permitted to reach the original.
 fn unprivileged(scratch: &Scratch, command: Command) -> Command {
     if !rustix::process::geteuid().is_root() {
         return command;
@@ -143,7 +143,7 @@ fn hidden_files_are_not_served() {
     for file in [".env", ".git/config", ".git/index.html", "a/.b/c", ".well-known/acme/x"] {
         fs::write(site.join(file), "secret").unwrap();
     }
-    // As mounted from Kubernetes: a name without a dot leads through one with a dot.
+    // As mounted from Kubernetes: a name without a dot leads through a name with a dot.
     symlink(".git/config", site.join("shown")).unwrap();
     let server = Listening::serve(&site, &scratch, &[]);
     for path in ["/.env", "/%2eenv", "/.git/config", "/.git/", "/.git", "/a/.b/c", "/a/%2Eb/c"] {
@@ -160,7 +160,7 @@ fn hidden_files_are_not_served() {
 fn by_default_a_server_is_reached_at_all_addresses_and_says_so() {
     let (scratch, site, out) = Scratch::with_site();
     fs::write(site.join("data"), "data").unwrap();
-    // The default names a port only; the one here is free.
+    // The default names a port only; the port here is free.
     let mut command = sutura(["serve", "--listen", "0", "--json", "--state-dir"]);
     command.arg(scratch.dir("state")).arg(&site);
     let server = Listening::spawn(command);

@@ -14,7 +14,7 @@ use support::*;
 /// A file, the priority that the client wants for it, with more options, and what results from it.
 type Case<'a> = (&'a str, &'a [&'a str], &'a str);
 
-/// Fetches each file alone, and checks whether it is protected, and what the server's log says.
+/// Fetches each file alone, and checks whether it is protected, and the server's log.
 fn check_priorities(server: Listening, out: &Path, cases: &[Case<'_>]) {
     for (name, wish, priority) in cases {
         let url = [server.url(&format!("/{name}"))];
@@ -86,7 +86,7 @@ fn urgent_responses_are_protected() {
     check_priorities(server, &out, &cases);
 }
 
-/// Reed-Solomon blocks protect what is urgent and not incremental (Eghbal and Lu 2022 and 2025).
+/// Reed-Solomon blocks protect urgent responses that are not incremental (Eghbal and Lu 2022 and 2025).
 #[test]
 fn any_policy_protects_what_a_rule_names() {
     let (scratch, site, out) = Scratch::with_site();
@@ -159,8 +159,8 @@ fn every_url_may_have_a_priority_of_its_own() {
     }
 }
 
-/// The schemes of Marx 2020 learn what responses are: from their types, from the order of the requests, and
-/// from rules. What nobody tells them is said at the start.
+/// The schemes of Marx 2020 learn the properties of responses from their types, from the order of the
+/// requests, and from rules. A message at the start names the properties that nothing tells them.
 #[test]
 fn schedulers_are_told_what_responses_are() {
     let (scratch, site, out) = Scratch::with_site();

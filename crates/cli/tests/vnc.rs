@@ -94,7 +94,7 @@ fn a_viewer_sees_the_screen_and_is_heard() {
     viewer.say(&ClientMessage::SetDesktopSize { width: 320, height: 240, screens: vec![] });
     wait_until("the new size", || screen.picture().bounds() == Rect::new(0, 0, 320, 240));
     viewer.wait_for(&screen);
-    // When the viewer goes, what it held down is released, and both ends tell what happened.
+    // When the viewer goes, the keys that it held down are released, and both ends report.
     drop(viewer);
     let (_, report) = bridge.interrupt();
     assert!(report.unwrap()["screen"]["pieces"].as_u64() > Some(0));
@@ -337,7 +337,7 @@ fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
     drop(viewer);
     let (output, report) = bridge.interrupt();
     assert_eq!(report.unwrap()["screen"]["reconnections"], 2);
-    // It was told, and did not have to wait for 10 s of silence.
+    // The viewer was told, and did not have to wait for 10 s of silence.
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(said.contains("reset") && said.contains("serve was stopped"), "{said}");
     assert!(!said.contains("timed out"), "{said}");
@@ -368,13 +368,14 @@ fn a_server_says_at_the_start_that_there_is_nothing_to_show() {
     assert_eq!(said(&Screen::start(64, 64, false).address), "");
 }
 
-/// Viewers that say nothing take no place from those that do, neither at the end beside them nor at the other.
+/// Viewers that say nothing take no place from viewers that do, neither at the end beside them nor at the
+/// other.
 #[test]
 fn silent_viewers_keep_nobody_out() {
     let (screen, scratch) = (Screen::start(64, 64, true), Scratch::new());
     let server = serve(&screen, &scratch, &["--max-viewers", "4"]);
     let bridge = connect(&server, &[]);
-    // As many as there may be viewers, and more; some say half of the version.
+    // More silent viewers than there are places; some send half of the version.
     let silent: Vec<TcpStream> = (0..100)
         .map(|n| {
             let mut tcp = TcpStream::connect(&bridge.address).unwrap();
@@ -391,7 +392,7 @@ fn silent_viewers_keep_nobody_out() {
     });
     let second = Watcher::start(&bridge.address, right_answer());
     second.wait_for(&screen);
-    // Whoever is in stays in.
+    // A viewer that was let in stays in.
     screen.fill(Rect::new(0, 0, 64, 64), 0x0012_3456);
     first.wait_for(&screen);
     drop(silent);
@@ -409,13 +410,13 @@ fn who_guesses_tokens_is_made_to_wait() {
     let guess = |times: usize| -> Vec<Watcher> {
         (0..times).map(|_| Watcher::start(&guessing.address, [0; 16])).collect()
     };
-    // Some are judged, one after the other.
+    // Some guesses are judged, one after the other.
     let first = guess(10);
     first.iter().for_each(|guess| {
         let end = guess.wait_for_end();
         assert!(end.contains("the token is wrong"), "{end}");
     });
-    // Of those that follow, only few wait.
+    // Of the guesses that follow, only few wait.
     let next = guess(20);
     wait_until("refusals", || {
         let ends = next.iter().filter_map(Watcher::end);

@@ -254,7 +254,7 @@ pub fn get(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Co
     command
 }
 
-/// Runs such a `get` and returns its report.
+/// Runs a `get` with `--json` and returns its report.
 pub fn get_report(server: &Listening, urls: &[String], out: &Path, more: &[&str]) -> Value {
     let output = Process::spawn(get(server, urls, out, more)).output();
     serde_json::from_str(&success(&output)).unwrap()

@@ -48,7 +48,7 @@ struct Desktop {
     /// How often updates were asked for.
     asked: usize,
     connections: usize,
-    /// Connections that were made before so many are closed.
+    /// Connections up to this number are closed.
     closed: usize,
 }
 
@@ -73,7 +73,7 @@ impl Screen {
         std::thread::spawn(move || {
             for tcp in listener.incoming() {
                 let server = accepting.clone();
-                // Whoever is served may go at any time.
+                // A client may go at any time.
                 std::thread::spawn(move || drop(server.serve(tcp.unwrap())));
             }
         });
@@ -144,7 +144,7 @@ impl Screen {
         self.desktop().happened.push(Happening::Bell);
     }
 
-    /// What clients have said, apart from requests for updates and the like.
+    /// The messages of clients, apart from requests for updates and the like.
     pub fn heard(&self) -> Vec<ClientMessage> {
         self.desktop().heard.clone()
     }
@@ -257,7 +257,7 @@ fn write(tcp: &mut TcpStream, out: &[u8]) -> std::io::Result<()> {
     tcp.write_all(out)
 }
 
-/// Reads what there is; returns whether the connection is open.
+/// Reads the bytes that there are; returns whether the connection is open.
 fn read(tcp: &mut TcpStream, input: &mut BytesMut) -> bool {
     let mut chunk = [0; 65536];
     match tcp.read(&mut chunk) {
@@ -269,7 +269,7 @@ fn read(tcp: &mut TcpStream, input: &mut BytesMut) -> bool {
     }
 }
 
-/// What a viewer has seen and heard.
+/// The screen and the messages that a viewer has seen.
 #[derive(Debug, Default)]
 struct Seen {
     screen: Option<Framebuffer>,

@@ -71,7 +71,7 @@ fn server(text: &str) -> Result<Authority, &'static str> {
     Authority::parse(text, DEFAULT_PORT)
 }
 
-/// What all viewers share.
+/// The parts that all viewers share.
 #[derive(Debug)]
 pub struct Context {
     pub connector: Connector,

@@ -1,4 +1,4 @@
-//! The stream of a connection that carries all but pieces of the screen.
+//! The stream of a connection that carries all messages except pieces of the screen.
 
 use bytes::BytesMut;
 use sutura::{ConnectionError, Priority, ReadError, RecvStream, SendStream, WriteError};
@@ -39,7 +39,7 @@ impl From<ControlError> for Broken {
     }
 }
 
-/// The control stream, what was read from it, and what is to be written to it.
+/// The control stream, bytes that were read from it, and bytes that wait to be written to it.
 #[derive(Debug)]
 pub struct Control {
     send: SendStream,

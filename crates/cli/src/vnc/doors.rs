@@ -1,9 +1,9 @@
-//! Who is let in while there is not room for all.
+//! Which guests are let in while there is not room for all.
 //!
 //! A guest who has not shown yet that it means to stay is *silent*: it has not finished its handshake, or does
-//! not answer the password. When there is no room, the oldest silent guest of the network that has the most of
-//! them gives way. So nobody keeps others out by being silent, and nobody has guests of other networks
-//! turned out by coming often.
+//! not answer the password. When there is no room, the oldest silent guest of the network with the most
+//! silent guests gives way. So a silent guest keeps no others out, and a guest who comes often has no guests
+//! of other networks turned out.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -41,13 +41,13 @@ pub struct Pass {
 }
 
 impl Doors {
-    /// A place for so many guests.
+    /// A place for `max` guests.
     pub fn new(max: usize) -> Self {
         Self { max, house: Arc::default() }
     }
 
-    /// Most guests of one network that are not silent: three quarters of all, rounded up. This machine's own are
-    /// not limited.
+    /// Most guests of one network that are not silent: three quarters of all, rounded up. This machine's own
+    /// guests are not limited.
     fn max_of_network(&self) -> usize {
         self.max - self.max / 4
     }
@@ -76,7 +76,7 @@ impl Doors {
 }
 
 impl House {
-    /// Who gives way to a guest from a network.
+    /// The guest who gives way to a guest from a network.
     fn victim(&self, newcomer: IpAddr) -> Option<u64> {
         let mut networks: BTreeMap<IpAddr, (usize, u64)> = BTreeMap::new();
         for (&number, guest) in self.guests.iter().filter(|(_, guest)| guest.silent) {
@@ -84,7 +84,7 @@ impl House {
             known.or_insert((usize::from(guest.network == newcomer), number)).0 += 1;
         }
         let (_, oldest) = networks.into_values().max_by_key(|&(count, oldest)| {
-            // Of networks with as many, that of the guest who came first.
+            // Of networks with equally many silent guests, the network of the guest who came first.
             (count, u64::MAX - oldest)
         })?;
         Some(oldest)
@@ -147,7 +147,7 @@ mod tests {
         let _new = doors.enter(address(9)).unwrap();
         let out: Vec<bool> = guests.iter().map(is_turned_out).collect();
         assert_eq!(out, [false, true, false, false]);
-        // Whoever was turned out takes no place when it goes.
+        // A guest who was turned out takes no place when it goes.
         drop(guests);
         assert_eq!(lock(&doors.house).guests.len(), 1);
     }

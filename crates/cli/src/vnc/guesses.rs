@@ -1,4 +1,4 @@
-//! Slows down those who guess tokens.
+//! Slows down clients that guess tokens.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,14 +11,14 @@ use super::doors::network;
 
 /// Wrong tokens of an address that cost nothing: somebody may have mistaken one.
 const FREE: u32 = 3;
-/// How long an address waits after the next, and after each further one twice as long, up to the longest time.
+/// How long an address waits after the next wrong token. Each further one doubles the wait, up to the longest time.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// The longest time that an attempt waits for its turn; others are refused at once.
+/// The longest time that an attempt waits for its turn; attempts that would wait longer are refused at once.
 const MAX_QUEUE: Duration = Duration::from_secs(20);
-/// When it is forgotten that an address showed wrong tokens.
+/// After how long it is forgotten that an address showed wrong tokens.
 const FORGET: Duration = Duration::from_secs(600);
-/// Most addresses that are remembered; those whose turn comes first are forgotten for others.
+/// Most addresses that are remembered; addresses whose turn comes first are forgotten for new ones.
 const MAX_ADDRESSES: usize = 1024;
 
 /// The addresses that showed wrong tokens.
@@ -43,7 +43,7 @@ impl Guesser {
 
 impl Guesses {
     /// How long the attempt of an address has to wait before its token is looked at; `None` if it is refused,
-    /// because too many others wait before it.
+    /// because too many attempts wait before it.
     pub fn queue(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let mut guessers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(guesser) = guessers.get_mut(&network(address)) else {
@@ -53,7 +53,7 @@ impl Guesses {
         if wait > MAX_QUEUE {
             return None;
         }
-        // One after the other, however many come at once.
+        // Attempts are looked at one after the other, however many come at once.
         guesser.next = now + wait + guesser.wait();
         Some(wait)
     }
@@ -105,7 +105,7 @@ mod tests {
         let tried = tried(&guesses, start, hour);
         assert!((360..=372).contains(&tried), "{tried}");
         assert_eq!(guesses.queue(address(2), start), Some(Duration::ZERO));
-        // One day it is forgotten.
+        // After a long time the guesses are forgotten.
         let later = start + hour + 2 * FORGET;
         guesses.wrong(address(1), later);
         assert_eq!(guesses.queue(address(1), later), Some(Duration::ZERO));
@@ -119,7 +119,7 @@ mod tests {
         let waits: Vec<_> = (0..1000).map_while(|_| guesses.queue(address(1), now)).collect();
         let expected = [0, 10, 20].map(Duration::from_secs);
         assert_eq!(waits, expected);
-        // Who waits is refused for a while, however often it comes.
+        // An address with attempts that wait is refused for a while, however often it comes.
         assert_eq!(guesses.queue(address(1), now), None);
     }
 
@@ -132,7 +132,7 @@ mod tests {
             now += Duration::from_millis(1);
             assert!(guesses.0.lock().unwrap().len() <= MAX_ADDRESSES);
         }
-        // Those that have guessed most are remembered.
+        // The addresses that have guessed most are remembered.
         assert!(guesses.0.lock().unwrap().contains_key(&address(1)));
     }
 }

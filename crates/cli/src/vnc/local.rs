@@ -1,4 +1,4 @@
-//! The viewer, and what it shows.
+//! The viewer, and the screen that it shows.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::socket::{MAX_WAITING, Socket};
 
-/// What a viewer has said and the other end was not told; the rest stays unread.
+/// Messages of a viewer that the other end was not told yet; further ones stay unread.
 const MAX_INPUT: usize = 256;
 /// Bytes of answers to a viewer that waits to read them, beyond which nothing more of it is read.
 const MAX_ANSWERS: usize = 64 * 1024;
@@ -19,9 +19,9 @@ const MAX_ANSWERS: usize = 64 * 1024;
 /// Why a viewer cannot be served any more.
 #[derive(Debug)]
 pub enum Gone {
-    /// It has closed the connection.
+    /// The viewer has closed the connection.
     Closed,
-    /// It does not keep to RFB, or cannot show what it is to show.
+    /// The viewer does not keep to RFB, or cannot show the screen.
     Invalid(String),
 }
 
@@ -43,7 +43,7 @@ pub struct Local {
     socket: Socket,
     viewer: Viewer,
     painter: Painter,
-    /// What the other end may have painted.
+    /// How much the other end may have painted.
     allowance: Allowance,
     input: VecDeque<ClientMessage>,
     /// Messages that were received, but for which there was no room.
@@ -110,12 +110,12 @@ impl Local {
         Ok(())
     }
 
-    /// The oldest that the viewer has said and that was not taken yet.
+    /// The oldest message of the viewer that was not taken yet.
     pub fn next_input(&mut self) -> Option<ClientMessage> {
         self.input.pop_front()
     }
 
-    /// Sends the viewer what it has asked for, if it has read all before that.
+    /// Sends the viewer the update that it has asked for, if it has read all data before that.
     pub fn refresh(&mut self) {
         if self.socket.output.is_empty() && self.viewer.wants() {
             self.viewer.update(self.painter.screen(), &mut self.socket.output);
@@ -145,7 +145,8 @@ impl Local {
         Ok(painted)
     }
 
-    /// Passes on what the server's end says about the desktop. Returns why the session is over, if it is.
+    /// Passes on the messages of the server's end about the desktop. Returns why the session is over, if it
+    /// is.
     pub fn hear(&mut self, message: ToViewer) -> Option<String> {
         match message {
             ToViewer::Ended { reason, .. } => return Some(reason),

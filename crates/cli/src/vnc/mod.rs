@@ -1,5 +1,5 @@
 //! `sutura vnc`: a remote desktop over a lossy path. One command runs beside an RFB server, the other beside a
-//! viewer; between them, what changed on the screen travels as pieces that need not arrive in order.
+//! viewer; between them, changes of the screen travel as pieces that need not arrive in order.
 
 mod connect;
 mod control;
@@ -38,8 +38,7 @@ const RESTARTING: u64 = 2;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the other end shows that it is there.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
-/// Pieces of the screen that may be on their way: at most as many messages as are known to have been delivered
-/// or superseded.
+/// Pieces of the screen that may be on their way, each of which is a unidirectional stream.
 const MAX_PIECES: u64 = 4096;
 /// How long a session waits for a viewer's end whose connection was lost.
 const RESUME_TIME: Duration = Duration::from_secs(60);
@@ -47,7 +46,7 @@ const RESUME_TIME: Duration = Duration::from_secs(60);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long each step of a handshake may take of whoever has shown nothing yet: programs answer at once.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is said to those who were silent when others came.
+/// The message to viewers that were silent when others came.
 const GAVE_WAY: &str = "others wanted to connect, and this one was silent";
 /// How long a person may take to type a password.
 const PASSWORD_TIMEOUT: Duration = Duration::from_secs(120);

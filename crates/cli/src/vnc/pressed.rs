@@ -7,7 +7,7 @@ use sutura_vnc::rfb::ClientMessage;
 /// Keys that may be held down at once; nobody has so many fingers.
 const MAX_KEYS: usize = 64;
 
-/// What is held down, so that it can be released when the viewer's end is gone.
+/// The keys and buttons that are held down, so that they can be released when the viewer's end is gone.
 #[derive(Debug, Default)]
 pub struct Pressed {
     keys: BTreeSet<u32>,
@@ -15,7 +15,7 @@ pub struct Pressed {
 }
 
 impl Pressed {
-    /// Notes what a viewer says.
+    /// Notes a message of a viewer.
     pub fn note(&mut self, message: &ClientMessage) {
         match *message {
             ClientMessage::Key { down: true, keysym } if self.keys.len() < MAX_KEYS => {
@@ -31,7 +31,7 @@ impl Pressed {
         }
     }
 
-    /// What releases everything.
+    /// The messages that release all keys and buttons.
     pub fn release(&mut self) -> Vec<ClientMessage> {
         let keys = std::mem::take(&mut self.keys).into_iter();
         let keys = keys.map(|keysym| ClientMessage::Key { down: false, keysym });

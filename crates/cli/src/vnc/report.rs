@@ -1,4 +1,4 @@
-//! What became of the updates of a screen.
+//! Statistics of the updates of a screen.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::output::{bytes, millis};
 
-/// Updates of which something is on its way, or not known to be painted; the oldest is forgotten first.
+/// Updates of which pieces are on their way, or not known to be painted; the oldest is forgotten first.
 const MAX_UPDATES: usize = 1024;
 /// How many of the last durations quantiles are of.
 const MAX_DURATIONS: usize = 4096;
@@ -56,7 +56,7 @@ impl Durations {
     }
 }
 
-/// An update of which not everything is known to be painted.
+/// An update of which not all pieces are known to be painted.
 #[derive(Debug)]
 struct Update {
     changed: Instant,
@@ -67,7 +67,7 @@ struct Update {
     complete: bool,
 }
 
-/// What the server's end knows of updates.
+/// The statistics of updates at the server's end.
 #[derive(Debug, Default)]
 pub struct Sent {
     open: BTreeMap<u32, Update>,
@@ -83,7 +83,7 @@ pub struct Sent {
 }
 
 impl Sent {
-    /// An update begins, whose first change was at a time; the one before is complete.
+    /// An update begins, whose first change was at a time; the previous update is complete.
     pub fn begin(&mut self, update: u32, changed: Instant) {
         self.complete();
         if self.open.len() == MAX_UPDATES {
@@ -134,7 +134,7 @@ impl Sent {
         self.check(update, at)
     }
 
-    /// Another connection begins; what was on its way is not known.
+    /// Another connection begins; the fate of pieces on their way is not known.
     pub fn restart(&mut self) {
         self.open.clear();
         self.pieces_open.clear();
@@ -146,7 +146,7 @@ impl Sent {
             return None;
         }
         let open = self.open.remove(&update)?;
-        // What was superseded as a whole was never painted.
+        // An update that was superseded as a whole was never painted.
         let took = (open.pieces > 0).then(|| at.saturating_duration_since(open.changed))?;
         self.updates += 1;
         self.delays.add(took);
@@ -179,14 +179,14 @@ impl Sent {
     }
 }
 
-/// What the viewer's end knows of updates.
+/// The statistics of updates at the viewer's end.
 #[derive(Debug, Default)]
 pub struct Shown {
     pub pieces: u64,
     /// Pieces that came though they were superseded.
     pub left_out: u64,
     pub reconnections: u64,
-    /// From when a piece was complete to when those before it were painted as well.
+    /// How long complete pieces waited until the pieces before them were painted as well.
     pub blocked: Durations,
 }
 

@@ -124,18 +124,18 @@ fn rfb_server(text: &str) -> Result<Authority, &'static str> {
     Authority::parse(text, RFB_PORT)
 }
 
-/// A session and who serves it.
+/// A session and the task that serves it.
 #[derive(Debug)]
 struct Slot {
     /// Its place among the viewers.
     pass: Pass,
-    /// Whoever serves it holds this; the session is `None` once it is over.
+    /// The task that serves the session holds this; the session is `None` once it is over.
     session: Arc<AsyncMutex<Option<Session>>>,
-    /// Tells whoever serves it to stop. Each has one of its own.
+    /// Tells the task that serves the session to stop. Each task has a notification of its own.
     replaced: Mutex<Arc<Notify>>,
 }
 
-/// All sessions, by what the viewer's end shows to go on with one.
+/// All sessions, by the secret that the viewer's end shows to go on with a session.
 type Sessions = Mutex<HashMap<[u8; 16], Arc<Slot>>>;
 
 #[derive(Debug)]
@@ -145,9 +145,9 @@ struct Bridge {
     quality: Option<u8>,
     order: UpdateOrder,
     continuous_updates: bool,
-    /// Those who have not shown the token.
+    /// Viewers that have not shown the token.
     knocking: Doors,
-    /// Those who have; they are silent until the RFB server has let them in.
+    /// Viewers that have shown the token; they are silent until the RFB server has let them in.
     viewers: Doors,
     guesses: Guesses,
     stats: bool,
@@ -222,7 +222,7 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
             // Fails if nobody is connected.
             let _ = stopping.send(true);
         }
-        // Viewers keep what they show, and come back if it is started again.
+        // Viewers keep their screen, and come back if the server is started again.
         Stop::Terminated => endpoint.close(RESTARTING, b"sutura vnc serve was stopped"),
     }
     let _ = timeout(LAST_WORDS, &mut accepting).await;
@@ -238,8 +238,8 @@ fn bind(
 ) -> Result<(Endpoint, SocketAddr), Failure> {
     let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
     let endpoint = listen.bind(|address| {
-        // A server that is started again at the same address tells viewers that it has forgotten them. One
-        // whose port is any that is free is never at the same address again.
+        // A server that is started again at the same address tells viewers that it has forgotten them. A
+        // server that takes any free port is never at the same address again.
         let secrets = secrets.filter(|_| address.port() != 0);
         let context = address.to_string();
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
@@ -322,7 +322,7 @@ async fn dismiss(connection: &Connection, control: &mut Control, why: End, reaso
             connection.closed().await;
         }
     };
-    // The other end closes the connection when it has read this.
+    // The other end closes the connection when it has read the message.
     let _ = timeout(LAST_WORDS, told).await;
     connection.close(super::DONE, b"");
 }
@@ -362,7 +362,7 @@ impl Bridge {
         self.begin(control, address).await
     }
 
-    /// Whether a token is the right one. Addresses that have shown wrong ones wait for the answer.
+    /// Whether a token is the right one. Addresses that have shown wrong tokens wait for the answer.
     async fn judge(&self, token: &str, address: IpAddr) -> Result<(), Refusal> {
         let Some(expected) = &self.token else { return Ok(()) };
         let Some(wait) = self.guesses.queue(address, Instant::now()) else {
@@ -383,7 +383,7 @@ impl Bridge {
         let slot = self.sessions().get(&id).cloned()?;
         let replaced = Arc::new(Notify::new());
         let old = std::mem::replace(&mut *lock(&slot.replaced), replaced.clone());
-        // Whoever serves it may not know yet that its connection is lost.
+        // The task that serves the session may not know yet that its connection is lost.
         old.notify_one();
         let session = timeout(HANDSHAKE_TIMEOUT, slot.session.clone().lock_owned()).await.ok()?;
         session.is_some().then_some(Served { id, session, replaced, resumed: true })
@@ -538,7 +538,7 @@ impl Bridge {
         tokio::spawn(async move {
             sleep(RESUME_TIME).await;
             let slot = bridge.sessions().get(&id).cloned();
-            // Whoever goes on with it has another.
+            // A task that goes on with the session has another notification.
             if slot.is_some_and(|slot| Arc::ptr_eq(&*lock(&slot.replaced), &replaced)) {
                 bridge.sessions().remove(&id);
             }

@@ -19,20 +19,20 @@ use crate::output::millis;
 
 /// Bytes on their way that are always allowed, however small the congestion window is.
 const MIN_WINDOW: u64 = 32 * 1024;
-/// How long nothing must change before what is shown less than exactly is sent again.
+/// How long nothing must change before blurred parts of the screen are sent again.
 const SHARPEN_AFTER: Duration = Duration::from_millis(300);
 /// How long the server may take to read that keys are released.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Far in the future: a timer that is not set.
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// A session: an RFB server's screen, and what the viewer's end has of it.
+/// A session: an RFB server's screen, and the viewer's end's copy of it.
 #[derive(Debug)]
 pub struct Session {
     pub upstream: Upstream,
     source: Source,
     order: UpdateOrder,
-    /// Whether what the server has said last waits until the pieces of an update are made.
+    /// Whether the server's last messages wait until the pieces of an update are made.
     unread: bool,
     /// A piece that could not be sent yet.
     pending: Option<Outgoing>,
@@ -100,7 +100,7 @@ impl Session {
         })
     }
 
-    /// Goes on with another connection, after one that was lost.
+    /// Goes on with another connection after the last one was lost.
     pub fn resume(&mut self) {
         if let Some(piece) = self.pending.take() {
             self.source.unsent(piece);
@@ -109,14 +109,14 @@ impl Session {
         self.sent.restart();
     }
 
-    /// Releases what the viewer held down, since it is gone.
+    /// Releases the keys and buttons that the viewer held down, since it is gone.
     pub async fn release(&mut self) {
         self.upstream.release();
         // If the server does not read, it will find out when the connection ends.
         let _ = timeout(RELEASE_TIMEOUT, self.upstream.flush()).await;
     }
 
-    /// What a viewer must know that did not see the beginning.
+    /// Tells a viewer that did not see the beginning about the screen.
     pub fn introduce(&self, control: &mut Control) {
         let screen = &self.upstream.screen;
         let (width, height, name) = (screen.width(), screen.height(), self.upstream.name.clone());
@@ -147,7 +147,7 @@ impl Session {
         }
     }
 
-    /// Sends what may be sent, waits for something to happen, and deals with it.
+    /// Sends the pieces that may be sent, waits for an event, and deals with it.
     async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
         self.send_pieces(link)?;
         if self.unread && !self.is_held() {
@@ -156,7 +156,7 @@ impl Session {
         let now = Instant::now();
         let waiting = self.upstream.wait_until(now);
         let wake = self.wake_time(link).min(waiting.unwrap_or(now + NEVER));
-        // Neither end is read while the other does not take what it leads to.
+        // Neither end is read while the other does not take the messages that would result.
         let (read_server, read_viewer) =
             (link.control.waiting() < MAX_WAITING && waiting.is_none(), !self.upstream.is_behind());
         let read_server = read_server && !self.is_held();
@@ -176,13 +176,13 @@ impl Session {
             }
             () = sleep_until(wake) => {
                 self.ask(link);
-                // What has come already, if the server had to wait.
+                // Events that came while the server had to wait.
                 self.take_events(link)
             }
         }
     }
 
-    /// Whether the path carries more than what is on its way.
+    /// Whether the path carries more bytes than are on their way.
     fn has_room(&self, link: &Link) -> bool {
         let window = link.connection.stats().congestion_window.max(MIN_WINDOW);
         self.pending.is_none()
@@ -365,7 +365,7 @@ impl Session {
                 self.sent.arrived(number, true);
                 self.source.arrived(number);
             }
-            // If it was superseded, the source has forgotten it.
+            // If the piece was superseded, the source has forgotten it.
             MessageOutcome::GivenUp => self.source.lost(number),
         }
     }

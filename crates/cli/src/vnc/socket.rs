@@ -6,10 +6,10 @@ use bytes::BytesMut;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Bytes that wait to be written, beyond which nothing more is read that may lead to others.
+/// Bytes that wait to be written. With more, no messages are read that may lead to further ones.
 pub const MAX_WAITING: usize = 4 << 20;
 
-/// A TCP connection, what was read from it, and what is to be written to it.
+/// A TCP connection, bytes that were read from it, and bytes that wait to be written to it.
 #[derive(Debug)]
 pub struct Socket {
     tcp: TcpStream,
@@ -20,7 +20,7 @@ pub struct Socket {
 impl Socket {
     /// Over a connection; keys and pointer movements are not to wait for more.
     pub fn new(tcp: TcpStream) -> Self {
-        // Without it, everything works all the same.
+        // Without the option, everything works all the same.
         let _ = tcp.set_nodelay(true);
         Self { tcp, input: BytesMut::new(), output: Vec::new() }
     }

@@ -12,7 +12,7 @@ use crate::secrets::random;
 
 /// Random bytes of a token that is made.
 const TOKEN_BYTES: usize = 16;
-/// Bytes of the shortest token: what is shorter can be guessed.
+/// Bytes of the shortest token: a shorter one can be guessed.
 const MIN_TOKEN: usize = 16;
 /// Bytes of the longest token.
 const MAX_TOKEN: usize = 256;
@@ -34,7 +34,7 @@ pub struct TokenArgs {
 }
 
 impl TokenArgs {
-    /// The token, if one is given.
+    /// The token, if the user gave any.
     ///
     /// # Errors
     /// The file cannot be read, or the token is too short, too long or too simple.

@@ -1,4 +1,4 @@
-//! The RFB server and what it shows.
+//! The RFB server and its screen.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::socket::{MAX_WAITING, Socket};
 use super::{HANDSHAKE_TIMEOUT, SILENCE_TIMEOUT};
 use crate::url::Authority;
 
-/// The shortest time from one request for what has changed to the next: 60 a second.
+/// The shortest time from one request for changes to the next: 60 a second.
 const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
 
 /// The RFB server before it has let anybody in.
@@ -26,7 +26,7 @@ pub struct Knocking {
     unasked: Unasked,
 }
 
-/// What an RFB server wants.
+/// The answer that an RFB server wants.
 #[derive(Debug)]
 pub enum Wants {
     /// The answer to this challenge.
@@ -35,7 +35,7 @@ pub enum Wants {
     Nothing(Box<Upstream>),
 }
 
-/// The RFB server, and what it shows.
+/// The RFB server, and its screen.
 #[derive(Debug)]
 pub struct Upstream {
     socket: Socket,
@@ -45,25 +45,25 @@ pub struct Upstream {
     /// How the pointer looks, for viewers that come back.
     pub cursor: Option<Cursor>,
     pressed: Pressed,
-    /// When it was last asked what has changed.
+    /// When the server was last asked for changes.
     asked: Option<Instant>,
-    /// Whether it has answered.
+    /// Whether the server has answered.
     answered: bool,
-    /// Whether it must be asked for everything.
+    /// Whether the server must be asked for the whole screen.
     everything: bool,
     unasked: Unasked,
-    /// What it may have painted.
+    /// How much the server may have painted.
     allowance: Allowance,
 }
 
 /// Whether a server sends updates that it was not asked for (ContinuousUpdates).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unasked {
-    /// It does not, and is not to.
+    /// The server does not, and is not to.
     No,
-    /// It is to, if it says that it can.
+    /// The server is to, if it says that it can.
     Wanted,
-    /// It does.
+    /// The server does.
     Yes,
 }
 
@@ -208,10 +208,10 @@ impl Upstream {
         self.allowance.wait_until(now.into_std()).map(Into::into)
     }
 
-    /// What the server has shown or said next; nothing while it must wait.
+    /// The next event of the server; nothing while it must wait.
     ///
     /// # Errors
-    /// It does not keep to RFB.
+    /// The server does not keep to RFB.
     pub fn next(&mut self) -> Result<Option<ServerEvent>, RfbError> {
         let now = Instant::now();
         if self.wait_until(now).is_some() {
@@ -261,13 +261,13 @@ impl Upstream {
         self.decoder.is_in_update()
     }
 
-    /// Tells the server what a viewer says.
+    /// Tells the server a message of a viewer.
     pub fn say(&mut self, message: &ClientMessage) {
         self.pressed.note(message);
         message.write(&mut self.socket.output);
     }
 
-    /// Whether the server still has to read much of what was said.
+    /// Whether the server still has to read many messages.
     pub fn is_behind(&self) -> bool {
         self.socket.output.len() >= MAX_WAITING
     }
@@ -279,14 +279,14 @@ impl Upstream {
         }
     }
 
-    /// When the server may be asked what has changed; `None` while it has not answered, or need not be asked.
+    /// When the server may be asked for changes; `None` while it has not answered, or need not be asked.
     pub fn next_ask(&self) -> Option<Instant> {
         let at = self.asked.map_or_else(Instant::now, |asked| asked + ASK_INTERVAL);
-        // A server that sends unasked what has changed is asked for everything only.
+        // A server that sends changes unasked is asked for the whole screen only.
         (self.answered && (self.everything || self.unasked != Unasked::Yes)).then_some(at)
     }
 
-    /// Asks the server what has changed.
+    /// Asks the server for changes.
     pub fn ask(&mut self) {
         let incremental = !std::mem::take(&mut self.everything);
         let rect = self.screen.bounds();

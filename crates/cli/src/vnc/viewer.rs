@@ -27,7 +27,7 @@ use crate::failure::Exit;
 use crate::output::{self, millis};
 use crate::stats::Statistics;
 
-/// The shortest time from one report of what was painted to the next.
+/// The shortest time from one report of painted pieces to the next.
 const REPORT_INTERVAL: Duration = Duration::from_millis(20);
 /// The first and the longest time between attempts to connect again.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -43,7 +43,7 @@ struct ServerLink {
     resumed: bool,
 }
 
-/// What was painted and not reported.
+/// Pieces that were painted and not reported.
 #[derive(Debug)]
 struct Unreported {
     updates: BTreeMap<u32, (u16, Instant)>,
@@ -57,7 +57,7 @@ enum ViewerEnding {
     Lost(String),
     /// The viewer is gone.
     Left,
-    /// It cannot go on.
+    /// The session cannot go on.
     Over(String),
 }
 
@@ -190,7 +190,7 @@ async fn begin(
     }
 }
 
-/// Passes the password on, if the RFB server wants one, and tells the viewer what it is let in to.
+/// Passes the password on, if the RFB server wants one, and tells the viewer which desktop it is let in to.
 async fn let_in(
     link: &mut ServerLink,
     first: ToViewer,
@@ -308,7 +308,7 @@ async fn serve(
     }
 }
 
-/// Connects again, while the viewer shows what it has.
+/// Connects again, while the viewer keeps its screen.
 async fn reconnect(
     local: &mut Local,
     session: [u8; 16],
@@ -387,7 +387,7 @@ async fn watch(
     }
 }
 
-/// Waits for something to happen, and deals with it.
+/// Waits for an event, and deals with it.
 async fn step_on(
     local: &mut Local,
     link: &mut ServerLink,
@@ -412,7 +412,7 @@ async fn step_on(
             local.refresh();
             Ok(())
         }
-        // The other end may have much painted with few bytes, and then must wait for its turn.
+        // The other end may have many pixels painted with few bytes, and then must wait for its turn.
         () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => Ok(()),
         piece = link.pieces.next(), if wait.is_none() => {
             paint(local, &link.connection, piece?, shown, unreported)?;
@@ -432,8 +432,8 @@ async fn step_on(
     }
 }
 
-/// Paints what came before the connection was lost. The other end may know that it arrived, and does not send
-/// it again then.
+/// Paints the pieces that came before the connection was lost. The other end may know that they arrived, and
+/// does not send them again then.
 fn paint_rest(
     local: &mut Local,
     link: &mut ServerLink,

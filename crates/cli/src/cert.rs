@@ -17,7 +17,7 @@ use crate::secrets::Secrets;
 
 /// The names in a generated certificate.
 const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
-/// The validity of a generated certificate: browsers reject longer ones.
+/// The validity of a generated certificate: browsers reject certificates that are valid for longer.
 const VALIDITY: Duration = Duration::from_secs(397 * 86_400);
 /// The age at which it is replaced.
 const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
@@ -58,10 +58,10 @@ impl IdentityArgs {
         Secrets::keep_in(&self.state_dir().ok()?).ok()
     }
 
-    /// Where what is made on first use is kept.
+    /// The directory for files that are made on first use.
     ///
     /// # Errors
-    /// The environment does not say.
+    /// The environment does not name it.
     pub fn state_dir(&self) -> Result<PathBuf, Failure> {
         self.state_dir.clone().map_or_else(default_state_dir, Ok)
     }
@@ -129,7 +129,7 @@ impl Identity {
 /// Parses a SHA-256 fingerprint of hexadecimal digits, with or without colons.
 ///
 /// # Errors
-/// The text is not a fingerprint; the error says what was expected.
+/// The text is not a fingerprint; the error names the expected form.
 pub fn parse_fingerprint(text: &str) -> Result<[u8; 32], &'static str> {
     let mut fingerprint = [0; 32];
     hex::decode_to_slice(text.replace(':', ""), &mut fingerprint)
@@ -195,7 +195,7 @@ mod tests {
         assert!(Identity::load(&path, &path).is_ok());
     }
 
-    /// The hash is that of `openssl pkey -pubout -outform DER | openssl dgst -sha256 -binary | base64`.
+    /// The hash is the output of `openssl pkey -pubout -outform DER | openssl dgst -sha256 -binary | base64`.
     #[test]
     fn the_hash_of_the_public_key_is_that_which_chromium_takes() {
         let pem = "-----BEGIN PRIVATE KEY-----\n\

@@ -34,7 +34,7 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// A connector with its own socket. `title` is that of recordings.
+    /// A connector with its own socket. `title` is the title of recordings.
     ///
     /// # Errors
     /// There is no socket.
@@ -216,9 +216,8 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
     Failure::new(Exit::NoConnection, message)
 }
 
-/// Whether an error is one of the TLS alerts about certificates (RFC 8446 section 6.2): from
-/// bad_certificate to certificate_unknown, unknown_ca, access_denied, decrypt_error, and
-/// bad_certificate_status_response.
+/// Whether an error is a TLS alert about certificates (RFC 8446 section 6.2): from bad_certificate to
+/// certificate_unknown, unknown_ca, access_denied, decrypt_error, and bad_certificate_status_response.
 fn is_about_certificates(code: TransportErrorCode) -> bool {
     const ALERTS: [u8; 9] = [42, 43, 44, 45, 46, 48, 49, 51, 113];
     ALERTS.into_iter().any(|alert| code == TransportErrorCode::crypto(alert))

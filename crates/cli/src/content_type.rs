@@ -16,7 +16,7 @@ pub fn of(path: &Path) -> &'static str {
     }
 }
 
-/// What the media type of the resource with this path and query is likely to be, before it was looked for.
+/// The likely media type of the resource with this path and query, before it was looked for.
 pub fn guess(target: &str) -> &'static str {
     let path = target.split('?').next().unwrap_or_default();
     if path.ends_with('/') { "text/html" } else { of(Path::new(path)) }

@@ -1,9 +1,9 @@
-//! Writes files, and through what else has a name: devices, pipes, other programs' descriptors.
+//! Writes files and other places with a name: devices, pipes, other programs' descriptors.
 //!
 //! A regular file that is written anew gets its content under another name beside it and is replaced
-//! at the end, so that it is never seen half done. Everything else is written in place: what is no
-//! regular file; a file with further names (hard links) or of another owner, which a replacement
-//! would part from it; and a file in a directory where nothing can be created.
+//! at the end, so that it is never seen half done. Other places are written in place: places that are no
+//! regular file; a file with further names (hard links) or of another owner, which a replacement would part
+//! from it; and a file in a directory where nothing can be created.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,19 +17,19 @@ use crate::failure::Failure;
 const MAX_LINKS: usize = 40;
 /// Characters of a file's name in its temporary name: file systems limit the length of names.
 const MAX_PREFIX: usize = 40;
-/// Where the system keeps links to open files: what they name is opened already.
+/// Where the system keeps links to open files: the files that they name are opened already.
 const DESCRIPTORS: [&str; 2] = ["/proc", "/dev/fd"];
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// Those who may read the old file, or any new one (the umask).
+    /// The users who may read the old file, or any new one (the umask).
     Usual,
     /// Its owner alone, also if there is an old file that others may read: it holds a secret.
     Owner,
 }
 
-/// How what was written comes to its place.
+/// How written content comes to its place.
 #[derive(Debug)]
 pub struct Place {
     /// The temporary file, unless the content went to its place at once.
@@ -45,7 +45,7 @@ pub struct Place {
 pub fn open(path: &Path, readers: Readers) -> io::Result<(File, Place)> {
     let target = follow(path)?;
     if is_descriptor(&target) {
-        // Whoever opened it decided where its content begins.
+        // The program that opened the descriptor decided where its content begins.
         let file = OpenOptions::new().append(true).open(&target)?;
         return Ok((file, Place { temporary: None, target }));
     }
@@ -66,10 +66,10 @@ pub fn open(path: &Path, readers: Readers) -> io::Result<(File, Place)> {
 }
 
 impl Place {
-    /// Puts a complete file in its place. What was written to it must have reached the system.
+    /// Puts a complete file in its place. The written content must have reached the system.
     ///
     /// # Errors
-    /// It cannot be put there. What was there before is still there.
+    /// The file cannot be put there. The old file is still there.
     pub fn commit(self) -> io::Result<()> {
         let Some(temporary) = self.temporary else { return Ok(()) };
         if fs::symlink_metadata(&self.target).is_ok_and(|old| !old.is_file()) {
@@ -77,7 +77,7 @@ impl Place {
         }
         match temporary.persist(&self.target) {
             Ok(()) => Ok(()),
-            // Such as a file on which another is mounted, or another user's in /tmp.
+            // Such as a file on which another is mounted, or another user's file in /tmp.
             Err(error) if self.target.is_file() => {
                 let mut from = File::open(&error.path)?;
                 let mut to = OpenOptions::new().write(true).truncate(true).open(&self.target)?;
@@ -88,7 +88,7 @@ impl Place {
     }
 }
 
-/// Writes a whole file; one that only its owner may read is on the disk when this returns.
+/// Writes a whole file; a file that only its owner may read is on the disk when this returns.
 ///
 /// # Errors
 /// As for [`open`], or the disk is full.
@@ -131,13 +131,14 @@ fn directory_of(path: &Path) -> &Path {
 fn follow(path: &Path) -> io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
-        // A link to a pipe or to a removed file says what it is, not where: it must be opened itself.
+        // A link to a pipe or to a removed file says which file it is, not where: the link itself must be
+        // opened.
         if is_descriptor(&path) {
             return Ok(path);
         }
         match fs::read_link(&path) {
             Ok(link) => path = directory_of(&path).join(link),
-            // It is no link, or does not exist.
+            // The path is no link, or does not exist.
             Err(_) => return Ok(path),
         }
     }
@@ -203,7 +204,7 @@ fn is_known_elsewhere(_: &fs::Metadata) -> bool {
     false
 }
 
-/// Whether a new file belongs to those to whom the old one belongs.
+/// Whether a new file belongs to the same user and group as the old one.
 #[cfg(unix)]
 fn has_owner_of(new: &File, old: &fs::Metadata) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -361,7 +362,7 @@ mod tests {
         }
     }
 
-    /// What a shell has redirected to a file already holds what others wrote to it.
+    /// A file to which a shell has redirected the output already holds the output of other programs.
     #[test]
     fn an_open_file_is_continued() {
         use std::os::fd::AsRawFd;

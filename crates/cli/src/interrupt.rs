@@ -7,11 +7,11 @@ use crate::failure::Failure;
 pub enum Stop {
     /// Somebody has pressed the keys for it (SIGINT).
     Interrupted,
-    /// Whoever runs it ends it, perhaps to start it again (SIGTERM).
+    /// The program's supervisor ends it, perhaps to start it again (SIGTERM).
     Terminated,
 }
 
-/// Waits for SIGINT, or SIGTERM where it exists. What comes after this call is noticed, though the future is
+/// Waits for SIGINT, or SIGTERM where it exists. Signals after this call are noticed, though the future is
 /// awaited later.
 ///
 /// # Errors

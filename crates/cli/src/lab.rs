@@ -113,7 +113,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// How many threads to use: as many as asked for, or one per processor.
+/// How many threads to use: the number that was asked for, or one per processor.
 pub fn threads(threads: Option<u16>) -> usize {
     let processors = || std::thread::available_parallelism().map_or(1, usize::from);
     threads.map_or_else(processors, usize::from)

@@ -8,7 +8,7 @@ use std::str::FromStr;
 const SYNTAX: &str = "expected a port such as 4433, or an IP address and a port, such as \
                       127.0.0.1:4433 or [::1]:4433";
 
-/// Where to listen: at one address, or at all of this machine.
+/// Where to listen: at one address, or at all addresses of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
     /// At every address, with this port: IPv6 and IPv4, or IPv4 alone where there is no IPv6.
@@ -41,10 +41,10 @@ impl fmt::Display for Listen {
 }
 
 impl Listen {
-    /// Reads an address; a port alone is one of the loopback address.
+    /// Reads an address; a port alone is a port of the loopback address.
     ///
     /// # Errors
-    /// The text is neither; the error says what was expected.
+    /// The text is neither; the error names the expected form.
     pub fn on_loopback(text: &str) -> Result<SocketAddr, &'static str> {
         Ok(match text.parse()? {
             Self::Everywhere(port) => (Ipv4Addr::LOCALHOST, port).into(),
@@ -55,7 +55,7 @@ impl Listen {
     /// Binds sockets.
     ///
     /// # Errors
-    /// That of `bind`.
+    /// The error of `bind`.
     pub fn bind<T>(self, mut bind: impl FnMut(SocketAddr) -> io::Result<T>) -> io::Result<T> {
         match self {
             Self::At(address) => bind(address),
@@ -110,7 +110,7 @@ mod tests {
             })
         };
         assert_eq!(bind(io::ErrorKind::Unsupported).unwrap(), ([0, 0, 0, 0], 9).into());
-        // It is another program that is in the way.
+        // Another program is in the way.
         assert_eq!(bind(io::ErrorKind::AddrInUse).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 

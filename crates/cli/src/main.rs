@@ -33,13 +33,13 @@ use clap::{Parser, Subcommand};
 
 use failure::{Exit, Failure};
 
-/// The usual allocator of Linux keeps what a flood of clients made it hold for good.
+/// The usual allocator of Linux never gives back the memory that a flood of clients took.
 #[cfg(all(feature = "jemalloc", not(target_env = "msvc")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Threads that wait for files and names. A client that asks for many files at once must not bring about
-/// hundreds: each takes memory of its own, and time from those that send.
+/// hundreds: each thread takes memory of its own, and time from threads that send.
 const BLOCKING_THREADS: usize = 16;
 
 const EXAMPLES: &str = "\

@@ -17,7 +17,7 @@ pub struct MemoryArgs {
 }
 
 impl MemoryArgs {
-    /// A budget of that size.
+    /// A budget of this size.
     pub fn budget(self) -> MemoryBudget {
         MemoryBudget::new(self.memory.0)
     }
@@ -48,7 +48,7 @@ impl FromStr for Size {
         let number: f64 =
             number.parse().map_err(|_| "expected a number and a unit, as in 256MiB".to_owned())?;
         let bytes = number * unit as f64;
-        // Half of what can be addressed is more than anybody has.
+        // Half of the address space is more than any machine has.
         if bytes > (usize::MAX / 2) as f64 {
             return Err("more than any machine has".to_owned());
         }

@@ -1,6 +1,6 @@
 //! The secrets from which servers derive the keys of stateless resets and of session tickets. They are
-//! kept beside the certificate, so that a server that was restarted can be told from another, and are
-//! replaced every month.
+//! kept beside the certificate, so that a restarted server can be told from another, and are replaced every
+//! month.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ use crate::output;
 const LIFETIME: Duration = Duration::from_secs(30 * 86_400);
 /// How often a server looks whether there is a new one.
 const INTERVAL: Duration = Duration::from_secs(3600);
-/// Secrets that are kept, the newest and those before it: connections of a server that has run for
-/// some months may still be reset once it was restarted.
+/// Secrets that are kept, the newest and previous ones: connections of a server that has run for some months
+/// may still be reset once it was restarted.
 const MAX_SECRETS: usize = 4;
 
 type Secret = Zeroizing<[u8; 32]>;
@@ -51,7 +51,7 @@ impl Secrets {
         Ok(made)
     }
 
-    /// One in hexadecimal digits on each line.
+    /// The secrets in hexadecimal digits, one on each line.
     fn text(&self) -> Zeroizing<String> {
         let all = std::iter::once(&self.newest).chain(&self.older);
         let mut text = Zeroizing::new(String::with_capacity(65 * MAX_SECRETS));
@@ -62,7 +62,7 @@ impl Secrets {
         text
     }
 
-    /// The key of stateless resets of the server with this `context`, such as the address at which it is.
+    /// The key of stateless resets of the server with this `context`, such as its address.
     pub fn reset_key(&self, context: &[u8]) -> ResetKey {
         let key = |secret: &Secret| ResetKey::new(&**secret, context);
         self.older.iter().fold(key(&self.newest), |all, older| all.with_previous(&key(older)))
@@ -97,7 +97,7 @@ impl Secrets {
     }
 }
 
-/// The secrets in a file, the newest first; none where one of them is damaged.
+/// The secrets in a file, the newest first; none if one of them is damaged.
 fn read(path: &Path) -> Vec<Secret> {
     let text = Zeroizing::new(fs::read_to_string(path).unwrap_or_default());
     let secrets = text.lines().take(MAX_SECRETS).map(|line| {

@@ -1,4 +1,4 @@
-//! What is known of a connection, for people and as JSON.
+//! The statistics of a connection, for people and as JSON.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// Those of now.
+    /// The statistics of this moment.
     pub fn of(connection: &Connection) -> Self {
         let protections = connection.protections();
         Self { at: Instant::now(), all: connection.stats(), protections }

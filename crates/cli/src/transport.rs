@@ -33,8 +33,8 @@ pub struct TransportArgs {
 
 /// The redundancy of all that names none.
 const DEFAULT: &str = "auto";
-/// That of remote desktops: most of what they send are single packets for which somebody waits, too few of them
-/// to learn of losses soon or to be a burden if each is followed by a repair symbol.
+/// The redundancy of remote desktops: most of their data is single packets for which somebody waits, too few
+/// of them to learn of losses soon or to be a burden if each is followed by a repair symbol.
 const INTERACTIVE: &str = "auto:budget=1,expect=0.02";
 
 /// A redundancy policy, or none.
@@ -55,7 +55,7 @@ impl FromStr for Redundancy {
 /// Finds a congestion control algorithm by name.
 ///
 /// # Errors
-/// No algorithm has that name; the error lists those that exist.
+/// No algorithm has that name; the error lists the existing ones.
 pub fn congestion(name: &str) -> Result<Arc<dyn CongestionFactory>, UnknownPolicy> {
     registry::congestion().find(name)
 }

@@ -1,4 +1,4 @@
-//! Which servers a client trusts, and what can be done about one that it does not.
+//! Which servers a client trusts, and advice about a server that it does not trust.
 
 use std::error::Error;
 use std::fmt;
@@ -101,12 +101,12 @@ fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failur
     Ok(certificates)
 }
 
-/// Judges certificates as rustls does, trusts those that were named also if they are their own authority,
-/// and says of those that it does not trust what they are.
+/// Judges certificates as rustls does, trusts named certificates also if they are their own authority, and
+/// describes the certificates that it does not trust.
 #[derive(Debug)]
 struct Judge {
     trust: Trust,
-    /// Those that the user named.
+    /// The certificates that the user named.
     named: Vec<CertificateDer<'static>>,
     /// `None` if only a fingerprint counts.
     authorities: Option<Arc<WebPkiServerVerifier>>,
@@ -136,13 +136,13 @@ impl Judge {
         Ok(Self { trust, named, authorities: Some(authorities) })
     }
 
-    /// Whether the user named this certificate itself. It is one for a server and an authority at once,
-    /// and nothing else is wrong with it: `error` is what is found last.
+    /// Whether the user named this certificate itself. A self-signed certificate is a server's and an
+    /// authority's at once, and has no other fault: rustls finds `error` last.
     fn is_named(&self, certificate: &CertificateDer<'_>, error: &rustls::Error) -> bool {
         is_authority(error) && self.named.iter().any(|named| named == certificate)
     }
 
-    /// What is to be told about a certificate that is not trusted.
+    /// The message about a certificate that is not trusted.
     fn explain(&self, certificate: &CertificateDer<'_>, error: &rustls::Error) -> rustls::Error {
         let fingerprint = hex::encode(certificate_fingerprint(certificate));
         let why = match (&self.trust, error) {
@@ -166,7 +166,7 @@ impl Judge {
     }
 }
 
-/// Whether an authority's certificate was shown as that of a server.
+/// Whether an authority's certificate was shown as a server's.
 fn is_authority(error: &rustls::Error) -> bool {
     let rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(error))) = error
     else {
@@ -175,7 +175,7 @@ fn is_authority(error: &rustls::Error) -> bool {
     error.downcast_ref() == Some(&webpki::Error::CaUsedAsEndEntity)
 }
 
-/// What is wrong with a certificate.
+/// The fault of a certificate.
 fn reason(trust: &Trust, error: &rustls::Error) -> String {
     let from = match trust {
         Trust::File(path) => format!("in {}", path.display()),
@@ -263,7 +263,7 @@ mod tests {
         params.self_signed(&KeyPair::generate().unwrap()).unwrap().der().clone()
     }
 
-    /// What is said about a certificate in 2025, if it is not trusted.
+    /// The message about a certificate in 2025, if it is not trusted.
     fn judge(
         trust: Trust,
         known: &[&CertificateDer<'static>],

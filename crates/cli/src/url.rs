@@ -112,7 +112,7 @@ impl FromStr for Url {
         if text.len() > MAX_LENGTH {
             return Err("the URL is too long");
         }
-        // What begins with a host needs no scheme, as only one is possible.
+        // A text that begins with a host needs no scheme, as only one is possible.
         let scheme_alone =
             ["http:", "https:"].iter().any(|scheme| text.to_ascii_lowercase().starts_with(scheme));
         let is_scheme = |scheme: &str| scheme.bytes().all(|b| b.is_ascii_alphanumeric());

@@ -120,7 +120,7 @@ impl AnalyseArgs {
 /// Analyses the files.
 pub fn run(args: &AnalyseArgs) -> Result<Exit, Failure> {
     let mut records = load::load(&args.files)?;
-    // One end's record completes the other's, even if it is not reported itself.
+    // The record of one end completes the other end's, even if it is not reported itself.
     load::resolve(&mut records);
     records.retain(|record| args.is_wanted(record));
     if records.is_empty() {

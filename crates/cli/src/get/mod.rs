@@ -260,7 +260,7 @@ fn progress() -> MultiProgress {
     MultiProgress::with_draw_target(target)
 }
 
-/// What became of a connection, and of the URLs that it was for.
+/// The report of a connection, and the outcomes of its URLs.
 type Fetched = (ConnectionReport, Vec<Done>);
 
 /// Fetches all URLs of one server.
@@ -278,7 +278,7 @@ async fn fetch_from(
     all
 }
 
-/// Fetches URLs of one server on one connection; returns the server's address. `earlier` is that of an
+/// Fetches URLs of one server on one connection; returns the server's address. `earlier` is the address of an
 /// earlier connection.
 async fn fetch_on(
     context: &Arc<Fetching>,
@@ -346,7 +346,7 @@ fn watch(
     (bar, task)
 }
 
-/// Sends a request, waiting until there is room for one more.
+/// Sends a request, waiting until there is room for it.
 async fn ask(
     context: &Fetching,
     client: &http::Client,

@@ -13,7 +13,7 @@ use crate::output;
 /// Names of standard output in the file system.
 const STDOUT: [&str; 3] = ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
 
-/// Where a response goes.
+/// The destination of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     Stdout,

@@ -1,5 +1,5 @@
-//! What the operator knows of resources, for schedulers that go by it: `/img/hero.* => resource hero`,
-//! `*.css => bucket 63/3`, `/late.js => weight 0`.
+//! Properties of resources that the operator knows, for schedulers that go by them: `/img/hero.* => resource
+//! hero`, `*.css => bucket 63/3`, `/late.js => weight 0`.
 
 use std::mem::{Discriminant, discriminant};
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use sutura_research::marx::{Aspect, Bucket, Kind, Resource};
 
 use super::pattern::{Candidate, Pattern};
 
-/// What stands between the pattern and what is said.
+/// The sign between a pattern and a description.
 const ARROW: &str = "=>";
 const SYNTAX: &str = "expected resource and words such as hero, bucket 63/1 or weight 255";
 
@@ -21,11 +21,11 @@ pub struct Description {
 
 #[derive(Debug)]
 enum Says {
-    /// Its kind, if it is not what its media type says, and what else it is.
+    /// The kind, if the media type does not tell it, and other properties.
     Resource(Option<Kind>, Vec<&'static Aspect>),
-    /// Its place in the scheme `bucket`.
+    /// The place in the scheme `bucket`.
     Bucket(Bucket),
-    /// Its place in the scheme `zeroweight`.
+    /// The place in the scheme `zeroweight`.
     Weight(u8),
 }
 
@@ -50,7 +50,7 @@ impl Description {
         Sort(discriminant(&self.says))
     }
 
-    /// Adds what it says to what is known of a resource.
+    /// Adds the description to the known properties of a resource.
     pub fn apply(&self, resource: &mut Resource) {
         match &self.says {
             Says::Resource(kind, aspects) => {

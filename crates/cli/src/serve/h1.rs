@@ -77,7 +77,7 @@ where
     result.map_err(io::Error::other)
 }
 
-/// Answers a request. Its body is not read.
+/// Answers a request. The request's body is not read.
 async fn answer(
     request: Request<Incoming>,
     remote: SocketAddr,

@@ -114,7 +114,7 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
     while requests.join_next().await.is_some() {}
 }
 
-/// Tells the scheduler what a response is, and returns that.
+/// Tells the scheduler the properties of a response, and returns them.
 fn describe(
     service: &Service,
     target: &str,
@@ -143,7 +143,7 @@ async fn respond(
     let content_type = content_type.map_or("", |(_, value)| value.as_str());
     let resource = describe(&service, &request.path, content_type, &stream);
     if let Some(own) = service.rules.find(&request.path, content_type) {
-        // It overrides that of the request (RFC 9218 section 8).
+        // The rule overrides the priority of the request (RFC 9218 section 8).
         reply.fields.push(("priority", own.to_string()));
     }
     let mut access = Access {
@@ -175,14 +175,14 @@ async fn send(
     access.priority = stream.priority();
     access.protection = stream.default_protection();
     while let Some(body) = &mut reply.body {
-        // What there is no room for is not read either, so that a client that does not take it costs
-        // no memory.
+        // Data for which there is no room is not read either, so that a client that does not take it costs no
+        // memory.
         let room = if body.is_at_end() { 0 } else { stream.body_room().await.map_err(broken)? };
         match body.next_chunk(room).await {
             Ok(Some(chunk)) => {
                 let length = chunk.len();
                 let sent = stream.try_send_data(chunk).map_err(broken)?;
-                // Another answer has taken the room: what is left is read again when there is some.
+                // Another answer has taken the room: the rest is read again when there is room.
                 body.give_back(length - sent);
                 access.bytes += sent as u64;
             }

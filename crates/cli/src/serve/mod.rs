@@ -241,8 +241,8 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// What protects responses for which neither a rule nor the request says it: the first of `--protect`,
-/// the lines of the file, and `--fec` that is for their priority.
+/// The protection of responses when neither a rule nor the request sets it: for each priority the first of
+/// `--protect`, the lines of the file, and `--fec`.
 fn protections(args: &ServeArgs, rules: &Rules) -> http::DefaultProtections {
     let mut all = http::DefaultProtections::default();
     args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
@@ -250,8 +250,8 @@ fn protections(args: &ServeArgs, rules: &Rules) -> http::DefaultProtections {
     all
 }
 
-/// The configuration of connections: that of a stack of 2020 if the scheduler is its default, and an order of
-/// resending over that.
+/// The configuration of connections: the configuration of a stack of 2020 if the scheduler is its default,
+/// and an order of resending over that.
 fn transport(args: &ServeArgs) -> Result<TransportConfig, Failure> {
     let mut transport = args.transport.config(IDLE_TIMEOUT);
     sutura_research::configure(&mut transport, &args.scheduler)

@@ -11,7 +11,7 @@ pub const MAX_PATTERN: usize = 256;
 /// Prefix of a pattern for media types.
 const TYPE: &str = "type:";
 
-/// A pattern of a rule, and what it is compared with.
+/// A pattern of a rule, and the part of a response that it is compared with.
 #[derive(Debug)]
 pub struct Pattern {
     subject: Subject,
@@ -19,7 +19,7 @@ pub struct Pattern {
     pattern: WildMatch,
 }
 
-/// What a pattern is matched against.
+/// The part of a response that a pattern is matched against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Subject {
     /// The whole path of the request.
@@ -30,7 +30,7 @@ enum Subject {
     Type,
 }
 
-/// What patterns are compared with: a response.
+/// A response, as patterns are compared with it.
 #[derive(Debug)]
 pub struct Candidate<'a> {
     /// The path of the request, decoded and without its query.
@@ -54,7 +54,7 @@ impl<'a> Candidate<'a> {
 }
 
 impl Pattern {
-    /// Parses a pattern. An error says what is wrong with it.
+    /// Parses a pattern. The error describes the fault.
     pub fn parse(pattern: &str) -> Result<Self, String> {
         if pattern.len() > MAX_PATTERN {
             return Err(format!("a pattern of more than {MAX_PATTERN} bytes"));
@@ -71,7 +71,7 @@ impl Pattern {
         Ok(Self { subject, pattern: WildMatch::new(&pattern) })
     }
 
-    /// Whether a response is one of those that it is about.
+    /// Whether the pattern matches a response.
     pub fn matches(&self, candidate: &Candidate<'_>) -> bool {
         self.pattern.matches(match self.subject {
             Subject::Path => &candidate.path,

@@ -14,7 +14,7 @@ use crate::fec::Fec;
 const MAX_URGENCY: u8 = 7;
 /// The protection if none is named.
 const DEFAULT: Fec = Fec { burst: 3, delay: Duration::ZERO };
-/// What stands between a condition and what follows from it.
+/// The sign between a condition and a protection.
 const ARROW: &str = "=>";
 const ACTION: &str = "protect";
 const CONDITION: &str = "expected an urgency from 0 to 7, i or !i, or one of each, and a protection, \
@@ -23,7 +23,7 @@ const CONDITION: &str = "expected an urgency from 0 to 7, i or !i, or one of eac
 /// A protection for responses of some priorities.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProtectRule {
-    /// The urgencies, none of which may be meant.
+    /// The urgencies; may be empty.
     urgencies: RangeInclusive<u8>,
     /// Whether responses must be incremental or must not.
     incremental: Option<bool>,
@@ -37,8 +37,8 @@ impl ProtectRule {
         Self { urgencies: 0..=MAX_URGENCY, incremental: None, protection }
     }
 
-    /// Whether a line of a file of rules is one of these: it has an arrow behind something that is like
-    /// a condition, with which no pattern and its priority begin.
+    /// Whether a line of a file of rules is a rule for protection: it has an arrow behind a text that is like
+    /// a condition, and no pattern and its priority begin with such a text.
     pub fn is_meant(line: &str) -> bool {
         let Some((condition, action)) = line.split_once(ARROW) else { return false };
         let mut terms = condition.split(',').map(str::trim);
@@ -54,7 +54,7 @@ impl ProtectRule {
             && (terms.any(is_comparison) || is_action())
     }
 
-    /// Adds the protection to those of a server, behind those that it has.
+    /// Adds the protection to the server's protections, behind the ones that it has.
     pub fn add_to(&self, all: &mut DefaultProtections) {
         all.add(self.urgencies.clone(), self.incremental, &self.protection);
     }
@@ -116,7 +116,7 @@ fn named_protection(text: &str) -> Result<DefaultProtection, String> {
 mod tests {
     use super::*;
 
-    /// What a rule protects, by `u` and `i`.
+    /// The priorities that a rule protects, by `u` and `i`.
     fn protected(text: &str) -> Vec<(String, String)> {
         let mut all = DefaultProtections::default();
         text.parse::<ProtectRule>().unwrap().add_to(&mut all);

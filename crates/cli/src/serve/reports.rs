@@ -25,7 +25,7 @@ impl Reports {
     pub fn follow(&self, connection: &Connection) {
         let (json, connection) = (self.json, connection.clone());
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Those that are over need not be kept.
+        // Connections that are over need not be kept.
         while waiting.try_join_next().is_some() {}
         waiting.spawn(async move {
             connection.closed().await;

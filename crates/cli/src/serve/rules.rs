@@ -1,10 +1,9 @@
 //! The operator's priorities: a file of rules for the priorities of responses.
 //!
 //! Each line is a rule: a pattern, blanks, and a priority field value. The first rule that matches
-//! a response applies: the parameters that it sets override those of the request (RFC 9218 section
-//! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for
-//! priorities, and lines such as `/img/hero.* => resource hero` describe resources. See
-//! `docs/priorities.md`.
+//! a response applies: the parameters that it sets override the parameters of the request (RFC 9218 section
+//! 8), and the others stay as requested. Lines such as `u<3 => protect` name protections for priorities, and
+//! lines such as `/img/hero.* => resource hero` describe resources. See `docs/priorities.md`.
 
 use std::path::Path;
 
@@ -91,8 +90,8 @@ impl Rules {
         found.map(|rule| &rule.parameters)
     }
 
-    /// Adds to `resource` what the file says of a response of type `content_type` to a request for
-    /// `target`: the first line of each sort that matches.
+    /// Adds the file's description of a response to `resource`: the first line of each sort that matches. The
+    /// response is of type `content_type` and answers a request for `target`.
     pub fn describe(&self, target: &str, content_type: &str, resource: &mut Resource) {
         if self.descriptions.is_empty() {
             return;

@@ -28,9 +28,10 @@ pub struct Service {
 }
 
 impl Service {
-    /// What the scheduler goes by, of a response of type `content_type` to a request for `target`: its
-    /// kind by its type, and what rules say. The document that a connection carries `first` is that of
-    /// the page. `None` if the scheduler does not go by any of that.
+    /// The properties that the scheduler goes by, of a response of type `content_type` to a request for
+    /// `target`: its kind by its type, and descriptions in the rules. If the response comes `first` on its
+    /// connection and is a document, it is the page's document. `None` if the scheduler goes by no such
+    /// properties.
     pub fn resource(&self, target: &str, content_type: &str, first: bool) -> Option<Resource> {
         let mut resource = Resource::from_mime(content_type);
         resource.main = first && resource.kind == Kind::Html;
@@ -68,9 +69,9 @@ pub struct Access {
     pub bytes: u64,
     /// The priority of the response, if it has one.
     pub priority: Option<Priority>,
-    /// What its scheduler goes by, if it does.
+    /// The properties that its scheduler goes by, if there are any.
     pub resource: Option<Resource>,
-    /// What protects it as neither rule nor request says it.
+    /// Its default protection, if neither a rule nor the request sets one.
     pub protection: Option<DefaultProtection>,
     /// How the response ended: complete, or aborted for a reason. `None` until then.
     pub end: Option<Result<(), String>>,

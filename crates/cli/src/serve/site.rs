@@ -68,7 +68,7 @@ impl Site {
     pub async fn find(&self, target: &str) -> Found {
         let path = target.split('?').next().unwrap_or("").to_owned();
         let root = self.0.clone();
-        // One task for all calls of the file system: each costs a change of threads.
+        // One task for all calls of the file system: each task costs a change of threads.
         let found = spawn_blocking(move || find_file(&root, &path)).await;
         found.map_err(io::Error::other).flatten().unwrap_or(Found::Nothing)
     }
@@ -164,9 +164,9 @@ fn moved(path: &str) -> String {
     format!("/{}/", path.trim_start_matches('/'))
 }
 
-/// The path below the root for a request's path; `None` if no file can have it, or if its name says that it
-/// is hidden. Only the names of the request count, not those behind a symbolic link: whoever made the
-/// link wants what it leads to to be found there.
+/// The path below the root for a request's path; `None` if no file can have it, or if a name in it marks it
+/// as hidden. Only the names of the request count, not the names behind a symbolic link: a link is made so
+/// that its target is found there.
 fn relative_path(path: &str) -> Option<PathBuf> {
     if path.len() > MAX_PATH || !path.starts_with('/') {
         return None;
@@ -174,7 +174,7 @@ fn relative_path(path: &str) -> Option<PathBuf> {
     let mut relative = PathBuf::new();
     for segment in path.split('/').filter(|segment| !segment.is_empty()) {
         let name = percent_decode(segment)?;
-        // Such as .git or .env: files that are not meant to be seen (RFC 8615 names the exception).
+        // Such as .git or .env: files that are not meant to be seen (RFC 8615 has the exception).
         let hidden =
             name.starts_with('.') && (name != WELL_KNOWN || relative.file_name().is_some());
         let odd = |c: char| c == '\0' || std::path::is_separator(c) || c == '\\';

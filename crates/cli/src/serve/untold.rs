@@ -1,12 +1,12 @@
-//! What the scheduler goes by and nobody tells it.
+//! Properties that the scheduler goes by, but that nothing tells it.
 
 use sutura_research::Needs;
 use sutura_research::marx::{Aspect, GoesBy};
 
 use super::rules::Rules;
 
-/// A sentence about what the scheduler `name` goes by and can learn neither from requests nor from
-/// `rules`; `None` if that is nothing.
+/// A sentence about properties that the scheduler `name` goes by, but can learn neither from requests nor
+/// from `rules`; `None` if there are none.
 pub fn untold(name: &str, needs: &Needs, rules: &Rules) -> Option<String> {
     match needs {
         Needs::Resource(goes_by) => undescribed(name, goes_by, rules),
@@ -20,8 +20,8 @@ fn alike(name: &str, what: &str) -> String {
     format!("{name} goes by {what}, which nothing says over HTTP: all responses are alike to it")
 }
 
-/// The media type says the kind, and the order of requests which document is that of the page. All else
-/// is for rules to say.
+/// The media type tells the kind, and the order of requests tells the page's document. Rules must tell other
+/// properties.
 fn undescribed(name: &str, goes_by: &GoesBy, rules: &Rules) -> Option<String> {
     let unknown = goes_by.aspects.iter().filter(|a| a.name != "main" && !rules.names(a));
     let unknown: Vec<&Aspect> = unknown.copied().collect();

@@ -8,7 +8,8 @@ use crate::quic::Quic;
 
 /// An application on one connection of a transport `Q`.
 ///
-/// It never blocks: it does what it can and is polled again after every event on the connection.
+/// It never blocks: it does all work that is possible now and is polled again after every event on the
+/// connection.
 pub trait App<Q: Quic>: Any {
     /// Handles an event of the connection.
     ///

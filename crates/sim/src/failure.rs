@@ -1,4 +1,4 @@
-//! What can go wrong in a simulation.
+//! Failures of a simulation.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,13 +10,13 @@ pub struct Failure {
     pub seed: Option<u64>,
     /// The time of the failure, since the start.
     pub at: Duration,
-    /// What went wrong.
+    /// The kind of the failure.
     pub kind: FailureKind,
     /// The last events before the failure, one per line, if they were traced.
     pub trace: String,
 }
 
-/// What went wrong.
+/// The kinds of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FailureKind {
     /// Events kept coming at one instant.

@@ -35,7 +35,7 @@ struct Guest {
 /// A connection that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// Its handle, which the endpoint may since have given to another connection.
+    /// The handle of the connection, which the endpoint may since have given to another one.
     pub handle: ConnectionHandle,
     /// Whether it was ever established.
     pub connected: bool,
@@ -51,8 +51,8 @@ pub struct Host {
     config: Arc<EndpointConfig>,
     server: Option<Arc<ServerConfig>>,
     seeds: sutura_random::Rng,
-    /// What the endpoint answers to those who have no connection, and to whom; `None` if it answers
-    /// nobody.
+    /// The endpoint's answers to datagrams of no connection, with their destinations; `None` if it does not
+    /// answer them.
     replies: Option<VecDeque<(SocketAddr, Vec<u8>)>>,
     accept: Option<Accept>,
     guests: BTreeMap<ConnectionHandle, Guest>,
@@ -84,7 +84,7 @@ impl Host {
         Self::new(SocketFeatures::default(), Some(config), Some(accept), seed)
     }
 
-    /// A host like those, with sockets that do more than send and receive.
+    /// A client or server like the ones above, with sockets that do more than send and receive.
     #[must_use]
     pub fn with_sockets(
         sockets: SocketFeatures,
@@ -105,7 +105,7 @@ impl Host {
         // No simulated client comes back for a second connection.
         let config = EndpointConfig {
             new_tokens: false,
-            // They would change the packets that are recorded.
+            // Extensions would change the packets that are recorded.
             extensions: Extensions::NONE,
             socket,
             ..EndpointConfig::default()
@@ -141,9 +141,9 @@ impl Host {
         self
     }
 
-    /// Lets the endpoint answer what belongs to no connection, above all by stateless resets with this
-    /// key. Otherwise it does not: hosts speak the same version and keep what they know of connections,
-    /// so nobody waits for a version negotiation packet or a reset.
+    /// Lets the endpoint answer datagrams that belong to no connection, above all by stateless resets with
+    /// this key. Hosts do not do so by default: they speak the same version and keep the state of
+    /// connections, so no peer waits for a version negotiation packet or a reset.
     #[must_use]
     pub fn answering(mut self, key: ResetKey) -> Self {
         self.config = Arc::new(EndpointConfig { reset_key: Some(key), ..(*self.config).clone() });
@@ -287,8 +287,8 @@ fn next_seed(seeds: &mut sutura_random::Rng) -> [u8; 32] {
 }
 
 impl Guest {
-    /// Lets the connection send. It is an error if the connection has something to send, nothing
-    /// holds it back, and still no timer will make it send, or if it contradicts itself.
+    /// Lets the connection send. It is an error if the connection has data to send, nothing holds it back,
+    /// and still no timer will make it send, or if its state is inconsistent.
     fn transmit(&mut self, now: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
         let transmit = self.connection.poll_transmit(now, MAX_BATCH, out);
         if transmit.is_some() {

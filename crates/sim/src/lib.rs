@@ -5,7 +5,7 @@
 //! fully determined by its configuration and a seed. A [`Host`] is a node that runs this project's
 //! transport; an [`App`] runs on each of its connections.
 //!
-//! A [`Scenario`] is the shortcut to two hosts, a link each way and something to transfer:
+//! A [`Scenario`] is the shortcut to two hosts, a link each way and data to transfer:
 //!
 //! ```
 //! use sutura_sim::{Scenario, Transfer};
@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! With the feature `quinn`, quinn-proto can run beside it, as another kind of node.
+//! With the feature `quinn`, quinn-proto can run beside this transport, as another kind of node.
 #![forbid(unsafe_code)]
 
 mod app;

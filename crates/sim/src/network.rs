@@ -40,7 +40,7 @@ impl Place {
     /// When the node next has something to do, since the start of `clock`.
     fn next_time(&self, clock: Clock, now: Duration) -> Option<Duration> {
         let timeout = self.node.next_timeout().map(|at| clock.since_start(at).max(self.wakes));
-        // What it wants to send when it falls asleep goes when it wakes.
+        // Data that the node wants to send when it falls asleep goes when it wakes.
         let waking = (self.touched && self.wakes > now).then_some(self.wakes);
         timeout.into_iter().chain(waking).min()
     }
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Network {
 }
 
 impl Network {
-    /// An empty network whose time zero is that of `clock`.
+    /// An empty network whose time zero is the start of `clock`.
     #[must_use]
     pub fn new(clock: Clock) -> Self {
         Self {
@@ -100,15 +100,15 @@ impl Network {
         NodeId(self.places.len() - 1)
     }
 
-    /// Adds a link in one direction. It comes up at time zero.
+    /// Adds a link in one direction. The link comes up at time zero.
     pub fn connect(&mut self, from: NodeId, to: NodeId, config: &LinkConfig, seed: u64) {
         self.routes.push(Route { from: from.0, to: to.0, pipe: self.pipes.len() });
         self.pipes.push(Pipe::new(config, seed));
     }
 
     /// Lets `from` reach `to` over the link that already leads from the first to the second node of
-    /// `along`, so that both share its rate, its queue and whatever else it does. Without such a link,
-    /// `to` stays out of reach.
+    /// `along`, so that both share its rate, its queue and all other properties. Without such a link, `to`
+    /// stays out of reach.
     pub fn share(&mut self, from: NodeId, to: NodeId, along: (NodeId, NodeId)) {
         if let Some(pipe) = self.pipe(along.0, along.1) {
             self.routes.push(Route { from: from.0, to: to.0, pipe });
@@ -120,9 +120,9 @@ impl Network {
         route.map(|route| route.pipe)
     }
 
-    /// Gives a node another address, as a NAT does that forgot a binding. The node does not notice.
-    /// Datagrams to its old address are lost from now on, and those under way to it. Those that it
-    /// has sent arrive from the old address.
+    /// Gives a node another address, as a NAT does that forgot a binding. The node does not notice. Datagrams
+    /// to its old address are lost from now on, also if they are under way. Datagrams that it has sent arrive
+    /// from the old address.
     pub fn move_to(&mut self, node: NodeId, address: SocketAddr) {
         if let Some(place) = self.places.get_mut(node.0) {
             place.address = address;
@@ -166,7 +166,7 @@ impl Network {
         self.last_sent
     }
 
-    /// The statistics of the link from `from` to `to`, with everything else that it carries; all zero
+    /// The statistics of the link from `from` to `to`, which include all other data that it carries; all zero
     /// if there is no such link.
     #[must_use]
     pub fn link_stats(&self, from: NodeId, to: NodeId) -> LinkStats {
@@ -198,9 +198,8 @@ impl Network {
         arrivals.chain(timeouts).min().map(|at| at.max(self.now))
     }
 
-    /// Advances to the time of the next event, delivers the datagrams that arrive then, fires the
-    /// timers that are due and sends what the nodes have to send. Returns `false` if there is no
-    /// further event.
+    /// Advances to the time of the next event, delivers the datagrams that arrive then, fires the timers that
+    /// are due and lets the nodes send. Returns `false` if there is no further event.
     ///
     /// # Errors
     /// [`FailureKind::Livelock`] if events keep coming without time advancing.
@@ -304,7 +303,7 @@ impl Network {
                 let Datagram { from, source, to, destination, ecn, mut payload } = arrival.payload;
                 let Some(place) = self.places.get_mut(to) else { continue };
                 if place.address != destination || place.wakes > self.now {
-                    // It has another address by now, or sleeps.
+                    // The destination has another address by now, or sleeps.
                     continue;
                 }
                 let event = TraceEvent::Arrived {
@@ -318,7 +317,7 @@ impl Network {
                     corrupt(seed, &mut payload);
                 }
                 place.touched = true;
-                // A queue marks only what is ECN-capable (RFC 3168 section 5).
+                // A queue marks only ECN-capable packets (RFC 3168 section 5).
                 let ecn = if arrival.marked { ecn.map(|_| EcnCodepoint::Ce) } else { ecn };
                 place.node.receive(now, source, ecn, &mut payload);
             }

@@ -1,4 +1,4 @@
-//! What an application needs from a QUIC connection. Applications written against it run on several
+//! The interface of a QUIC connection to applications. Applications written against it run on several
 //! implementations.
 
 use bytes::Bytes;
@@ -28,7 +28,7 @@ pub enum Piece {
     Nothing,
 }
 
-/// A connection. Streams are identified by their stream ID on the wire. Errors stand for what no
+/// A connection. Streams are identified by their stream ID on the wire. Errors stand for events that no
 /// application here expects, such as resets and unknown streams.
 pub trait Quic {
     /// An event that the connection reports to its application.
@@ -61,8 +61,8 @@ pub trait Quic {
     /// The stream cannot be read.
     fn read(&mut self, stream: u64, out: &mut [u8]) -> Result<Received, AppError>;
 
-    /// Reads bytes that have arrived, whether or not those before them have. A stream that is read like
-    /// this once must always be.
+    /// Reads bytes that have arrived, whether or not earlier bytes have. A stream that is read like this once
+    /// must always be read like this.
     ///
     /// # Errors
     /// The stream cannot be read.

@@ -8,7 +8,7 @@ use sutura_link::Fate;
 
 use crate::NodeId;
 
-/// One event of a simulation.
+/// An event of a simulation.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum TraceEvent<'a> {
@@ -20,7 +20,7 @@ pub enum TraceEvent<'a> {
         to: NodeId,
         /// The datagram.
         payload: &'a [u8],
-        /// What the link does with it.
+        /// The link's decision about it.
         fate: Fate,
     },
     /// A datagram was dropped: no node has its destination address, or no link leads there.

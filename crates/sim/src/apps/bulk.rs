@@ -20,7 +20,7 @@ pub struct Transfer {
     pub download: u64,
     /// Bytes from the client to the server.
     pub upload: u64,
-    /// How the client protects what it sends.
+    /// How the client protects its data.
     pub protection: Option<Protection>,
 }
 
@@ -72,7 +72,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// Writes as much as possible. Returns whether everything is written.
+    /// Writes as much as possible. Returns whether all data is written.
     fn poll(&mut self, quic: &mut impl Quic, stream: u64) -> Result<bool, AppError> {
         let mut buffer = [0; CHUNK];
         while self.sent < self.total {

@@ -29,7 +29,7 @@ impl EchoClient {
         Self { source, sink: DatagramSink::new(clock), protection, end: None, done: false }
     }
 
-    /// Whether all datagrams were sent and those that come back have had the time to.
+    /// Whether all datagrams were sent, and their echoes have had the time to come back.
     #[must_use]
     pub const fn is_done(&self) -> bool {
         self.done

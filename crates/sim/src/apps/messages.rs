@@ -19,7 +19,7 @@ use crate::{App, AppError, Clock};
 /// A message of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimedMessage {
-    /// When it is sent, since the first.
+    /// When the message is sent, since the first.
     pub at: Duration,
     /// Its size in bytes; at least 16 are sent.
     pub size: usize,
@@ -88,7 +88,7 @@ impl MessageSource {
         self.sent == self.plan.messages.len() && self.open.is_empty()
     }
 
-    /// What became of each message, as the sender was told; `None` if that is open.
+    /// The outcome of each message, as the sender was told; `None` if it is open.
     #[must_use]
     pub fn fates(&self) -> &[Option<MessageOutcome>] {
         &self.fates
@@ -193,7 +193,7 @@ impl MessageSink {
     }
 }
 
-/// Reads what a stream has. Returns whether it is over, and complete.
+/// Reads the data of a stream. Returns whether the stream is over, and complete.
 fn read(quic: &mut Connection, id: StreamId, data: &mut Vec<u8>) -> Result<Over, AppError> {
     loop {
         match quic.recv_stream(id).read_chunk(CHUNK, true) {

@@ -8,11 +8,11 @@ use crate::{AppError, Clock, Pattern};
 /// Bytes of number and time.
 const HEADER: usize = 16;
 
-/// What a message or datagram says of itself.
+/// The header of a message or datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     pub number: u64,
-    /// When it was made, since the start.
+    /// When the message was made, since the start.
     pub made: Duration,
 }
 
@@ -21,7 +21,7 @@ impl Stamp {
         Self { number, made: clock.since_start(made) }
     }
 
-    /// A message of `size` bytes, or as many as the stamp needs.
+    /// A message of `size` bytes, or of the stamp's size if that is larger.
     pub fn message(self, size: usize) -> Vec<u8> {
         let mut data = vec![0; size.max(HEADER)];
         let (header, body) = data.split_at_mut(HEADER);
@@ -34,7 +34,7 @@ impl Stamp {
     /// The stamp of a whole message.
     ///
     /// # Errors
-    /// It is too short, or its bytes are not those that were sent.
+    /// The message is too short, or its bytes differ from the sent ones.
     pub fn of(message: &[u8]) -> Result<Self, AppError> {
         let Some((header, body)) = message.split_first_chunk::<HEADER>() else {
             return Err(AppError(format!("a message of {} bytes", message.len())));

@@ -1,9 +1,9 @@
 //! Updates of a screen, each a set of messages of an ordered group, and when each is delivered (Eghbal and
 //! Lu 2025, sections 3 and 6).
 //!
-//! The client asks for updates on a bidirectional stream: 8 bytes with the number of those that it wants
-//! from now on. A message begins with its number and its creation time in nanoseconds since the start of
-//! the simulation, 8 bytes each.
+//! The client asks for updates on a bidirectional stream: 8 bytes with the number of updates that it wants
+//! from now on. A message begins with its number and its creation time in nanoseconds since the start of the
+//! simulation, 8 bytes each.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::{App, AppError, Clock, Quic, Received};
 pub enum UpdateOrder {
     /// As they were sent: a fence behind each.
     Total,
-    /// Those of an update in any order: a fence behind each update.
+    /// The messages of an update in any order: a fence behind each update.
     Partial,
-    /// After those that each names, and behind the fences that stand before some; no others.
+    /// After the messages that each message names, and behind the fences that stand before some messages.
     Named,
 }
 
-/// What a message comes after in [`UpdateOrder::Named`].
+/// The messages that a message comes after in [`UpdateOrder::Named`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Before {
     /// Numbers of messages; the first of the first update has the number 0.
@@ -41,7 +41,7 @@ pub struct Before {
 pub enum Pace {
     /// At its own time, or when there is room after that.
     Streaming,
-    /// When the client asks for it, which it does this long after it has all of the one before.
+    /// When the client asks for it, this long after it has all of the previous update.
     Asked(Duration),
 }
 
@@ -52,7 +52,7 @@ pub struct Update {
     pub at: Duration,
     /// The sizes of its messages in bytes; at least 16 are sent.
     pub messages: Vec<usize>,
-    /// What each message comes after; nothing where it has no entry.
+    /// The messages that each message comes after; none for a message without an entry.
     pub before: Vec<Before>,
 }
 
@@ -265,10 +265,10 @@ impl App<Connection> for UpdateSource {
     }
 }
 
-/// What became of a message.
+/// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveredMessage {
-    /// Its number, in the order of sending.
+    /// The number of the message, in the order of sending.
     pub number: u64,
     /// When its sender made it, since the links came up.
     pub made: Duration,
@@ -288,7 +288,7 @@ pub struct UpdateSink {
     ending: bool,
     /// The first message of each update.
     starts: Vec<u64>,
-    /// Updates that were asked for and when the next is, of which the client knows all.
+    /// How many updates were asked for, and when to ask for the next one, if all of these are delivered.
     asked: usize,
     ask_at: Option<Instant>,
     /// When each update was asked for.
@@ -322,7 +322,7 @@ impl UpdateSink {
         &self.delivered
     }
 
-    /// When each update was asked for, since the links came up; the streaming ones all at once.
+    /// When each update was asked for, since the links came up; streaming updates all at once.
     #[must_use]
     pub fn asked_at(&self) -> &[Duration] {
         &self.asked_at

@@ -86,7 +86,7 @@ fn encoded(params: &TransportParameters) -> Vec<u8> {
     bytes
 }
 
-/// One end of a handshake.
+/// An end of a handshake.
 struct Adapter {
     /// `None` if it could not be started; every message is an error then. quinn wants to share what
     /// our sessions do not let share, hence the lock.
@@ -108,7 +108,7 @@ impl Adapter {
         self.session.get_mut().unwrap_or_else(PoisonError::into_inner).as_mut()
     }
 
-    /// What `ask` finds out about the session.
+    /// The answer of the session to `ask`.
     fn ask<T>(&self, ask: impl FnOnce(&dyn Session) -> T) -> Option<T> {
         let session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.as_deref().map(ask)
@@ -217,8 +217,8 @@ struct Headers(Box<dyn HeaderKey>);
 
 impl crypto::HeaderKey for Headers {
     fn decrypt(&self, pn_offset: usize, packet: &mut [u8]) {
-        // It only fails for packets without a sample, which quinn sorts out before. One that it did
-        // not would not pass authentication.
+        // The call only fails for packets without a sample, which quinn sorts out before. A packet that
+        // slipped through would not pass authentication.
         let _ = self.0.unprotect(packet, pn_offset);
     }
 
@@ -236,7 +236,7 @@ struct Packets(Box<dyn PacketKey>);
 impl crypto::PacketKey for Packets {
     fn encrypt(&self, packet: u64, buf: &mut [u8], header_len: usize) {
         let (header, payload) = buf.split_at_mut(header_len);
-        // It only fails without room for a tag, which quinn leaves.
+        // The call only fails without room for a tag, which quinn leaves.
         let _ = self.0.seal(packet, header, payload);
     }
 

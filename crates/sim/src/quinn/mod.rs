@@ -1,9 +1,8 @@
 //! quinn-proto as a node of the simulator, to run beside our own transport.
 //!
 //! Its connections use the handshake and the packet protection of [`sutura_proto::crypto::null`],
-//! like those of our own scenarios, or TLS, where a test gives it such a configuration. With the
-//! former, a run depends on its seed alone, except that quinn's BBR draws the phase of its gain cycle
-//! from the operating system.
+//! as in our own scenarios, or TLS, where a test configures that. Without TLS, a run depends on its seed
+//! alone, except that quinn's BBR draws the phase of its gain cycle from the operating system.
 
 mod connection;
 mod crypto;

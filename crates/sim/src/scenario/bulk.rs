@@ -18,11 +18,11 @@ pub struct BulkOutcome {
 }
 
 /// The outcome of one transfer. Its counters cover the time from its beginning to the beginning of
-/// the next transfer, or to the closing of the connection, so they add up to the totals. They count
-/// everything that happens in this time, including what belongs to parallel transfers.
+/// the next transfer, or to the closing of the connection, so they add up to the totals. They count all
+/// packets in this time, including packets of parallel transfers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferReport {
-    /// When it began, since the start of the simulation.
+    /// When the transfer began, since the start of the simulation.
     pub started: Duration,
     /// How long it took to complete, as the client saw it.
     pub time: Duration,

@@ -1,4 +1,4 @@
-//! What happens to the hosts of a scenario while it runs.
+//! Events that disturb the hosts of a scenario while it runs.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -75,9 +75,9 @@ impl Disturbances {
         Self { due }
     }
 
-    /// Lets everything happen that is due, to a client and a server. What changes the client's address
-    /// waits until the server has completed the handshake, and a deliberate move until the client
-    /// knows that it is confirmed.
+    /// Lets all disturbances happen that are due, to a client and a server. A change of the client's address
+    /// waits until the server has completed the handshake, and a deliberate move until the client knows that
+    /// the handshake is confirmed.
     pub fn happen(&mut self, network: &mut Network, nodes: [NodeId; 2]) {
         while let Some((at, next)) = self.due.last().copied()
             && at <= network.now()

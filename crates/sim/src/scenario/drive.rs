@@ -53,10 +53,9 @@ pub struct Progress {
 }
 
 impl Scenario {
-    /// Runs `client` on the client's connection, and the application that `server` creates on the
-    /// one that the server accepts. Calls `watch` after every step until it reports that the work
-    /// is done. Then lets both ends settle, closes the connection and waits until both have
-    /// released it.
+    /// Runs `client` on the client's connection, and the application that `server` creates on the connection
+    /// that the server accepts. Calls `watch` after every step until it reports that the work is done. Then
+    /// lets both ends settle, closes the connection and waits until both have released it.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
@@ -241,7 +240,7 @@ impl Run {
     /// while there is something to send.
     fn check_silence(&mut self) -> Result<(), Failure> {
         let Some(since) = self.network.last_sent() else { return Ok(()) };
-        // Who sleeps cannot speak, nor answer.
+        // A host that sleeps can neither send nor answer.
         let since = since.max(self.network.awake_since());
         let next = self.network.next_time().unwrap_or(Duration::MAX);
         let silence = next.saturating_sub(since);
@@ -259,8 +258,8 @@ impl Run {
         Ok(())
     }
 
-    /// Whether an end must not send before it hears from an address that is not validated. How soon it
-    /// does depends on the other end, which may have nothing to send but a keep-alive.
+    /// Whether an end must not send before it hears from an address that is not validated. When that happens
+    /// depends on the other end, which may have nothing to send but a keep-alive.
     fn is_anybody_blocked(&self) -> bool {
         let now = self.network.clock().at(self.network.now());
         self.nodes.iter().any(|node| {

@@ -151,7 +151,7 @@ impl Scenario {
         self
     }
 
-    /// Sets what the sockets of both ends do beyond sending and receiving.
+    /// Sets the abilities of both ends' sockets beyond sending and receiving.
     #[must_use]
     pub fn sockets(mut self, sockets: SocketFeatures) -> Self {
         self.sockets = sockets;
@@ -215,9 +215,8 @@ impl Scenario {
         self
     }
 
-    /// Lets something happen to a host at a time since the start. What changes the client's address
-    /// waits until the server has completed the handshake, and a deliberate move until the client
-    /// knows that it is confirmed.
+    /// Disturbs a host at a time since the start. A change of the client's address waits until the server has
+    /// completed the handshake, and a deliberate move until the client knows that the handshake is confirmed.
     #[must_use]
     pub fn disturb(mut self, at: Duration, disturbance: Disturbance) -> Self {
         self.disturbances.push((at, disturbance));
@@ -257,8 +256,8 @@ impl Scenario {
         self.run_within(|client| client, |server| server, |client| client)
     }
 
-    /// Runs the transfers as [`run`](Self::run) does, by applications that `client` and `server` make around those
-    /// that do them, such as a protocol above QUIC. `within` finds the client's again.
+    /// Runs the transfers as [`run`](Self::run) does, by applications that `client` and `server` make around
+    /// the transferring ones, such as a protocol above QUIC. `within` finds the client's again.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
@@ -461,7 +460,7 @@ pub struct MessagesOutcome {
     /// The delay of each message, from when it was due until the application had all of it; `None` if
     /// it did not arrive.
     pub delays: Vec<Option<Duration>>,
-    /// What the sender was told of each message.
+    /// The outcome of each message, as the sender was told.
     pub fates: Vec<MessageOutcome>,
     /// The statistics of the whole run.
     pub ends: Ends,

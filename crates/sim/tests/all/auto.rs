@@ -1,4 +1,4 @@
-//! The policy that sets itself: what it gains, and that it does no harm.
+//! The policy that sets itself: its gain, and that it does no harm.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +36,8 @@ fn download(config: &TransportConfig, path: &str, protection: Option<Protection>
     outcome.unwrap_or_else(|failure| panic!("{config:?}: {failure}")).ends
 }
 
-/// The share of bytes that take 10 ms longer than the path, in the last three quarters: before,
-/// nobody knows what the path loses.
+/// The share of bytes that take 10 ms longer than the path, in the last three quarters: before, the losses of
+/// the path are unknown.
 fn late(outcome: &StreamOutcome) -> f64 {
     later_than(outcome, 60 * MS)
 }
@@ -177,7 +177,7 @@ fn messages_are_in_time_where_a_retransmission_is_not() {
     println!("in time {with:.4}, plain {plain:.4}, {fec:?}");
     assert!(plain < 0.97 && with > 0.99 && with > plain);
     assert!(fec.repair_symbols_sent * 4 <= fec.source_symbols_sent, "{fec:?}");
-    // With time for a retransmission, only what is lost twice may need one.
+    // With time for a retransmission, only data that is lost twice may need a repair symbol.
     let (with, fec) = on_time(Some("auto"), 600 * MS);
     let packets = 2 * 1000;
     assert!(with > 0.999 && fec.repair_symbols_sent * 100 < packets, "{with} {fec:?}");
@@ -185,7 +185,7 @@ fn messages_are_in_time_where_a_retransmission_is_not() {
 
 #[test]
 fn a_target_that_a_retransmission_just_meets_without_any_reserve_is_protected() {
-    // A round trip takes some 101 ms, and a retransmission 13/8 of that if nothing delays it.
+    // A round trip takes some 101 ms, and a retransmission 13/8 of a round trip if nothing delays it.
     let path = link("rate=10mbit delay=50ms loss=bern:0.03");
     let late = |policy: Option<&str>| {
         let redundancy = policy.map(|policy| registry::redundancy().find(policy).unwrap());

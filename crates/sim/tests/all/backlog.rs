@@ -1,4 +1,4 @@
-//! Urgent data does not wait behind buffered data, even if some of that was lost.
+//! Urgent data does not wait behind buffered data, even if some of the latter was lost.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! Coding windows, also on paths with more in flight than fits into them: what the client recovers is credited
-//! by the server, and nothing of it is sent again.
+//! Coding windows, also on paths with more in flight than fits into them: the server credits the data that
+//! the client recovers, and sends none of it again.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use sutura_sim::{
 const SEED: u64 = 31;
 /// The most that the decoders of a connection hold.
 const MOST_DECODED: usize = 8 << 20;
-/// The most that its coding windows hold, as much, and what it remembers of 16,384 symbols that left them.
+/// The most that its coding windows hold: 8 MiB, and the memory of 16,384 symbols that left them.
 const MOST_ENCODED: usize = 13 << 20;
 
 /// Notes the most memory that coding takes of a connection.
@@ -43,7 +43,8 @@ struct Download {
     rtt: u32,
     bytes: u64,
     policy: &'static str,
-    /// Whether the sender fills the path from the start, as `fixed` does, or finds out what it holds.
+    /// Whether the sender fills the path from the start, as `fixed` does, or finds out how much the path
+    /// holds.
     fixed: bool,
 }
 
@@ -53,7 +54,7 @@ struct Outcome {
     held: [usize; 2],
 }
 
-/// Buffers that do not limit what is in flight.
+/// Buffers that do not limit the data in flight.
 fn transport(download: &Download) -> TransportConfig {
     let name = if download.fixed { format!("fixed:{}mbit", download.mbit) } else { "bbr".into() };
     TransportConfig {
@@ -91,19 +92,19 @@ fn run(download: &Download) -> Outcome {
     Outcome { ends, held: held.map(|held| held.load(Ordering::Relaxed)) }
 }
 
-/// What became of the lost symbols of all downloads with a policy.
+/// The fates of the lost symbols of all downloads with a policy.
 #[derive(Default)]
 struct Tally {
     recovered: u64,
     credited: u64,
     useful: u64,
-    /// Symbols that were sent again, and those that had to be: neither recovered nor sent again by a probe.
+    /// Symbols that were sent again, and symbols that had to be: neither recovered nor sent again by a probe.
     resent: u64,
     needed: u64,
 }
 
 impl Tally {
-    /// Checks what must hold of one download, and counts it in.
+    /// Checks the invariants of a download, and counts it in.
     fn add(&mut self, download: &Download) {
         let Outcome { ends, held } = run(download);
         let [client, server] = [&ends.client.fec, &ends.server.fec];
@@ -133,8 +134,8 @@ impl Tally {
         self.needed += lost - client.recovered.min(lost) + 2 * ends.server.probe_timeouts;
     }
 
-    /// What the client recovered is credited, and hardly any of it was sent again: only what the client
-    /// recovers at the moment when the server no longer waits for it.
+    /// The data that the client recovered is credited, and hardly any of it was sent again: only data that
+    /// the client recovers at the moment when the server no longer waits for it.
     fn check(&self) {
         let Self { recovered, credited, useful, resent, needed } = *self;
         let what = format!(

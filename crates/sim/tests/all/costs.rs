@@ -1,4 +1,4 @@
-//! What protection costs, and what it must not change.
+//! The costs of protection, and the properties that it must not change.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -29,7 +29,7 @@ fn download(
 
 #[test]
 fn a_queue_that_marks_need_not_drop() {
-    // A bandwidth-delay product of 62 kB; the queue marks at half of that and holds two.
+    // A bandwidth-delay product of 62 kB; the queue marks at half of it and holds twice as much.
     let path = "rate=10mbit delay=25ms queue=125kb mark=31kb";
     for algorithm in ALGORITHMS {
         for protection in [None, tail(2), incremental(1, Duration::from_millis(25))] {

@@ -110,8 +110,8 @@ fn bbr_knows_the_path_as_soon_with_repair_symbols() {
     compare(1, "", 0.02, 50 * MS);
 }
 
-/// The same with random losses. They affect each transfer differently, hence the tolerance; by
-/// chance, Startup may take one round more, which with a full queue is long.
+/// The comparison with random losses. They affect each transfer differently, hence the tolerance; by chance,
+/// Startup may take one round more, and a round with a full queue is long.
 #[test]
 fn bbr_knows_the_path_as_soon_with_repair_symbols_and_loss() {
     for seed in 1..=3 {
@@ -122,8 +122,8 @@ fn bbr_knows_the_path_as_soon_with_repair_symbols_and_loss() {
 /// The number of datagrams that each end sends.
 const DATAGRAMS: u64 = 400;
 
-/// Checks that every datagram written by one end was sent exactly once, and that each one that
-/// arrived was delivered to the application exactly once.
+/// Checks that every datagram written by one end was sent exactly once, and that each datagram that arrived
+/// was delivered to the application exactly once.
 fn check_datagrams(from: &Record, to: &Record, what: &str) {
     let sent: BTreeSet<u64> = from.packets.values().copied().collect();
     assert_eq!(from.written, DATAGRAMS, "{what}");

@@ -142,7 +142,7 @@ fn assert_near(a: f64, b: f64, tolerance: f64, what: &str) {
 
 const WEIGHTS: [u32; 3] = [1, 2, 4];
 
-/// Streams that always have something to send. The ones in `protected` are protected.
+/// Streams that always have data to send. The streams in `protected` are protected.
 fn busy_streams(protected: &[usize]) -> Vec<Supply> {
     let protection = |i| protected.contains(&i).then(|| incremental(3, Duration::ZERO)).flatten();
     let supply = |(i, w)| Supply::bulk(shared(w), protection(i), 1_400_000 * w as usize);

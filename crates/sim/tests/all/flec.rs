@@ -1,5 +1,5 @@
-//! The policies of Michel 2022 (FlEC) at work: what was lost is sent again as repair symbols; and
-//! beside them those of QUIRL, which must not make a download slower either.
+//! The policies of Michel 2022 (FlEC) at work: lost data is sent again as repair symbols; and beside them the
+//! policies of QUIRL, which must not make a download slower either.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,8 +33,8 @@ fn download(seed: u64, algorithm: Algorithm, path: &str, protection: Option<Prot
 }
 
 /// The median time of all seeds, and their bytes on the wire, repair symbols and recovered symbols
-/// together. CUBIC takes 1 to 3 s, depending on where in its start the first loss falls, so that a
-/// sum would tell more of that than of the policy.
+/// together. CUBIC takes 1 to 3 s, depending on where in its start the first loss falls, so that a sum would
+/// tell more of the start than of the policy.
 fn measured(algorithm: Algorithm, path: &str, protection: Option<&Protection>) -> [f64; 4] {
     let mut times = Vec::new();
     let (mut bytes, mut repairs, mut recovered) = (0, 0, 0);
@@ -66,9 +66,9 @@ fn lost_data_is_sent_again_as_repair_symbols() {
                 // packets only at the beginning.
                 let protects_all = ["sr-arq", "ac-rlnc"].contains(&name);
                 assert!(recovered > 0.0 || !protects_all, "{algorithm}, {path}, {name}");
-                // Causal coding adds as many repair symbols as were lost, also where the queue drops
-                // them. The others add none that the path has no room for; what is left is that other
-                // packets meet the full queue, which is most with `burst`.
+                // Causal coding adds one repair symbol for each lost packet, also where the queue drops
+                // repair symbols. The other policies add none for which the path has no room; the remaining
+                // losses are other packets that meet the full queue, which are most with `burst`.
                 let most = match name {
                     "ac-rlnc" => 1.3,
                     "burst" => 1.06,

@@ -18,7 +18,7 @@ use sutura_sim::{BulkOutcome, Ends, Scenario, Transfer};
 #[derive(Debug)]
 struct Ledgers {
     algorithm: Algorithm,
-    /// Those of each controller.
+    /// The totals of each controller.
     totals: Mutex<Vec<Arc<Totals>>>,
 }
 
@@ -60,7 +60,7 @@ impl CongestionFactory for Ledgers {
     }
 }
 
-/// What the controller knows about a packet.
+/// The controller's note about a packet.
 #[derive(Debug)]
 struct Entry {
     bytes: u64,
@@ -161,8 +161,8 @@ impl CongestionController for Ledger {
     fn on_discarded(&mut self, space: SpaceId, bytes: u64) {
         let before = self.in_flight();
         self.gone.extend(self.flight.extract_if(.., |(of, _), _| *of == space));
-        // The packet that caused the discard may have acknowledged some of these packets. They are
-        // not in flight any more, but not part of `bytes` either.
+        // The packet that caused the discard may have acknowledged some of these packets. These are not in
+        // flight any more, but not part of `bytes` either.
         assert!(before - self.in_flight() >= bytes);
         self.inner.on_discarded(space, bytes);
     }
@@ -222,7 +222,7 @@ fn accounts_of_every_packet_balance() {
     }
 }
 
-/// Downloads over a path that disturbs what the server sends; what happened and the server's totals.
+/// Downloads over a path that disturbs the server's packets; the counts of both ends and the server's totals.
 fn download(
     algorithm: Algorithm,
     down: &str,
@@ -261,8 +261,8 @@ fn every_loss_reaches_the_controller() {
                         .map(|of| of.load(Ordering::Relaxed));
                 let dropped = ends.down.lost + ends.down.overflow;
                 assert!(lost - refuted <= dropped, "{what}: {lost}, {refuted}, {dropped}");
-                // Acknowledgements alone are not under congestion control. What is still on its way
-                // in the end, or not yet known to be lost, has no outcome.
+                // Acknowledgements alone are not under congestion control. Packets that are still on their
+                // way in the end, or not yet known to be lost, have no outcome.
                 let beside = ends.server.sent.packets - sent;
                 let open = sent - acked - lost;
                 let untold = ends.server.spurious_losses - refuted;
@@ -270,7 +270,8 @@ fn every_loss_reaches_the_controller() {
                 let hidden = dropped - (lost - refuted);
                 println!("{what}: {dropped} dropped, {lost} lost, {refuted} refuted, {open} open");
                 assert!(hidden <= beside + open, "{what}: {hidden} of {dropped} are hidden");
-                // Those are fewer than what redundancy recovered, so that it hides nothing.
+                // The hidden losses are fewer than the symbols that redundancy recovered, so that redundancy
+                // hides nothing.
                 let recovered = ends.client.fec.recovered;
                 assert_eq!(recovered > 0, fec != "none", "{what}");
                 assert!(fec == "none" || beside + open < recovered, "{what}: {beside}, {open}");

@@ -115,7 +115,7 @@ fn a_receiver_permits_as_many_streams_as_groups_need() {
     assert_eq!(default, 4096);
 }
 
-/// An application of a test: what it does at each poll.
+/// An application of a test: a function that runs at each poll.
 struct Act<F>(F);
 
 impl<F> App<Connection> for Act<F>
@@ -170,7 +170,7 @@ impl App<Connection> for Receiver {
     }
 }
 
-/// Runs `client` against a [`Receiver`] until that has what it should, and returns it.
+/// Runs `client` against a [`Receiver`] until the receiver has all that it should have, and returns it.
 fn receive(
     path: &str,
     config: &TransportConfig,
@@ -213,7 +213,7 @@ fn what_is_cancelled_is_not_waited_for() {
             sent.push(groups.send(quic, group, &message).unwrap());
         }
         let last = sent.len() as u64;
-        // Some have not left yet, others have arrived.
+        // Some messages have not left yet, others have arrived.
         groups.cancel(quic, group, last - 9);
         groups.cancel(quic, group, last - 3);
         groups.cancel(quic, group, last.saturating_sub(15) / 3 * 3);
@@ -233,13 +233,13 @@ fn what_is_cancelled_is_not_waited_for() {
         let got: BTreeSet<u64> = order.iter().copied().collect();
         kept.clone().all(|number| got.contains(&number))
     });
-    // Fences hold, with or without those that were cancelled.
+    // Fences hold, with or without the cancelled messages.
     let stages: Vec<u64> = order.iter().map(|number| number / 9).collect();
     assert!(stages.is_sorted(), "{order:?}");
     assert!(order.len() < 90, "nothing was cancelled in time: {order:?}");
 }
 
-/// Messages that name others come after them, and not before anything else.
+/// Messages that name others come after these, and not before anything else.
 #[test]
 fn messages_come_after_those_that_they_name() {
     let (mut groups, mut sent) = (SendGroups::default(), false);

@@ -36,7 +36,7 @@ fn check(network: &Network, seed: u64, error: Option<String>) {
     }
 }
 
-/// The error of one of our hosts, if there is one.
+/// The error of a host of ours, if there is any.
 fn error(host: &Host) -> Option<String> {
     let of_app = host.app_error().map(ToString::to_string);
     of_app.or_else(|| Some(host.connection_error()?.to_string()))

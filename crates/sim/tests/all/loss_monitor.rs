@@ -1,5 +1,5 @@
-//! What a sender learns of the losses of its path from a steady stream: 5 kB at 60 Hz, five packets
-//! at a time.
+//! A sender's measurements of the losses of its path from a steady stream: 5 kB at 60 Hz, five packets at a
+//! time.
 
 use std::time::Duration;
 

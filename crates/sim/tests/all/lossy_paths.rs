@@ -61,7 +61,7 @@ fn plan() -> Vec<Transfer> {
     plan
 }
 
-/// Times of downloads of 32 kB after one of 1 MB, of quinn.
+/// Times of quinn's downloads of 32 kB after a download of 1 MB.
 fn pages_of_quinn(seed: u64) -> Vec<Duration> {
     let mut network = Network::new(Clock::default());
     let client = network.add(address(1), QuinnHost::client(seed));
@@ -86,7 +86,7 @@ fn pages_of_quinn(seed: u64) -> Vec<Duration> {
     }
 }
 
-/// Times of the same downloads of ours, and of the one before them.
+/// Times of our downloads of the same sizes: of the first one, and of the others.
 fn pages_of_ours(seed: u64) -> (Duration, Vec<Duration>) {
     let transport =
         TransportConfig { congestion: Arc::new(Algorithm::CUBIC), ..TransportConfig::default() };

@@ -130,7 +130,7 @@ fn the_fate_of_every_protected_datagram_is_told_whatever_the_policy() {
         let outcome = run(&config, "rate=20mbit delay=25ms loss=bern:0.09", plan, 11);
         let (name, got) = (entry.name, outcome.delays.iter().flatten().count());
         assert_eq!(outcome.fates.len(), count as usize, "{name}");
-        // One in eleven is lost, and some policies see nothing here that is worth protecting.
+        // One in eleven messages is lost, and some policies see nothing here that is worth protecting.
         let repairs = outcome.ends.server.fec.repair_symbols_sent;
         let least = if repairs > 0 { 9 } else { 8 };
         assert!(got > count as usize * least / 10, "{name}: {got} of {count}");

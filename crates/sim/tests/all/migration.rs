@@ -64,7 +64,7 @@ fn connection(network: &Network, node: NodeId) -> &Connection {
     host.connections().next().unwrap_or_else(|| panic!("{:?}", host.finished())).1
 }
 
-/// What a transfer did after the last change of address.
+/// The state of a transfer after the last change of address.
 struct Resumed {
     /// How long it took until data flowed again.
     took: Duration,
@@ -110,7 +110,8 @@ fn resumes(
         }
         let stats = connection(&network, receiver).stats();
         let received = stats.received.bytes;
-        // What had arrived before it moved, and what was under way from the old address.
+        // The bytes exclude data that had arrived before the client moved, or was under way from the old
+        // address.
         if resumed.is_none() && received > before + FLOWING && network.now() > moved + RTT {
             resumed = Some(network.now() - moved);
             recovered = stats.fec.recovered;

@@ -1,4 +1,4 @@
-//! Parity symbols of blocks: as many as n/k says, and all of them, at any rate of the link.
+//! Parity symbols of blocks: the number that n/k demands, and all of them, at any rate of the link.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ const UPDATES: usize = 20;
 const MESSAGES: usize = 100;
 const BYTES: usize = 1300;
 
-/// What the sender of updates counts that are protected by `policy`, over a path with a round-trip
-/// time of 100 ms.
+/// The counts of a sender of updates that are protected by `policy`, over a path with a round-trip time of
+/// 100 ms.
 fn updates(policy: &str, mbit: u64, algorithm: Algorithm) -> FecStats {
     let config = TransportConfig {
         redundancy: Some(registry::redundancy().find(policy).unwrap()),
@@ -49,7 +49,7 @@ fn all_parity_symbols_of_an_update_are_sent() {
             let at = format!("{policy}, {mbit} Mbit/s, {algorithm}: {sent} for {first}");
             assert!((updates * 100..updates * 102).contains(&first), "{at}");
             assert!(sent >= updates * each, "{at}");
-            // An update of which a message took two packets may get one more.
+            // An update in which a message took two packets may get another repair symbol.
             let by_rate = policy.contains("rate=");
             assert!(!by_rate || sent <= updates * (each + 1), "{at}");
         }

@@ -1,5 +1,4 @@
-//! A path that reorders carries nearly as much as one that does not, and losses on it are still
-//! found.
+//! A path that reorders carries nearly as much as a path that does not, and losses on it are still found.
 
 use std::sync::Arc;
 use std::time::Duration;

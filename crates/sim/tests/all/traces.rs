@@ -8,9 +8,9 @@
 //! without loss; datagrams, and messages at 60 Hz.
 //!
 //! `traces/recorded.txt` has a line per scenario: name, seed, datagrams up and down, bytes up and
-//! down, the time at which the work was done, and two digests of all datagrams in order. The first
-//! digest covers everything. The second leaves out the payloads, so that it stays the same if only
-//! the contents of packets change. "Up" is what the client sends.
+//! down, the time at which the work was done, and two digests of all datagrams in order. The first digest
+//! covers all bytes. The second leaves out the payloads, so that it stays the same if only the contents of
+//! packets change. "Up" are the client's datagrams.
 //!
 //! `SUTURA_TRACES=dump` writes a file per scenario with a line per datagram, to compare two
 //! versions. `SUTURA_TRACES=write` records the current behaviour.
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 use recording::{Recorder, Summary};
 use sutura_sim::Scenario;
 
-/// What to do in addition to comparing.
+/// The task in addition to comparing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Compare,

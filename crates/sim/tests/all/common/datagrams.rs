@@ -9,7 +9,7 @@ use sutura_proto::wire_format::{Carrier, Frame, FrameIter};
 use sutura_proto::{Connection, Event, Observation, Observer, SpaceId};
 use sutura_sim::{App, AppError, Pattern};
 
-/// What one end sent and received.
+/// The datagrams that one end sent and received.
 #[derive(Debug, Default)]
 pub struct Record {
     /// The number of datagrams that the application wrote.

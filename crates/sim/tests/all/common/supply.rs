@@ -57,7 +57,7 @@ pub struct Entry {
     pub waiting: Vec<usize>,
 }
 
-/// What the server wrote and sent.
+/// The data that the server wrote and sent.
 #[derive(Debug, Default)]
 pub struct Record {
     begin: Option<Instant>,
@@ -171,7 +171,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes what is due on a stream. Returns the time of its next write.
+    /// Writes the data of a stream that is due. Returns the time of its next write.
     fn write(
         &mut self,
         index: usize,

@@ -64,7 +64,7 @@ impl FromStr for Queue {
 pub struct Backlog {
     /// Number of waiting packets.
     pub packets: u64,
-    /// Their size in bytes, including the overhead of the link.
+    /// The size of the waiting packets in bytes, including the overhead of the link.
     pub bytes: u64,
 }
 
@@ -73,11 +73,11 @@ pub struct Backlog {
 pub(crate) struct Passage {
     /// How long it waits before it begins to be sent.
     pub(crate) queued: u64,
-    /// When it has been sent.
+    /// When the packet has been sent.
     pub(crate) sent_at: u64,
 }
 
-/// What a byte costs, in the unit that one bit per second does in one nanosecond.
+/// The work of sending a byte. The unit is the work of a rate of one bit per second in one nanosecond.
 const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 
 /// Sends packets one after another. Times are in nanoseconds and never decrease.
@@ -135,7 +135,7 @@ impl Bottleneck {
         })
     }
 
-    /// Sends `size` bytes once everything else is sent, at the rates of that time.
+    /// Sends `size` bytes once all earlier bytes are sent, at the rates of that time.
     fn send(&mut self, size: u64) {
         let mut work = work(size) + self.remainder;
         loop {
@@ -159,7 +159,7 @@ impl Bottleneck {
         }
     }
 
-    /// What is left at `now` of everything that was accepted.
+    /// The work that is left at `now` of all accepted packets.
     fn work_left(&self, now: u64) -> u128 {
         let (mut from, mut left) = (now, self.remainder);
         while from < self.free_at {
@@ -186,7 +186,7 @@ impl Bottleneck {
     }
 }
 
-/// What it takes to send `size` bytes.
+/// The work of sending `size` bytes.
 fn work(size: u64) -> u128 {
     u128::from(size) * WORK_PER_BYTE
 }

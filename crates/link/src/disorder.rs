@@ -13,8 +13,8 @@ use crate::{ParseError, Probability, parse_duration};
 pub struct Jitter {
     /// The delay is uniformly distributed from 0 to this.
     pub max: Duration,
-    /// Whether a packet with a small delay may overtake one with a large delay. If not, both arrive
-    /// at the same time.
+    /// Whether a packet with a small delay may overtake a packet with a large delay. If not, both arrive at
+    /// the same time.
     pub reorders: bool,
 }
 

@@ -3,8 +3,8 @@
 //! A [`Link`] is one direction of a path. It has a rate, a queue, a delay, jitter, reordering,
 //! duplication, corruption, loss and outages, each of which is off unless configured. It is told
 //! when a packet is sent and how large it is, and returns the packet's [`Fate`]. It holds no
-//! packets, reads no clock and does no I/O, so a simulator and a relay between sockets can use the
-//! same one. A [`Pipe`] adds the packets in transit.
+//! packets, reads no clock and does no I/O, so a simulator and a relay between sockets can use the same link.
+//! A [`Pipe`] adds the packets in transit.
 //!
 //! Time is the [`Duration`](std::time::Duration) since the link came up. The fates depend only on
 //! the configuration, the seed and the calls, on every platform and in every version of every

@@ -17,9 +17,9 @@ use crate::{Backlog, Jitter, LinkConfig, Probability, Reorder};
 /// The fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
-    /// It does not arrive.
+    /// The packet does not arrive.
     Dropped(DropCause),
-    /// It arrives, perhaps twice, perhaps damaged.
+    /// The packet arrives, perhaps twice, perhaps damaged.
     Delivered(Deliveries),
 }
 
@@ -28,11 +28,11 @@ pub enum Fate {
 pub enum DropCause {
     /// The loss model dropped it.
     Loss,
-    /// It was sent during an outage.
+    /// The packet was sent during an outage.
     Outage,
     /// The queue was full.
     Overflow,
-    /// It is longer than the link carries.
+    /// The packet is longer than the link carries.
     TooLong,
 }
 
@@ -45,7 +45,7 @@ pub struct Deliveries {
     pub copy: Option<Delivery>,
 }
 
-/// One arrival.
+/// An arrival of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Delivery {
     /// The arrival time, since the link came up.
@@ -89,22 +89,21 @@ pub struct LinkStats {
     pub delivered: u64,
     /// Their bytes, without overhead.
     pub delivered_bytes: u64,
-    /// Delivered packets that were held back so that others overtake them.
+    /// Delivered packets that were held back so that later ones overtake them.
     pub held_back: u64,
-    /// Delivered packets that found too many others in the queue, and are marked if ECN-capable.
+    /// Delivered packets that found too many packets in the queue, and are marked if ECN-capable.
     pub marked: u64,
     /// Delivered packets that are damaged.
     pub corrupted: u64,
 }
 
-/// Numbers of the random streams. A feature that is off draws nothing, and one that is on draws a
-/// fixed number of times per packet, lost or not. So no setting changes what another one does to a
-/// packet.
+/// Numbers of the random streams. A feature that is off draws nothing, and a feature that is on draws a fixed
+/// number of times per packet, lost or not. So no setting changes the effect of another on a packet.
 const DUPLICATE: u64 = 0;
 const ORIGINAL: u64 = 0x10;
 const COPY: u64 = 0x20;
 
-/// One direction of a path. It is told of every packet that is sent, and returns its fate.
+/// One direction of a path. The link is told of every packet that is sent, and returns its fate.
 ///
 /// [`LinkConfig`] documents the order in which a packet passes the stages. A link remembers only
 /// the sizes of the packets that wait in its queue, so the queue bounds its memory.
@@ -154,13 +153,13 @@ impl Link {
         }
     }
 
-    /// Sends a packet of `size` bytes. Time never goes back: a `now` before that of an earlier call
-    /// counts as the earlier one.
+    /// Sends a packet of `size` bytes. Time never goes back: a `now` before an earlier call's counts as the
+    /// earlier call's.
     pub fn send(&mut self, now: Duration, size: usize) -> Fate {
         self.send_within(now, size, usize::MAX)
     }
 
-    /// [`send`](Self::send) with room for at most `room` deliveries; any others count as overflow.
+    /// [`send`](Self::send) with room for at most `room` deliveries; further deliveries count as overflow.
     pub(crate) fn send_within(&mut self, now: Duration, size: usize, room: usize) -> Fate {
         self.now = self.now.max(nanos(now));
         let size = size as u64;

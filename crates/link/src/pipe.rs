@@ -21,7 +21,7 @@ pub struct Arrival<T> {
 /// A [`Link`] and the packets in transit on it, in order of arrival. Packets that arrive at the
 /// same time are in the order in which they were sent.
 ///
-/// `T` is a packet, or whatever identifies one. It is cloned when the link duplicates the packet,
+/// `T` is a packet, or any value that identifies a packet. It is cloned when the link duplicates the packet,
 /// and dropped when the link drops it.
 #[derive(Clone, Debug)]
 pub struct Pipe<T> {
@@ -121,7 +121,7 @@ mod tests {
         let arrival = Arrival { at: 51 * MS, payload: 'a', marked: false, corrupt: None };
         assert_eq!(pipe.pop(51 * MS), Some(arrival));
         assert_eq!(pipe.pop(51 * MS), None);
-        // However late it is taken out, it has its true arrival time.
+        // However late an arrival is taken out, it has its true time.
         let arrival = Arrival { at: 52 * MS, payload: 'b', marked: false, corrupt: None };
         assert_eq!(pipe.pop(900 * MS), Some(arrival));
         assert!(pipe.is_empty());

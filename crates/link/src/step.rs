@@ -14,7 +14,7 @@ use crate::{ParseError, Rate, parse_duration};
 pub struct Step {
     /// When, since the link came up.
     pub at: Duration,
-    /// The rate from then on, if it changes. What waits in the queue is sent at the new rate, too.
+    /// The rate from then on, if it changes. Packets that wait in the queue are sent at the new rate, too.
     pub rate: Option<Rate>,
     /// The propagation delay from then on, if it changes. Packets that are on their way keep theirs.
     pub delay: Option<Duration>,

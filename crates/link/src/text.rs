@@ -4,14 +4,14 @@
 use std::fmt;
 use std::time::Duration;
 
-/// A message for the user about what is wrong with the text of a configuration.
+/// A message for the user about a fault in the text of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     message: String,
 }
 
 impl ParseError {
-    /// `what` is the kind of thing that was expected, and `text` is what was given.
+    /// `what` is the kind of thing that was expected, and `text` the given text.
     #[must_use]
     pub fn new(what: &str, text: &str, problem: impl fmt::Display) -> Self {
         Self { message: format!("{what} `{text}`: {problem}") }

@@ -1,4 +1,4 @@
-//! Runs the fuzz target on seeded, mutated valid input: what a machine without a fuzzer can do.
+//! Runs the fuzz target on seeded, mutated valid input: for machines without a fuzzer.
 //!
 //! `FUZZ_ITERATIONS` sets the number of inputs.
 

@@ -17,7 +17,7 @@ pub use text::PRESETS;
 /// fields below, except that each `outage=1s..2s` and each `step=2s,rate=5mbit` adds one to its list.
 /// Optional settings may be `none`.
 ///
-/// A packet passes the stages in this order, which is that of Linux's netem on an egress interface:
+/// A packet passes the stages in this order, which is the order of Linux's netem on an egress interface:
 ///
 /// 1. It is dropped if it is too long, or by an outage or the loss model, before it uses any capacity
 ///    or room.
@@ -64,7 +64,7 @@ impl LinkConfig {
     /// The overhead of UDP over IPv4 without options.
     pub const DEFAULT_OVERHEAD: u32 = 28;
 
-    /// The configuration with that name in [`PRESETS`].
+    /// The configuration with this name in [`PRESETS`].
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
         let (_, settings) = PRESETS.iter().find(|(known, _)| *known == name)?;

@@ -190,7 +190,7 @@ fn the_same_seed_gives_the_same_fates_and_another_seed_gives_others() {
     assert_ne!(fates(config, 1, 5000), fates(config, 2, 5000));
 }
 
-/// Pins what a seed produces: a change here changes the results of every experiment.
+/// Pins the fates that a seed produces: a change here changes the results of every experiment.
 #[test]
 fn the_fates_of_a_seed_are_these_for_ever() {
     let lost = |config: &str| {
@@ -278,7 +278,7 @@ fn what_is_too_long_is_dropped() {
 
 #[test]
 fn a_queue_marks_what_finds_too_much_waiting() {
-    // One is being sent, so the third finds one waiting.
+    // One packet is being sent, so the third finds one waiting.
     let mut link = Link::new(&"rate=10mbit overhead=0 queue=5p mark=1kb".parse().unwrap(), 1);
     let marked = (0..4).map(|_| match link.send(Duration::ZERO, 1000) {
         Fate::Delivered(deliveries) => deliveries.original.marked,
@@ -398,7 +398,7 @@ proptest! {
                 (busy_from, sent) = (now.as_nanos(), 0);
             }
             sent += (size as u128 + 28) * 8;
-            // It has sent exactly at its rate since the link was last idle.
+            // The link has sent exactly at its rate since it was last idle.
             last = busy_from + (sent * 1_000_000_000).div_ceil(u128::from(bits));
             let at = arrival(link.send(now, size)).map(|at| at.as_nanos());
             prop_assert_eq!(at, Some(last));

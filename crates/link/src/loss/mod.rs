@@ -31,7 +31,7 @@ pub enum Loss {
     /// 1-k`): a packet is lost with the probability of the current state, and then the state may
     /// change.
     ///
-    /// A sender that sends more leaves the bad state sooner, and one that pauses stays in it.
+    /// A sender that sends more leaves the bad state sooner, and a sender that pauses stays in it.
     /// [`Background`] and [`Loss::GilbertElliottTime`] avoid that.
     GilbertElliott {
         /// Probability per packet of changing from good to bad.

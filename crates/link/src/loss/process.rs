@@ -5,7 +5,7 @@ use sutura_random::Rng;
 use super::{Background, Loss, share, sojourn};
 use crate::{Probability, Trace};
 
-/// Numbers of the random streams; those of the link are smaller.
+/// Numbers of the random streams; the numbers of the link's streams are smaller.
 const LOSS: u64 = 0x100;
 const STATE: u64 = 0x101;
 const OTHERS: u64 = 0x102;

@@ -25,7 +25,7 @@ fn mean_burst(lost: &[bool]) -> f64 {
 }
 
 /// The expected burst length of a two-state chain, from its transition probabilities between two
-/// packets: P(lost) / P(lost, but the one before not).
+/// packets: P(lost) / P(lost, but the previous one not).
 fn expected_burst(p: f64, r: f64, loss_bad: f64, loss_good: f64) -> f64 {
     let bad = p / (p + r);
     let lost = bad * loss_bad + (1.0 - bad) * loss_good;
@@ -107,7 +107,7 @@ fn the_first_packet_meets_the_bad_state_with_its_long_term_probability() {
 
 #[test]
 fn background_traffic_shortens_the_bursts_that_the_flow_sees() {
-    // One packet every 4.8 ms, and one of the background every 1.2 ms: five steps per packet.
+    // A packet every 4.8 ms, and a packet of the background every 1.2 ms: five steps per packet.
     let alone = losses(PAPER, None, 4_800_000, MANY, 1);
     let among = losses(PAPER, Some("10mbit"), 4_800_000, MANY, 1);
     assert_near(mean(&among), loss(PAPER).mean(), 0.12);

@@ -63,7 +63,7 @@ impl FromStr for Loss {
                 })
             }
             "trace" => rest.parse().map(Self::Trace),
-            // A share alone is that of independent losses.
+            // A share alone is the share of independent losses.
             _ if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') => {
                 Ok(Self::Bernoulli(probability(text)?))
             }

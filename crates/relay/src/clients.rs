@@ -87,7 +87,7 @@ impl Clients {
     }
 
     /// Gives all clients other sockets towards the destination, as a NAT does that has lost its state.
-    /// What is under way to the old ones is lost.
+    /// Datagrams under way to the old sockets are lost.
     ///
     /// # Errors
     /// The system cannot provide more sockets, or does not have the address.

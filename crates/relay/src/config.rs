@@ -24,8 +24,8 @@ pub struct Config {
     pub rebindings: Vec<Rebinding>,
     /// Seeds everything that is random: the same seed and the same datagrams give the same fates.
     pub seed: u64,
-    /// Maximum number of concurrent clients. Datagrams of further clients are refused until one of
-    /// the current ones has been idle for [`idle_timeout`](Self::idle_timeout).
+    /// Maximum number of concurrent clients. Datagrams of further clients are refused until a current client
+    /// has been idle for [`idle_timeout`](Self::idle_timeout).
     pub max_clients: usize,
     /// How long to remember a client that neither sends nor receives.
     pub idle_timeout: Duration,
@@ -79,8 +79,8 @@ impl Config {
         self.seed
     }
 
-    /// The seed of the downward link. It differs, so that the fates in both directions are
-    /// independent.
+    /// The seed of the downward link. It differs from the upward link's, so that the fates in both directions
+    /// are independent.
     #[must_use]
     pub const fn down_seed(&self) -> u64 {
         self.seed ^ 0x646f_776e_7761_7264

@@ -5,12 +5,12 @@
 //! socket towards the destination, so that replies find their way back. All clients share the two
 //! directions of the link.
 //!
-//! It runs in its own thread, which sleeps in `poll` until a socket receives a datagram or the next
-//! one is due on the link. [`Stats::late_max`] shows how well that worked.
+//! The relay runs in its own thread, which sleeps in `poll` until a socket receives a datagram or the next
+//! datagram is due on the link. [`Stats::late_max`] shows how well that worked.
 //!
 //! ECN marks are kept, and set where the link is configured to mark. As a NAT does, it can begin to
-//! show its clients to the destination at other ports or addresses ([`Rebinding`]). A [`Tap`] sees
-//! everything that passes.
+//! show its clients to the destination at other ports or addresses ([`Rebinding`]). A [`Tap`] sees every
+//! datagram that passes.
 //!
 //! ```no_run
 //! use sutura_relay::{Config, Relay};
@@ -116,7 +116,7 @@ impl Relay {
         self.addresses[0]
     }
 
-    /// All addresses that the relay listens on: this one, then those of [`Config::further`].
+    /// All addresses that the relay listens on: the first one, then the addresses of [`Config::further`].
     #[must_use]
     pub fn local_addrs(&self) -> &[SocketAddr] {
         &self.addresses

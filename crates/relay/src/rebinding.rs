@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sutura_link::{DurationText, ParseError, parse_duration};
 
-/// What changes.
+/// The part of the clients' addresses that changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// Each client gets another port, as behind a NAT that has forgotten it.
@@ -24,7 +24,7 @@ pub enum Change {
 pub struct Rebinding {
     /// When, since the relay has started.
     pub at: Duration,
-    /// What.
+    /// The change.
     pub change: Change,
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn check(rebindings: &[Rebinding], to: SocketAddr) -> io::Result<()> 
 pub(crate) fn next_host(present: IpAddr) -> io::Result<IpAddr> {
     match present {
         IpAddr::V4(host) if host.is_unspecified() => Ok(Ipv4Addr::new(127, 0, 0, 2).into()),
-        // 127.255.255.255 is left out: it is that of all hosts.
+        // 127.255.255.255 is left out: it is the broadcast address.
         IpAddr::V4(host) if host.is_loopback() && host < Ipv4Addr::new(127, 255, 255, 254) => {
             Ok(Ipv4Addr::from_bits(host.to_bits() + 1).into())
         }

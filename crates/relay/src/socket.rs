@@ -19,7 +19,7 @@ pub(crate) struct Socket {
     state: UdpSocketState,
 }
 
-/// Memory for what a socket receives at once: a datagram, or several of one sender that the kernel
+/// Memory for the data that a socket receives at once: a datagram, or several of one sender that the kernel
 /// has joined.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -42,10 +42,7 @@ impl Socket {
         &self.io
     }
 
-    /// Receives what is next.
-    ///
-    /// # Errors
-    /// `WouldBlock` if there is nothing.
+    /// Receives the next datagrams.
     pub(crate) fn receive(&self, batch: &mut Batch) -> io::Result<()> {
         let mut buffers = [IoSliceMut::new(&mut batch.bytes)];
         let metas = std::slice::from_mut(&mut batch.meta);

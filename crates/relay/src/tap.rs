@@ -1,4 +1,4 @@
-//! What passes through a relay, for those who want to look.
+//! Taps, which see the datagrams that pass through a relay.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -44,7 +44,7 @@ pub trait Tap: Send {
     fn see(&mut self, datagram: &Seen<'_>);
 }
 
-/// Whoever looks, if anybody does.
+/// The tap, if there is any.
 #[derive(Default)]
 pub(crate) struct Spectator(pub(crate) Option<Box<dyn Tap>>);
 

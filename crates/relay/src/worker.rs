@@ -15,8 +15,8 @@ use crate::socket::{Batch, Socket};
 use crate::tap::{self, Spectator};
 use crate::{Config, Rebinding, Seen, Shared, Stats, Way};
 
-/// Number of batches of datagrams received from one socket before the others, and datagrams that are due, have
-/// their turn.
+/// Number of batches of datagrams received from one socket before the other sockets, and datagrams that are
+/// due, have their turn.
 const MAX_BATCH: usize = 64;
 /// The interval between checks for idle clients, and the longest sleep.
 const HOUSEKEEPING: Duration = Duration::from_secs(1);
@@ -25,11 +25,11 @@ const HOUSEKEEPING: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Door {
     pub(crate) socket: Socket,
-    /// Where it leads.
+    /// The destination of its datagrams.
     pub(crate) to: SocketAddr,
 }
 
-/// What is to be received.
+/// The sockets with datagrams to be received.
 #[derive(Debug, Default)]
 struct Readable {
     /// From clients, at these doors.
@@ -49,7 +49,7 @@ pub(crate) struct Worker {
     room: Room,
     up: Pipe<Arc<Datagram>>,
     down: Pipe<Arc<Datagram>>,
-    /// Those to come, the next one last.
+    /// The rebindings to come, the next one last.
     rebindings: Vec<Rebinding>,
     stats: Stats,
     batch: Option<Batch>,
@@ -149,7 +149,7 @@ impl Worker {
         Readable { doors, clients }
     }
 
-    /// Carries out the rebindings that are due. What cannot be had is left as it is.
+    /// Carries out the rebindings that are due. If new sockets cannot be had, the old ones stay.
     fn rebind(&mut self) {
         let now = self.now();
         while let Some(rebinding) = self.rebindings.pop_if(|rebinding| rebinding.at <= now) {
@@ -267,7 +267,7 @@ impl Worker {
             corrupt(seed, &mut self.damaged);
             data = &self.damaged;
         }
-        // Only what is ECN-capable is marked (RFC 3168 section 5).
+        // Only ECN-capable datagrams are marked (RFC 3168 section 5).
         let ecn = datagram.ecn.map(|ecn| if arrival.marked { EcnCodepoint::Ce } else { ecn });
         let send = || match way {
             Way::Up => client.socket.send(door.to, ecn, data),

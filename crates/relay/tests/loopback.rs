@@ -170,7 +170,7 @@ fn clients_beyond_the_limit_are_refused_until_another_is_idle() {
         let start = Instant::now();
         server.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
         let mut data = [u8::MAX; 1];
-        // Refused datagrams are sent again, and those of earlier clients may still arrive.
+        // Refused datagrams are sent again, and datagrams of earlier clients may still arrive.
         while data != [n] {
             assert!(start.elapsed() < PATIENCE);
             client.send_to(&[n], relay.local_addr()).unwrap();
@@ -255,7 +255,7 @@ fn addresses_change_only_where_that_works() {
     assert_eq!(Relay::start(&config).unwrap_err().kind(), std::io::ErrorKind::InvalidInput);
 }
 
-/// Keeps what it sees.
+/// Keeps the datagrams that it sees.
 struct Notes(std::sync::mpsc::Sender<(Way, u8, Vec<u8>, Option<DropCause>)>);
 
 impl Tap for Notes {

@@ -53,7 +53,7 @@ impl Direction {
     }
 }
 
-/// What kind of data a STREAM frame carried.
+/// The kind of data that a STREAM frame carried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Class {
@@ -61,10 +61,10 @@ pub enum Class {
     New,
     /// Bytes beyond the next expected one: they opened a gap before them.
     Future,
-    /// Bytes that fill a gap, in a packet sent after the one that opened the gap. At the sender:
-    /// bytes sent before.
+    /// Bytes that fill a gap, in a packet sent after the packet that opened the gap. At the sender: bytes
+    /// sent before.
     Retransmitted,
-    /// Bytes that fill a gap, in a packet sent before the one that opened the gap.
+    /// Bytes that fill a gap, in a packet sent before the packet that opened the gap.
     Reordered,
     /// Bytes that fill a gap, or the next bytes, computed from repair symbols.
     Recovered,
@@ -85,7 +85,7 @@ pub struct Arrival {
     pub new_bytes: u64,
     /// The packet number; `None` if the frame was recovered or the file does not say.
     pub packet: Option<u64>,
-    /// What kind of data it carried.
+    /// The kind of data that it carried.
     pub class: Class,
 }
 

@@ -73,15 +73,14 @@ impl Blocking {
     }
 }
 
-/// Compares what QUIC held back at the receiver of a trace with what TCP would have held back.
-/// `order` lists the STREAM frames in the order in which the other end sent them
-/// ([`sent_frames()`]); it is empty if that end's record is missing.
+/// Compares the bytes that QUIC held back at the receiver of a trace with the bytes that TCP would have held
+/// back. `order` lists the STREAM frames in the order in which the other end sent them ([`sent_frames()`]);
+/// it is empty if that end's record is missing.
 ///
 /// Only data that the recording end received is analysed. Without `order`, a gap becomes known with
 /// the first later frame of the same stream, and other streams wait for it in TCP only from then
 /// on. They never wait for the lost last packet of a stream, so TCP looks better than it would be.
-/// With `order`, data that never arrived blocks TCP to the end, even that of a stream that was
-/// reset.
+/// With `order`, data that never arrived blocks TCP to the end, even data of a stream that was reset.
 pub fn head_of_line_blocking(trace: &Trace, order: &[StreamFrame]) -> Blocking {
     let mut state = BlockingState::default();
     for frame in order {

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use crate::arrivals::Direction;
 use crate::trace::{Packet, StreamFrame, Trace};
 
-/// Packets that carried STREAM frames with data, by what they carried.
+/// Packets that carried STREAM frames with data, by their contents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Bundling {
-    /// All of them.
+    /// All packets.
     pub packets: u64,
     /// With one frame, with two, with three, and with more.
     pub by_frames: [u64; 4],
@@ -19,8 +19,8 @@ pub struct Bundling {
     pub split: u64,
     /// With several streams.
     pub mixed: u64,
-    /// With less than half as much stream data as the fullest packet, although no stream ended in them: as where
-    /// the congestion window or flow control ended, or where the application had no more for then.
+    /// With less than half as much stream data as the fullest packet, although no stream ended in them: where
+    /// the congestion window or flow control ended, or where the application had no more data for then.
     pub short: u64,
 }
 

@@ -37,23 +37,23 @@ impl fmt::Display for Position {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{kind} ({position})")]
 pub struct Error {
-    /// What is wrong.
+    /// The kind of the error.
     pub kind: ErrorKind,
-    /// Where.
+    /// The place of the error.
     pub position: Position,
 }
 
-/// What is wrong with a file.
+/// A fault in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// It is empty.
+    /// The file is empty.
     #[error("the file is empty")]
     Empty,
-    /// It is not JSON.
+    /// The file is not JSON.
     #[error("not JSON: {0}")]
     Json(String),
-    /// It is JSON, but does not begin like qlog.
+    /// The file is JSON, but does not begin like qlog.
     #[error("not qlog: neither qlog_version nor file_schema is there")]
     NotQlog,
     /// A record or an event is longer than [`MAX_RECORD_BYTES`].
@@ -65,16 +65,16 @@ pub enum ErrorKind {
     /// A file is longer than [`MAX_FILE_BYTES`].
     #[error("a file is longer than {MAX_FILE_BYTES} bytes")]
     FileTooLong,
-    /// There are more than [`MAX_TRACES`] connections.
+    /// The file has more than [`MAX_TRACES`] connections.
     #[error("more than {MAX_TRACES} connections in a file")]
     TooManyTraces,
-    /// There are more than [`MAX_EVENTS`] relevant events.
+    /// The file has more than [`MAX_EVENTS`] relevant events.
     #[error("more than {MAX_EVENTS} events of interest in a file")]
     TooManyEvents,
-    /// There are more than [`MAX_FRAMES`] STREAM frames and symbols.
+    /// The file has more than [`MAX_FRAMES`] STREAM frames and symbols.
     #[error("more than {MAX_FRAMES} STREAM frames and symbols in a file")]
     TooManyFrames,
-    /// There are more than [`MAX_STREAMS`] streams.
+    /// The file has more than [`MAX_STREAMS`] streams.
     #[error("more than {MAX_STREAMS} streams in a file")]
     TooManyStreams,
     /// The offsets of all streams together reach further than [`MAX_STREAM_DATA`].

@@ -1,13 +1,13 @@
 //! Analyses qlog files: how a connection's streams shared it.
 //!
 //! [`Reader`] turns the bytes of a file, written by this project or by other stacks, into
-//! [`Trace`]s. Everything else is a pure function of a trace: [`arrivals()`] classifies each STREAM
-//! frame (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] shows
-//! how streams took turns, [`bundling()`] how their frames shared packets, [`stream_table()`] summarises each stream, [`head_of_line_blocking()`]
-//! computes what a single ordered byte stream would have held back, [`byte_index()`] how early the
-//! bytes arrived. [`text`] and [`figure`] present the results.
+//! [`Trace`]s. All other functions are pure functions of a trace: [`arrivals()`] classifies each STREAM frame
+//! (new, future, duplicate, retransmitted, reordered, recovered), [`multiplexing()`] shows how streams took
+//! turns, [`bundling()`] how their frames shared packets, [`stream_table()`] summarises each stream,
+//! [`head_of_line_blocking()`] computes how much a single ordered byte stream would have held back,
+//! [`byte_index()`] how early the bytes arrived. [`text`] and [`figure`] present the results.
 //!
-//! The crate also has what any experiment or benchmark needs: [`statistics`], [`table`],
+//! The crate also has the tools for any experiment or benchmark: [`statistics`], [`table`],
 //! [`figure`](figure::Chart) and [`report`].
 //!
 //! Files are untrusted: nothing in them causes a panic, and [`limits`] bounds the memory that they

@@ -18,7 +18,7 @@ impl Multiplexing {
         runs.filter_map(|run| Some((run.first()?.frame.stream, run.len())))
     }
 
-    /// How many frames belong to another stream than the one before.
+    /// How many frames belong to another stream than the previous frame.
     pub fn switches(&self) -> usize {
         self.runs().count().saturating_sub(1)
     }

@@ -38,7 +38,7 @@ impl PacketCounts {
 pub struct SymbolCounts {
     /// Symbols recovered by the recording end.
     pub recovered: u64,
-    /// Those of them whose STREAM frames are unknown; see
+    /// Recovered symbols whose STREAM frames are unknown; see
     /// [`resolve_recovered`](crate::resolve_recovered).
     pub unresolved: u64,
     /// Symbols recovered by the peer, as it reported.
@@ -54,7 +54,7 @@ pub struct Overview {
     pub version: String,
     /// The format of the file.
     pub format: &'static str,
-    /// Who recorded it: `client`, `server` or `unknown`.
+    /// The end that recorded it: `client`, `server` or `unknown`.
     pub vantage: &'static str,
     /// The group identifier, the same for both ends of a connection.
     pub group: Option<String>,
@@ -79,10 +79,10 @@ pub struct Overview {
     pub lost: u64,
     /// Recovered symbols.
     pub symbols: SymbolCounts,
-    /// What the recording end knew at last of the losses of its path.
+    /// The recording end's last estimate of the losses of its path.
     pub loss: Option<LossEstimate>,
-    /// What redundancy policies did at last, for at most [`MAX_POLICIES`] sessions in the order in
-    /// which they began.
+    /// The last states of redundancy policies, for at most [`MAX_POLICIES`] sessions in the order in which
+    /// they began.
     pub redundancy: Vec<Redundancy>,
     /// Malformed records.
     pub malformed: u64,
@@ -138,7 +138,7 @@ pub fn overview(trace: &Trace, direction: Direction) -> Overview {
 }
 
 impl Overview {
-    /// Notes what the policy of a session does now.
+    /// Notes the present state of a session's policy.
     fn update(&mut self, news: &Redundancy) {
         let sessions = self.redundancy.len();
         match self.redundancy.iter_mut().find(|known| known.session == news.session) {
@@ -204,7 +204,7 @@ mod tests {
         let expected = "loss 3.0 % (0.0 to 10.0 %), 2.0 packets in a row for 5.0 ms\n\
                         session 3: auto, no_use\nsession 1: auto, lossless\n";
         assert!(text.ends_with(expected), "{text}");
-        // A file may name as many sessions as it likes.
+        // A file may name any number of sessions.
         for session in 0..1_000 {
             build = build.event(6, EventKind::RedundancyUpdated(says(session, "x")));
         }

@@ -18,11 +18,11 @@ pub struct Report {
     pub name: String,
     /// A heading.
     pub title: String,
-    /// What was done, and how to read it; one entry per paragraph.
+    /// The method, and how to read the report; one entry per paragraph.
     pub text: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
-    /// What was found not to hold, if this is a test: a text for each.
+    /// The expectations that do not hold, if this is a test: a text for each.
     pub failures: Vec<String>,
     /// The charts. Their names are unique.
     pub charts: Vec<Chart>,
@@ -92,7 +92,7 @@ pub struct Origin {
     pub place: Place,
 }
 
-/// What the figures of a report depend on besides the command.
+/// The conditions that the figures of a report depend on besides the command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// On this machine.

@@ -1,7 +1,7 @@
 //! Quantiles, means and spreads.
 //!
 //! There is one definition of a quantile: the *nearest rank*, the smallest value such that at least
-//! a share `q` of the values does not exceed it. It is always a value that occurred; the median is
+//! a share `q` of the values does not exceed it. The quantile is always a value that occurred; the median is
 //! the 0.5 quantile.
 
 use std::fmt;
@@ -19,8 +19,8 @@ pub fn mean(values: impl IntoIterator<Item = f64>) -> f64 {
     if count > 0.0 { sum / count } else { 0.0 }
 }
 
-/// Jain's fairness index of what each of several parties gets (Jain, Chiu and Hawe 1984): 1 if all get
-/// the same, 1 / n if one of n gets everything; 1 if there is nothing to share.
+/// Jain's fairness index of the shares of several parties (Jain, Chiu and Hawe 1984): 1 if all get the same,
+/// 1 / n if one of n gets everything; 1 if there is nothing to share.
 pub fn fairness(shares: &[f64]) -> f64 {
     let sum: f64 = shares.iter().sum();
     let squares: f64 = shares.iter().map(|share| share * share).sum();

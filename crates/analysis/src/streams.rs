@@ -49,7 +49,7 @@ pub struct StreamSummary {
     pub recovered: u64,
     /// Bytes that the transport delivered to the application, if the file has them.
     pub delivered: Option<u64>,
-    /// How long bytes waited for earlier ones. Only for received data.
+    /// How long bytes waited for earlier bytes. Only for received data.
     #[serde(rename = "blocked_ms", serialize_with = "millis::option::serialize")]
     pub blocked: Option<Duration>,
 }

@@ -10,7 +10,7 @@ use crate::statistics::{Spread, millis};
 /// A table of figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Table {
-    /// What the table shows.
+    /// A title for the contents.
     pub caption: String,
     /// The column headings.
     pub columns: Vec<String>,
@@ -150,7 +150,7 @@ impl Table {
     }
 
     /// The rows as aligned text for terminals, without the caption: the first `left` columns are
-    /// left-aligned, the others right-aligned.
+    /// left-aligned, the other columns right-aligned.
     pub fn to_text(&self, left: usize) -> String {
         let rows = self.rows.iter().map(|row| row.iter().map(Cell::to_string).collect());
         let rows: Vec<Vec<String>> = std::iter::once(self.columns.clone()).chain(rows).collect();

@@ -28,7 +28,7 @@ impl Format {
     }
 }
 
-/// Who recorded a trace.
+/// The end that recorded a trace.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Vantage {
     /// The client.
@@ -116,7 +116,7 @@ pub struct Packet {
     pub repairs: u32,
 }
 
-/// What the recording end knew of the losses of its path that do not depend on its rate.
+/// The recording end's estimate of the losses of its path that do not depend on its rate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct LossEstimate {
     /// Share of lost packets, like the next two from 0 to 1.
@@ -131,7 +131,7 @@ pub struct LossEstimate {
     pub burst_ms: Option<f64>,
 }
 
-/// What the redundancy policy of a coding session did.
+/// The state of a coding session's redundancy policy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Redundancy {
     /// The coding session.
@@ -218,7 +218,7 @@ pub enum EventKind {
 pub struct Event {
     /// Time since the first event of the trace, to the microsecond.
     pub at: Duration,
-    /// What happened.
+    /// The kind of the event, with its data.
     pub kind: EventKind,
 }
 
@@ -231,7 +231,7 @@ pub struct Trace {
     pub format: Format,
     /// The title in the file; free text.
     pub title: String,
-    /// Who recorded it.
+    /// The end that recorded the trace.
     pub vantage: Vantage,
     /// `group_id`, or else the original destination connection identifier: the same in the records
     /// of both ends.

@@ -85,8 +85,8 @@ fn what_never_comes_blocks_to_the_end() {
 
 #[test]
 fn the_order_of_sending_shows_what_the_receiver_cannot_see() {
-    // Packets 0 to 3 hold all of four streams, one each; 1 is lost and sent again. No stream has a
-    // gap, but TCP waits for packet 1: 20 bytes at 2 and 3, released with it at 9.
+    // Packets 0 to 3 carry four streams, a stream each; packet 1 is lost and sent again. No stream has a gap,
+    // but TCP waits for packet 1: 20 bytes at 2 and 3, released with it at 9.
     let trace = Build::default()
         .received(0, 0, &[frame(0, 0, 10)])
         .received(2, 2, &[frame(8, 0, 10)])

@@ -21,7 +21,7 @@ pub enum Scale {
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Axis {
-    /// The label: what the values are, with their unit.
+    /// The label: the meaning of the values, with their unit.
     pub label: String,
     /// How values are placed.
     pub scale: Scale,

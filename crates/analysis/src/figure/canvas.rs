@@ -69,7 +69,7 @@ impl Canvas {
     /// Draws a scale of `length` milliseconds below `y`, from `x` on and `width` wide.
     pub(super) fn milliseconds(&mut self, x: f64, y: f64, width: f64, length: f64, height: f64) {
         let step = step(length, 10.0);
-        // There are fewer than 30 for any length.
+        // There are fewer than 30 ticks for any length.
         for n in 0..30 {
             let time = f64::from(n) * step;
             if time > length {

@@ -1,8 +1,8 @@
-//! What is left of a quantity after a change, as bars.
+//! The share of a quantity that is left after a change, as bars.
 
 use super::canvas::{Canvas, CanvasArea};
 
-/// What was changed, and quantities of one kind.
+/// A change, and quantities of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// A heading.
@@ -11,14 +11,14 @@ pub struct Comparison {
     pub rows: Vec<Compared>,
 }
 
-/// A quantity before and after, of which less is better.
+/// A quantity before and after a change. Less is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compared {
     /// Its name.
     pub label: String,
     /// How much it was.
     pub before: f64,
-    /// How much it is. What exceeds `MOST` times `before` is cut off.
+    /// How much it is. The part beyond `MOST` times `before` is cut off.
     pub after: f64,
     /// Both in words.
     pub text: String,
@@ -27,7 +27,7 @@ pub struct Compared {
 /// How many times the quantity before a bar can show.
 const MOST: f64 = 1.2;
 const WIDTH: f64 = 800.0;
-/// Where bars begin, and how wide that of the quantity before is.
+/// Where bars begin, and the width of the bar of the quantity before.
 const BAR: (f64, f64) = (110.0, 320.0);
 /// The height of a line of text and of a bar.
 const HEIGHT: f64 = 20.0;
@@ -35,7 +35,7 @@ const MARGIN: f64 = 14.0;
 const BEFORE: &str = "#bbbbbb";
 const AFTER: &str = "#0072b2";
 
-/// Draws bars on a common scale: each quantity is compared with what it was, the grey bar. The
+/// Draws bars on a common scale: each quantity is compared with the quantity before, the grey bar. The
 /// background is white, so that the figure can be read on dark pages too.
 #[must_use]
 pub fn comparison(title: &str, comparisons: &[Comparison]) -> String {

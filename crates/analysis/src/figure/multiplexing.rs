@@ -20,8 +20,8 @@ const LANE: f64 = 12.0;
 /// The gap between two lines of frames.
 const GAP: f64 = 18.0;
 
-/// The mark of a class below the row and its label. The colours differ from those of all streams
-/// and are distinguishable with any kind of colour vision. Plain new data has no mark.
+/// The mark of a class below the row and its label. The colours differ from the colours of all streams and
+/// are distinguishable with any kind of colour vision. Plain new data has no mark.
 const fn mark(class: Class) -> Option<(&'static str, &'static str)> {
     match class {
         Class::New => None,
@@ -33,10 +33,9 @@ const fn mark(class: Class) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// A row of boxes, one for each STREAM frame in the order of arrival, coloured by stream, with
-/// marks below for everything but plain new data; then a row for each stream of its own. Rows that
-/// are too long continue on the next line. Nothing is drawn beyond [`MAX_DRAWN_FRAMES`] and
-/// [`MAX_DRAWN_LANES`], and the figure says so.
+/// A row of boxes, one for each STREAM frame in the order of arrival, coloured by stream, with marks below
+/// for all frames but plain new data; then a row for each stream. Rows that are too long continue on the next
+/// line. Nothing is drawn beyond [`MAX_DRAWN_FRAMES`] and [`MAX_DRAWN_LANES`], and the figure says so.
 pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], title: &str) -> String {
     let all = &multiplexing.arrivals;
     let drawn = all.get(..all.len().min(MAX_DRAWN_FRAMES)).unwrap_or_default();
@@ -70,7 +69,7 @@ pub fn multiplexing(multiplexing: &Multiplexing, streams: &[StreamSummary], titl
     canvas.finish(LEFT + (drawn.len() as f64 * graph.slot).clamp(700.0, WIDTH) + 10.0, y + 12.0)
 }
 
-/// What all lines of a graph share.
+/// The data that all lines of a graph share.
 struct Graph<'a> {
     /// The width of a frame, in pixels.
     slot: f64,

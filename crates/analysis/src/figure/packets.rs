@@ -21,8 +21,8 @@ pub struct PacketRow {
     pub streams: Vec<usize>,
 }
 
-/// A row of boxes for each of `rows`, one for each packet, coloured by stream; `names` are those of the streams.
-/// Nothing is drawn beyond [`MAX_DRAWN_BARS`] rows and [`MAX_DRAWN_FRAMES`] packets of a row.
+/// A row of boxes for each of `rows`, one for each packet, coloured by stream; `names` are the names of the
+/// streams. Nothing is drawn beyond [`MAX_DRAWN_BARS`] rows and [`MAX_DRAWN_FRAMES`] packets of a row.
 pub fn packets(rows: &[PacketRow], names: &[String], title: &str) -> String {
     let rows = rows.get(..rows.len().min(MAX_DRAWN_BARS)).unwrap_or_default();
     let drawn = |row: &PacketRow| row.streams.len().min(MAX_DRAWN_FRAMES);

@@ -78,8 +78,7 @@ fn long_graphs_go_on_in_the_next_line() {
     check(&graph);
     assert_eq!(graph.matches("all streams").count(), 2);
     assert!(!graph.contains("<title>"), "a frame is too narrow to be pointed at");
-    // Each frame is in the common row and in that of its stream; the line break splits the run of
-    // ten.
+    // Each frame is in the common row and in the row of its stream; the line break splits the run of ten.
     assert_eq!(boxes(&graph, &stream_colour(0)), 2 * (598 + 1));
     assert_eq!(boxes(&graph, &stream_colour(1)), 2 * 597);
 }

@@ -21,7 +21,7 @@ pub(super) struct Kept {
     frames: usize,
     /// The highest offset of each stream, by index of the trace in the file and stream identifier.
     streams: HashMap<(usize, u64), u64>,
-    /// The sum of these.
+    /// The sum of these offsets.
     data: u64,
     /// Finished traces.
     pub(super) traces: usize,

@@ -162,7 +162,7 @@ fn read_events(
     })
 }
 
-/// The text before one of its parts.
+/// The text before a part of it.
 fn before<'a>(text: &'a str, part: &str) -> &'a [u8] {
     let offset = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
     text.as_bytes().get(..offset).unwrap_or_default()

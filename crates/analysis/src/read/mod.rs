@@ -22,10 +22,10 @@ use serde_json::Value;
 /// Starts every record of a JSON text sequence (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// Some editors and tools write it at the start of a file.
+/// Some editors and tools write this mark at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What is known about the format of the file.
+/// The format of the file, as far as it is known.
 #[derive(Debug)]
 enum State {
     /// Not yet known.

@@ -102,7 +102,7 @@ fn source_symbol(frame: &Value, first_frame: usize) -> Option<Symbol> {
     })
 }
 
-/// How many of the frames that follow a symbol are inside it, the later ones no longer fitting.
+/// How many of the frames that follow a symbol are inside it: the number that fits.
 fn frames_inside(candidates: &[StreamFrame], symbol: u64) -> usize {
     let mut room = symbol;
     let mut inside = 0;

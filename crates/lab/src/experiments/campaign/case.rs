@@ -27,7 +27,7 @@ named! {
 }
 
 named! {
-    /// What is transferred.
+    /// The kind of data that is transferred.
     pub enum Work {
         /// Streams, in both directions at once.
         Bulk = "streams",
@@ -49,7 +49,7 @@ pub struct TransferCase {
     /// Streams at the same time, and bytes each way on each.
     pub streams: u64,
     pub bytes: u64,
-    /// Whether the client reads in another order than that of the stream.
+    /// Whether the client reads in another order than stream order.
     pub unordered: bool,
     pub up: LinkConfig,
     pub down: LinkConfig,
@@ -121,13 +121,13 @@ impl seeded::Case for TransferCase {
 }
 
 impl TransferCase {
-    /// What each stream carries: as much each way, protected by the policy of whoever sends it.
+    /// The transfer on each stream: the same number of bytes each way, protected by the sender's policy.
     pub fn transfer(&self) -> Transfer {
         let protection = self.client.redundancy.clone().map(Protection::new);
         Transfer { protection, ..Transfer::both(self.bytes) }
     }
 
-    /// Whether one of the links has such a setting.
+    /// Whether one of the links has this setting.
     pub fn has(&self, setting: &str) -> bool {
         [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
     }
@@ -149,8 +149,8 @@ impl TransferCase {
     }
 }
 
-/// Half of the cases run undisturbed. In the others, something happens once or several times, but
-/// nothing before `calm` is over. `deliberate` tells whether the client can move on purpose.
+/// Half of the cases run undisturbed. In the others, disturbances happen once or several times, but none
+/// before `calm` is over. `deliberate` tells whether the client can move on purpose.
 pub fn disturbances(
     rng: &mut Rng,
     deliberate: bool,

@@ -38,7 +38,7 @@ pub fn run(case: &TransferCase) -> Result<Traffic, Failure> {
     Ok(run.tally())
 }
 
-/// One end of ours and one of quinn.
+/// An end of ours and an end of quinn.
 struct MixedPair {
     network: Network,
     /// The client and the server.

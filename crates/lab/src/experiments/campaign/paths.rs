@@ -10,13 +10,13 @@ use crate::Error;
 /// A link, and what settings must know of it.
 pub struct RandomLink {
     pub link: LinkConfig,
-    /// Its lowest rate in Mbit/s.
+    /// The lowest rate of the link in Mbit/s.
     pub slowest: u64,
     /// The longest UDP payload that it always carries.
     pub mtu: u16,
 }
 
-/// Every impairment there is, within what a transport must cope with. No outage begins before `calm`.
+/// All impairments, within limits that a transport must cope with. No outage begins before `calm`.
 ///
 /// # Errors
 /// The text of the link is wrong, which is a bug.
@@ -67,7 +67,7 @@ fn losses(rng: &mut Rng, loss: f64) -> String {
 /// Changes of the rate and of the longest packet. Returns the lowest rate, and the longest UDP payload
 /// that the link always carries.
 fn changes(rng: &mut Rng, rate: u64, text: &mut String) -> (u64, u16) {
-    /// IP and UDP headers in the simulator, which counts those of IPv4.
+    /// IP and UDP headers in the simulator, which counts IPv4 headers.
     const HEADERS: u64 = 28;
     let mut slowest = rate;
     if rng.below(4) == 0 {
@@ -89,8 +89,8 @@ fn changes(rng: &mut Rng, rate: u64, text: &mut String) -> (u64, u16) {
     (slowest, mtu as u16)
 }
 
-/// Outages. An early one is shorter than a server waits for a client whose address it has not
-/// validated.
+/// Outages. An early outage is shorter than the time for which a server waits for a client whose address it
+/// has not validated.
 fn outages(rng: &mut Rng, calm: Duration, text: &mut String) {
     let calm = calm.as_millis() as u64;
     let mut outage = |from: u64, length: u64| {

@@ -12,10 +12,10 @@ use crate::Error;
 
 /// Longer than all outages.
 const IDLE: Duration = Duration::from_secs(120);
-/// Who only receives finds out by this that it has another address.
+/// By keep-alives, an end that only receives finds out that it has another address.
 const KEEP_ALIVE: Duration = Duration::from_secs(2);
 
-/// One of the policies of a seam, with the parameters that are listed.
+/// A policy of a seam, with the listed parameters.
 fn pick<F: ?Sized>(rng: &mut Rng, registry: &Registry<F>) -> Result<Arc<F>, Error> {
     let entries: &[Entry<F>] = registry.entries();
     let entry = &entries[rng.below(entries.len() as u64) as usize];
@@ -30,7 +30,7 @@ pub fn unordered() -> Result<Arc<dyn DeliveryFactory>, Error> {
     Ok(registry::deliveries().find("arrival")?)
 }
 
-/// One of the redundancy policies, or none.
+/// A redundancy policy, or none.
 ///
 /// # Errors
 /// A policy does not accept the parameters that it lists, which is a bug.

@@ -19,16 +19,16 @@ pub struct Bed<'a> {
     pub down: &'a LinkConfig,
     /// Bytes that flow control and buffers let a flow have in flight.
     pub window: u32,
-    /// What is not complete by then is left incomplete.
+    /// Transfers that are not complete by then are left incomplete.
     pub until: Duration,
 }
 
-/// A download, or one after the other until the time is over.
+/// A single download, or one download after the other until the time is over.
 #[derive(Clone, Copy, Debug)]
 pub struct Flow<'a> {
-    /// Who sends.
+    /// The sender.
     pub sender: &'a Sender,
-    /// How much.
+    /// The bytes of a download.
     pub bytes: u64,
     /// How long after the end of each download the next one begins; `None` for a single one.
     pub pause: Option<Duration>,
@@ -37,7 +37,7 @@ pub struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// The downloads, as many as can begin in the time `until`.
+    /// The downloads: the number that can begin in the time `until`.
     fn downloads(&self, until: Duration) -> (impl Iterator<Item = Transfer> + use<>, Duration) {
         let pause = self.pause.unwrap_or_default();
         let count = self.pause.map_or(1, |pause| until.as_nanos() / pause.as_nanos().max(1) + 1);
@@ -46,7 +46,7 @@ impl Flow<'_> {
     }
 }
 
-/// What became of a flow.
+/// The outcome of a flow.
 #[derive(Clone, Debug)]
 pub struct FlowOutcome {
     /// How long the transfer took after the handshake; `None` if it is not complete.
@@ -57,7 +57,7 @@ pub struct FlowOutcome {
     pub repairs: u64,
     /// Bytes that were sent again.
     pub sent_again: u64,
-    /// What became of its packets.
+    /// The fates of its packets.
     pub passage: Passage,
 }
 
@@ -105,7 +105,7 @@ impl Bed<'_> {
         Ok(outcomes.collect())
     }
 
-    /// Lays the links between the ends of the first flow, and lets the others share them.
+    /// Lays the links between the ends of the first flow, and lets the other flows share them.
     fn lay(&self, network: &mut Network, ends: &[Ends], [up, down]: [u64; 2]) {
         let Some((first, others)) = ends.split_first() else { return };
         network.connect(first.client, first.server, self.up, up);

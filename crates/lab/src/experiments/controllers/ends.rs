@@ -147,7 +147,7 @@ impl Ends {
         completed.iter().map(|transfer| transfer.completed - transfer.started).collect()
     }
 
-    /// What the server of ours counted.
+    /// The statistics of our server.
     fn our_stats(&self, network: &Network) -> Option<ConnectionStats> {
         let host = network.node::<Host>(self.server);
         let present = host.and_then(|host| Some(host.connections().next()?.1.stats()));
@@ -164,8 +164,8 @@ impl Ends {
         }
     }
 
-    /// Bytes that the server sent again. quinn does not count them; it sends everything again that it
-    /// declares lost, so the bytes of those packets stand for them.
+    /// Bytes that the server sent again. quinn does not count them; it sends all data again that it declares
+    /// lost, so the bytes of the lost packets stand for them.
     pub fn sent_again(&self, network: &Network) -> u64 {
         match &self.kind {
             Transport::Ours { .. } => {

@@ -1,4 +1,4 @@
-//! What a link does to each of the flows that share it.
+//! The fates of the packets of flows that share a link.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use sutura_sim::{NodeId, TraceEvent, Tracer};
 /// The length of an interval of the record.
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
-/// What became of the packets of a flow, from its server to its client.
+/// The fates of the packets of a flow, from its server to its client.
 #[derive(Clone, Debug, Default)]
 pub struct Passage {
     /// Packets sent.

@@ -1,5 +1,5 @@
-//! One flow on many paths, with each congestion controller of ours and with those of quinn beside them:
-//! how long it takes, compared with the same path without losses, and what it does to the queue.
+//! One flow on many paths, with each congestion controller of ours and quinn's beside them: how long a
+//! transfer takes, compared with the same path without losses, and how it fills the queue.
 
 pub(super) mod bed;
 mod ends;

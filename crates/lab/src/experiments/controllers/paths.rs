@@ -9,7 +9,7 @@ use crate::Error;
 const CENTRE: Base = Base { mbit: 10.0, rtt: 100.0, queue: 1.0 };
 /// The shares of packets that lossy paths lose.
 const LOSSES: [f64; 5] = [0.005, 0.01, 0.0235, 0.05, 0.1];
-/// The loss of lossy paths where something else varies: that of the paper.
+/// The loss of lossy paths where another property varies: the loss of the paper.
 const LOSS: f64 = 0.0235;
 /// Mean length of bursts of loss, in packets.
 const BURST: f64 = 3.0;
@@ -20,7 +20,7 @@ const RTTS: [f64; 5] = [5.0, 20.0, 50.0, 300.0, 600.0];
 /// The rates, in Mbit/s.
 const RATES: [f64; 3] = [1.0, 100.0, 1000.0];
 
-/// What is varied.
+/// The property that is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Axis {
     /// Independent losses on the way to the client, at the centre.
@@ -39,7 +39,7 @@ pub enum Axis {
     Step,
     /// Losses on the way to the server.
     Acks,
-    /// Packets that others overtake.
+    /// Packets that later packets overtake.
     Reordering,
     /// A token bucket in place of the queue.
     Policer,
@@ -87,19 +87,19 @@ impl Base {
 /// A path from the server to the client and back.
 #[derive(Clone, Debug)]
 pub struct VariedPath {
-    /// What it varies.
+    /// The property that the path varies.
     pub axis: Axis,
     /// Its name in tables.
     pub name: String,
-    /// Where it is on its axis: a share of loss, or a queue in bandwidth-delay products. Other axes are
-    /// not drawn.
+    /// Its place on the axis: a share of loss, or a queue in bandwidth-delay products. Other axes are not
+    /// drawn.
     pub place: f64,
     /// From the client to the server.
     pub up: LinkConfig,
     /// From the server to the client.
     pub down: LinkConfig,
-    /// The same path without the impairment, at a rate that is lower by the share of lost packets: what
-    /// is to be reached. `None` if there is nothing to take away.
+    /// The same path without the impairment, at a rate that is lower by the share of lost packets: the goal
+    /// for senders. `None` if there is no impairment.
     pub reference: Option<(LinkConfig, LinkConfig)>,
     /// Whether redundancy could be of use, so that senders are measured with it, too.
     pub lossy: bool,
@@ -141,7 +141,7 @@ fn bursts(loss: f64) -> String {
 /// All paths.
 ///
 /// # Errors
-/// None, as long as the link crate reads what is written here.
+/// None, as long as the link crate reads the settings here.
 pub fn all() -> Result<Vec<VariedPath>, Error> {
     let mut paths = vec![VariedPath::plain(Axis::Random, "no loss".to_owned(), 0.0, CENTRE, "")?];
     for loss in LOSSES {
@@ -265,7 +265,7 @@ fn access(paths: &mut Vec<VariedPath>) -> Result<(), Error> {
     let satellite = Base { mbit: 20.0, rtt: 600.0, queue: 1.0 };
     let name = "satellite, 20 Mbit/s, 600 ms, 1 %".to_owned();
     paths.push(VariedPath::lossy(Axis::Access, name, satellite, 0.01, &random(0.01))?);
-    // Frames wait for their turn on the air, and interference takes half of what is sent for some
+    // Frames wait for their turn on the air, and interference takes half of the packets for some
     // milliseconds, twice a second.
     let wifi = Base { mbit: 40.0, rtt: 30.0, queue: 2.0 };
     let name = "Wi-Fi, 40 Mbit/s, 30 ms, jitter and bursts".to_owned();

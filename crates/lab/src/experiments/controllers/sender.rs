@@ -1,4 +1,4 @@
-//! Who sends: a congestion controller of ours, or one of quinn.
+//! Senders: a congestion controller of ours, or one of quinn.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const BURST: u32 = 3;
 pub enum Sender {
     /// Our transport.
     Ours {
-        /// Its controller.
+        /// The congestion controller.
         congestion: Arc<dyn CongestionFactory>,
         /// How it protects its transfers.
         protection: Option<Protection>,
@@ -31,7 +31,7 @@ pub enum Sender {
 /// A controller of quinn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QuinnController {
-    /// Its default.
+    /// quinn's default.
     Cubic,
     /// BBR, version 1.
     Bbr,
@@ -46,7 +46,7 @@ impl Sender {
         made.map(|congestion| Self::Ours { congestion, protection: None }).collect()
     }
 
-    /// Those of ours that heed the floor of loss as they are without it: as published.
+    /// Our controllers that heed the floor of loss, in the published form without it.
     pub fn references() -> Vec<Self> {
         let plain = [Algorithm::CUBIC_WITHOUT_FLOOR, Algorithm::BBR_WITHOUT_FLOOR];
         plain
@@ -109,7 +109,7 @@ pub fn our_transport(congestion: Arc<dyn CongestionFactory>, window: u32) -> Tra
     }
 }
 
-/// The settings of quinn's ends, likewise. Its packets stay as large as ours: it does not look for a
+/// The settings of quinn's ends, likewise. quinn's packets stay as large as ours: it does not look for a
 /// larger size.
 pub fn quinn_transport(controller: QuinnController, window: u32) -> Arc<QuinnTransport> {
     let factory: Arc<dyn ControllerFactory + Send + Sync> = match controller {

@@ -34,8 +34,8 @@ pub const SIZES: [Size; 3] = [
     Size { bytes: 10_000_000, seeds: 5 },
 ];
 
-/// The sizes that are left when all repetitions are divided by [`Options::reduce`]: those of which one
-/// remains, and always the smallest.
+/// The sizes that are left when all repetitions are divided by [`Options::reduce`]: the sizes of which a
+/// repetition remains, and always the smallest.
 pub fn sizes(options: &Options) -> Vec<Size> {
     let reduce = u64::from(options.reduce.max(1));
     let left = |size: &&Size| size.seeds >= reduce || size.bytes == SIZES[0].bytes;
@@ -44,14 +44,14 @@ pub fn sizes(options: &Options) -> Vec<Size> {
     sizes.collect()
 }
 
-/// One configuration.
+/// A configuration.
 #[derive(Clone, Debug)]
 pub struct Single<'a> {
     /// The path.
     pub path: &'a VariedPath,
-    /// Who sends.
+    /// The sender.
     pub sender: Sender,
-    /// How much, how often.
+    /// The size of the transfers, and their number.
     pub size: Size,
 }
 
@@ -93,7 +93,7 @@ impl<'a> SingleFigures<'a> {
         }
     }
 
-    /// The median time as a multiple of that on the path's reference.
+    /// The median time as a multiple of the median on the path's reference.
     pub fn ratio(&self) -> Option<f64> {
         let median = self.times.quantile(0.5);
         let reference = self.reference.filter(|time| *time < DEADLINE && median < DEADLINE)?;
@@ -105,8 +105,8 @@ fn times(outcomes: &[FlowOutcome]) -> Distribution {
     Distribution::of(outcomes.iter().map(|outcome| outcome.time.unwrap_or(DEADLINE)))
 }
 
-/// Who is measured on a path: every controller, and ours as published where they differ from that and
-/// with redundancy where that may be of use.
+/// The senders that are measured on a path: every controller, our controllers as published where they differ
+/// from that, and with redundancy where that may be of use.
 pub fn senders(path: &VariedPath) -> Vec<Sender> {
     let ours = Sender::ours();
     let protected: Vec<_> =
@@ -126,13 +126,13 @@ fn transfer(setup: &Single<'_>, reference: bool, seed: u64) -> Result<FlowOutcom
     Ok(outcomes.remove(0))
 }
 
-/// What makes two references the same.
+/// A key that is equal for two configurations with the same reference.
 fn key(setup: &Single<'_>) -> Option<String> {
     let (up, down) = setup.path.reference.as_ref()?;
     Some(format!("{up}/{down}/{}/{}", setup.sender.plain(), setup.size.bytes))
 }
 
-/// Measures `setups`. Those of the same size get the same seeds.
+/// Measures `setups`. Setups of the same size get the same seeds.
 ///
 /// # Errors
 /// A simulation fails.

@@ -1,4 +1,4 @@
-//! The bench finds what can be worked out beforehand.
+//! The bench finds values that can be worked out beforehand.
 
 use super::sender::Sender;
 use super::single::{SIZES, Size, measure, senders, sizes};

@@ -1,5 +1,5 @@
-//! Several flows at a drop-tail bottleneck: ours among themselves, beside those of quinn, and those of
-//! quinn among themselves.
+//! Several flows at a drop-tail bottleneck: our flows among themselves, beside quinn's flows, and quinn's
+//! flows among themselves.
 
 mod report;
 
@@ -23,9 +23,10 @@ const PATH: &str = "rate=10mbit delay=50ms queue=125kb";
 const UP: &str = "rate=10mbit delay=50ms queue=100mb";
 /// How long the bottleneck is watched.
 pub(super) const LENGTH: Duration = Duration::from_secs(60);
-/// The shortest that [`Options::reduce`] makes of it.
+/// The shortest time to which [`Options::reduce`] shortens it.
 const SHORTEST: Duration = Duration::from_secs(1);
-/// All flows have begun by this share of it, one after the other, and it is counted from a third on.
+/// All flows have begun by this share of the time, one after the other, and their bytes count from a third of
+/// the time on.
 pub(super) const STAGGER: u32 = 6;
 /// Flow control leaves each flow room for more than the path and its queue hold.
 const WINDOW: u32 = 1 << 20;
@@ -36,7 +37,7 @@ const FLOWS: [usize; 3] = [2, 3, 10];
 /// Shares of packets that are lost at random.
 const LOSSES: [f64; 2] = [0.0, 0.02];
 
-/// Who shares the bottleneck: the flows of `first` and `second` begin by turns.
+/// The flows that share the bottleneck: flows of `first` and `second` begin by turns.
 #[derive(Clone, Debug)]
 struct Contest {
     first: Sender,
@@ -86,7 +87,7 @@ fn setups() -> Vec<Contest> {
     setups
 }
 
-/// What one run comes to.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 pub(super) struct Figures {
     /// Throughput of each flow as a multiple of its fair share of the bottleneck.
@@ -157,10 +158,7 @@ impl Contests {
     }
 }
 
-/// What becomes of `flows` in the time `length`, if this share of packets is lost at random.
-///
-/// # Errors
-/// The simulation fails.
+/// Runs `flows` for the time `length`, if this share of packets is lost at random.
 pub(super) fn share(
     flows: &[Flow<'_>],
     loss: f64,

@@ -8,7 +8,7 @@ use super::{Contests, Figures, INTERVAL, Interval};
 use crate::Options;
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 
-/// How many flows a table names one by one.
+/// How many flows a table names individually.
 const FEW: usize = 3;
 /// How many flows the charts over time show.
 const DRAWN: usize = 3;

@@ -31,7 +31,7 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(&Compared::measure_to_ideal(options, &downloads, &POLICIES, seeds)?))
 }
 
-/// The times of single downloads divided by those without protection, seed by seed.
+/// The times of single downloads divided by the times without protection, seed by seed.
 fn single(compared: &Compared<Download>, policy: usize) -> Values {
     let pairs = compared.with(policy).iter().zip(&compared.plain);
     Values::of(pairs.map(|(with, plain)| with.time / plain.time))

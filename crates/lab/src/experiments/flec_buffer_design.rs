@@ -13,7 +13,7 @@ use crate::{Error, Options};
 const BYTES: u64 = 5_000_000;
 /// Receive windows.
 const WINDOWS: [u64; 6] = [70_000, 150_000, 250_000, 400_000, 700_000, 3_000_000];
-/// Downloads of each path with the first policy and without, and with those beside it.
+/// Downloads of each path with the first policy and without protection, and with further policies.
 const SEEDS: [u64; 2] = [20, 5];
 /// The policies, in the order of the tables.
 const POLICIES: [&str; 2] = ["buffer", "buffer:literal"];
@@ -56,8 +56,8 @@ impl LossKind {
     }
 }
 
-/// The share of packets that are lost, in percent, if a burst begins with `begins` percent of the
-/// packets that follow one that arrived.
+/// The share of packets that are lost, in percent, if a burst begins with `begins` percent of the packets
+/// that follow a packet that arrived.
 fn share_lost(begins: f64) -> f64 {
     let lost = begins * mean_burst(BURST);
     100.0 * lost / (100.0 + lost)

@@ -1,5 +1,5 @@
 //! Bulk transfers over a space-filling design of paths (Michel et al. 2022, FlEC, section VI-B,
-//! Figs. 3 and 4): completion times with a policy divided by those without.
+//! Figs. 3 and 4): completion times with a policy divided by the times without.
 
 use super::flec_path::{
     Completion, Download, Path, mean_time, mean_wire, median_time, points, quantile_time,
@@ -10,8 +10,8 @@ use crate::design::{Range, latin_hypercube};
 use crate::report::{Cell, Chart, Report, Table, report_of};
 use crate::{Error, Options};
 
-/// Bytes of the files, with the number of seeds of the first policy, and of those beside it: long
-/// transfers differ less by chance, and they take longer to simulate.
+/// Bytes of the files, with the number of seeds of the first policy, and of further policies: long transfers
+/// differ less by chance, and they take longer to simulate.
 const SIZES: [(u64, [u64; 2]); 5] = [
     (10_000, [40, 20]),
     (40_000, [40, 20]),

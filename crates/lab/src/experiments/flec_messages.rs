@@ -28,7 +28,7 @@ const ONE_WAY: [u64; 23] = [
 const SEEDS: u64 = 5;
 
 named! {
-    /// What the transport does for the messages.
+    /// The treatment of the messages by the transport.
     pub enum Variant {
         /// A stream for each message, without erasure coding.
         Quic = "QUIC",
@@ -88,7 +88,7 @@ impl Variant {
 /// A conference over a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Conference {
-    /// What the transport does.
+    /// The treatment of the messages by the transport.
     pub variant: Variant,
     /// The delay of the path.
     pub one_way: Duration,

@@ -10,7 +10,7 @@ use crate::{Error, Options, message_trace};
 
 /// The seed of the design: it is the same whatever the seed of the losses.
 const DESIGN: u64 = 97;
-/// The variant to which the others are compared: the paper's QUIC.
+/// The variant with which the others are compared: the paper's QUIC.
 const BASELINE: Variant = Variant::RoundRobin;
 
 experiment! { "flec-messages-design": "Messages with deadlines over 95 lossy paths" }
@@ -22,10 +22,10 @@ fn design(count: usize) -> Vec<Path> {
     latin_hypercube(count, ranges, DESIGN).into_iter().map(Path::random).collect()
 }
 
-/// What a variant did on all paths, in their order.
+/// The outcomes of a variant on all paths, in their order.
 type OfVariant = Runs<Variant, Messages>;
 
-/// What is taken from each run, divided by the same of the baseline's.
+/// A quantity of each run, divided by the same quantity of the baseline's run.
 fn ratios(row: &OfVariant, baseline: &[Messages], of: fn(&Messages) -> f64) -> Values {
     Values::of(row.runs.iter().zip(baseline).map(|(run, plain)| of(run) / of(plain)))
 }

@@ -38,13 +38,13 @@ pub struct Path {
     pub burst: f64,
 }
 
-/// The most packets in a row that are lost of those that come in bursts, as in the paper's Fig. 11.
+/// The most packets in a row that a burst of losses takes, as in the paper's Fig. 11.
 const LONGEST: i32 = 5;
-/// Packets of which bursts are drawn before they repeat: more than a transfer of 5 MB takes.
+/// Packets for which bursts are drawn before they repeat: more than a transfer of 5 MB takes.
 const DRAWN: usize = 1 << 14;
 
-/// The mean length of bursts of which each packet is the last one with probability `1 / burst`, and the
-/// fifth always is.
+/// The mean length of bursts in which each packet is the last with probability `1 / burst`, and the fifth
+/// always is.
 pub fn mean_burst(burst: f64) -> f64 {
     let another = 1.0 - burst.recip();
     (1.0 - another.powi(LONGEST)) / (1.0 - another)
@@ -78,8 +78,8 @@ impl Path {
         (1.5 * bytes / QUEUED_BYTES).floor() as u64
     }
 
-    /// One of its directions. `seed` determines the losses that come in bursts; the simulator draws the
-    /// others.
+    /// A direction of the path. `seed` determines the losses that come in bursts; the simulator draws other
+    /// losses.
     pub fn link(&self, loss_percent: f64, seed: u64) -> Result<LinkConfig, Error> {
         let loss = loss_percent / 100.0;
         let (rate, delay) = (self.mbit * 1e6, self.one_way_ms * 1000.0);
@@ -102,7 +102,7 @@ impl Path {
         Self { loss_down: 0.0, loss_up: 0.0, ..self }
     }
 
-    /// What the path holds in a round trip, in bytes.
+    /// The bandwidth-delay product of the path, in bytes.
     pub fn product(&self) -> f64 {
         self.mbit / 8.0 * 1e6 * (2.0 * self.one_way_ms / 1000.0)
     }
@@ -123,7 +123,7 @@ pub struct Download {
     pub path: Path,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Bytes that the client buffers; `None` for as much as it takes.
+    /// Bytes that the client buffers; `None` for no limit.
     pub buffer: Option<u64>,
     /// The congestion controller of both ends.
     pub congestion: Algorithm,
@@ -157,13 +157,13 @@ impl Completion {
 }
 
 impl Download {
-    /// A file to a client that buffers as much as it takes, with BBR.
+    /// A file to a client with unlimited buffers, with BBR.
     pub const fn new(path: Path, bytes: u64) -> Self {
         Self { path, bytes, buffer: None, congestion: Algorithm::BBR }
     }
 
-    /// The settings of both ends. The decoder remembers as much as the client buffers, which is all
-    /// that can be in flight.
+    /// The settings of both ends. The decoder remembers as much as the client buffers, which is the most that
+    /// can be in flight.
     fn transport(&self) -> TransportConfig {
         let buffer = self.buffer.unwrap_or(1_000_000_000);
         let decoder = FecConfig::default();

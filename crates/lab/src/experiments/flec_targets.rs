@@ -1,4 +1,4 @@
-//! What FlEC reports of its figures (Michel et al. 2022, sections VI and VII), on a few paths.
+//! FlEC's statements about its figures (Michel et al. 2022, sections VI and VII), on a few paths.
 
 use super::flec_path::{Download, Path, mean_wire, median_time};
 use crate::Options;

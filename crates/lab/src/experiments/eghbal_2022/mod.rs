@@ -1,11 +1,10 @@
-//! A page of which only the urgent resources are protected (Eghbal and Lu 2022, section 3): five
-//! resources of 35 kB that are needed first and five of 70 kB that are not, over 1 Gbit/s and a
-//! round-trip time of 50 ms, with 2 % of packets lost: in each direction, or in both together, as
-//! the same authors count in a later paper.
+//! A page of which only the urgent resources are protected (Eghbal and Lu 2022, section 3): five resources of
+//! 35 kB that are needed first and five others of 70 kB, over 1 Gbit/s and a round-trip time of 50 ms, with 2
+//! % of packets lost: in each direction, or in both together, as the same authors count in a later paper.
 //!
-//! The paper sends at a fixed rate, whatever is lost. Here congestion control limits the sender.
-//! Repair symbols save a round trip, and how many round trips a page takes depends on the window, so
-//! there are several kinds of connections.
+//! The paper sends at a fixed rate, whatever the losses. Here congestion control limits the sender. Repair
+//! symbols save a round trip, and how many round trips a page takes depends on the window, so there are
+//! several kinds of connections.
 
 mod report;
 
@@ -45,21 +44,21 @@ const BURST: u32 = 3;
 named! {
     /// Which resources have repair symbols.
     pub enum Protected {
-        /// None.
+        /// No resources.
         Nothing = "nothing",
-        /// The urgent ones.
+        /// The urgent resources.
         Urgent = "urgent",
-        /// All of them.
+        /// All resources.
         All = "all",
     }
 }
 
 named! {
-    /// What the connection did before the page.
+    /// The earlier use of the connection.
     pub enum History {
-        /// Nothing: the page begins with the initial window.
+        /// None: the page begins with the initial window.
         Fresh = "fresh",
-        /// It carried 4 MB, and congestion control has met the loss.
+        /// The connection carried 4 MB, and congestion control has met the loss.
         Warm = "warm",
     }
 }
@@ -78,15 +77,15 @@ impl History {
 pub struct Visit {
     /// The share of packets lost in each direction, percent.
     pub loss: u8,
-    /// What the connection did before.
+    /// The earlier use of the connection.
     pub history: History,
     /// The congestion control of both ends.
     pub congestion: Algorithm,
-    /// What is protected.
+    /// The resources that are protected.
     pub protected: Protected,
-    /// Burst loss tolerance of what is protected.
+    /// Burst loss tolerance of the protected resources.
     pub burst: u32,
-    /// Repair delay tolerance of what is protected.
+    /// Repair delay tolerance of the protected resources.
     pub delay: Duration,
 }
 
@@ -140,7 +139,7 @@ pub struct VisitTimes {
     pub first: Duration,
     /// Until all urgent resources were complete.
     pub urgent: Duration,
-    /// Until all others were complete.
+    /// Until all other resources were complete.
     pub others: Duration,
     /// Bytes that the server put on the link for the page, UDP and IP headers not included.
     pub wire: u64,
@@ -154,7 +153,7 @@ pub struct VisitTimes {
     pub window: u64,
     /// Stream bytes of the urgent resources as they were sent.
     pub urgent_sent: StreamBytes,
-    /// Stream bytes of the others as they were sent.
+    /// Stream bytes of the other resources as they were sent.
     pub others_sent: StreamBytes,
 }
 

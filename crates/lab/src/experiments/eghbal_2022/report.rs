@@ -1,11 +1,11 @@
-//! The report, and what it is held against.
+//! The report, and the goals that it is compared with.
 
 use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 use std::time::Duration;
 
 use super::{BURST, Protected, Visit, VisitTimes, Visits};
 
-/// What protecting the urgent resources should do, as ratios to no protection.
+/// The expected effect of protecting the urgent resources, as ratios to no protection.
 #[derive(Clone, Copy, Debug)]
 struct Goal {
     what: &'static str,
@@ -162,7 +162,7 @@ fn variations(varied: &[Visits]) -> Table {
     )
 }
 
-/// A chart for each connection, with what each protection makes of urgent resources and others.
+/// A chart for each connection, with the times of urgent and other resources for each protection.
 fn charts(summaries: &[Visits]) -> Vec<Chart> {
     let same_connection = |a: &Visits, b: &Visits| {
         a.setup.protecting(Protected::Nothing) == b.setup.protecting(Protected::Nothing)

@@ -1,4 +1,4 @@
-//! What redundancy gains with each congestion controller (section 6: BBR gains more than CUBIC).
+//! The gain of redundancy with each congestion controller (section 6: BBR gains more than CUBIC).
 
 use crate::report::{Cell, Table};
 use std::time::Duration;
@@ -15,7 +15,7 @@ struct ByController<'a> {
 }
 
 impl ByController<'_> {
-    /// The 99th percentile of what the paper measures of a workload.
+    /// The 99th percentile of the times that the paper measures of a workload.
     fn waits(summary: &ScreenFigures) -> Duration {
         match summary.setup.workload {
             Mode::Streaming => summary.blocked.quantile(0.99),

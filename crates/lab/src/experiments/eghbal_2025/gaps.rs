@@ -9,12 +9,12 @@ use sutura_sim::DeliveredMessage;
 use super::report::{figure, path_name};
 use super::{MESSAGES, ScreenFigures};
 
-/// Gaps of less than this share of the round-trip time are not drawn: there is one for each message.
+/// Gaps of less than this share of the round-trip time are not drawn: there is such a gap for each message.
 const DRAWN: u32 = 10;
-/// The schemes that are drawn: those of the paper, and `auto`.
+/// The schemes that are drawn: the schemes of the paper, and `auto`.
 const SCHEMES: [&str; 5] = ["total", "partial", "RS 1.05", "RS 1.10", "auto"];
 
-/// The time from the delivery of a message to that of the next.
+/// The time from the delivery of a message to the delivery of the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     /// When it ended, since the first update was asked for.

@@ -1,7 +1,7 @@
 //! Screen updates in total and in partial order (Eghbal and Lu 2025, section 6, Figs. 9 to 26): 300
 //! updates of 100 messages of 1400 bytes each, as a stream and one after the other as the user acts.
 //!
-//! The paper's losses are those of both directions together: each direction loses half as many.
+//! The paper counts losses of both directions together: each direction loses half as many.
 
 mod controllers;
 mod gaps;
@@ -145,7 +145,7 @@ impl Scheme {
     };
 }
 
-/// All schemes. `window` is the sliding-window code over the same blocks as the others. Rows and columns
+/// All schemes. `window` is the sliding-window code over the same blocks as the block codes. Rows and columns
 /// are ten by ten: an update's 100 messages.
 const SCHEMES: [Scheme; 16] = [
     Scheme { name: "total", order: UpdateOrder::Total, ..Scheme::PLAIN },
@@ -171,7 +171,7 @@ const RS_10: &str = "block:rate=1.1";
 /// Updates over a path, and how they are delivered.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Screen {
-    /// What is sent when.
+    /// The workload: which updates are sent when.
     pub workload: Mode,
     /// The path.
     pub path: ScreenPath,
@@ -210,7 +210,8 @@ impl Screen {
         })
     }
 
-    /// What a gap between two updates contains anyway: the user's pause and the round trip of the request.
+    /// The part of a gap between two updates that is there anyway: the user's pause and the round trip of the
+    /// request.
     fn pause(&self) -> Duration {
         match self.workload {
             Mode::Streaming => Duration::ZERO,
@@ -229,12 +230,12 @@ impl Screen {
     }
 }
 
-/// What is measured of one run.
+/// The measurements of a run.
 #[derive(Clone, Debug)]
 struct Deliveries {
-    /// For each message, how long it waited for others after it was complete.
+    /// For each message, how long it waited for other messages after it was complete.
     blocked: Vec<Duration>,
-    /// For each message but the first, the time since the one before was delivered.
+    /// For each message but the first, the time since the previous delivery.
     gaps: Vec<Gap>,
     /// For each update, the time from the user's action until all of it was delivered.
     responses: Vec<Duration>,

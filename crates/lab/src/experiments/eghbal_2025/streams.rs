@@ -1,4 +1,4 @@
-//! What it costs that each message is a stream of its own, where each update is one in the paper (section 4.1).
+//! The cost of a stream for each message, where the paper has a stream for each update (section 4.1).
 
 use sutura_proto::TransportConfig;
 use sutura_sim::{Scenario, UpdatePlan, UpdatesOutcome};
@@ -7,9 +7,9 @@ use super::{BASELINE, BYTES, MESSAGES, Mode, SCHEMES, Screen, ScreenPath, UPDATE
 use crate::report::{Cell, Table};
 use crate::{Error, Options, parallel};
 
-/// The paths: none loses anything, since a loss costs either kind of stream the same.
+/// The rates of the paths. No path loses packets, since a loss costs either kind of stream the same.
 const MBITS: [u64; 3] = [10, 100, 1000];
-/// How many streams the receiver permits: as many as it does by default for others than groups, and for groups.
+/// How many streams the receiver permits: the default for streams other than groups, and for groups.
 const PERMITTED: [u64; 2] = [100, 4096];
 /// Messages of an update, and its name.
 const GRAINS: [(usize, &str); 2] = [(MESSAGES, "message"), (1, "update")];

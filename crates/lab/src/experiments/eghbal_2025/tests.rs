@@ -1,4 +1,4 @@
-//! What the paper says of its figures, on a tenth of its updates.
+//! The paper's statements about its figures, on a tenth of its updates.
 
 use super::*;
 use sutura_analysis::statistics::millis;
@@ -41,7 +41,7 @@ fn with_redundancy_no_message_is_blocked() {
 #[test]
 fn updates_that_are_asked_for_come_without_a_round_trip_more() {
     let [total, repaired] = ["total", "RS 1.05"].map(|scheme| summary("Fig. 18", scheme));
-    // One in ten, which leaves out the three updates during which the connection starts.
+    // The slowest tenth is left out: the three updates during which the connection starts.
     let slow = |summary: ScreenFigures| millis(summary.responses.quantile(0.89));
     let [total, repaired] = [total, repaired].map(slow);
     assert!(total > 200.0 && repaired <= 162.0, "{total} {repaired}");
@@ -57,7 +57,7 @@ fn without_loss_redundancy_costs_no_long_gaps() {
 }
 
 /// Fig. 16 and section 6.1: CUBIC that answers every loss takes several times as long as BBR, and redundancy
-/// gains with it, too.
+/// helps it, too.
 #[test]
 fn cubic_as_in_the_paper_is_slow_and_gains_too() {
     let [total, repaired] =
@@ -80,8 +80,8 @@ fn redundancy_gains_more_with_bbr_than_with_cubic() {
     assert!(bbr > 30.0 && bbr > 2.0 * cubic, "{bbr} {cubic}");
 }
 
-/// Fig. 16: it is the losses that slow such a CUBIC down. Its queue stays empty, and without losses the link is its
-/// limit as it is BBR's.
+/// Fig. 16: the losses slow this CUBIC down. Its queue stays empty, and without losses the link is its limit
+/// as it is BBR's.
 #[test]
 fn cubic_as_in_the_paper_is_bound_by_losses_alone() {
     let path = path("Fig. 16 without floor");
@@ -94,8 +94,9 @@ fn cubic_as_in_the_paper_is_bound_by_losses_alone() {
     assert!(ideal.complete < 1.5 * bbr.complete, "{} {}", ideal.complete, bbr.complete);
 }
 
-/// Section 4.2: what is lost is known to be lost a round trip after it was sent, and what its repair gives to be
-/// there a few milliseconds later: whoever sends it again at once has done so when the client's STOP_SENDING comes.
+/// Section 4.2: a loss is known a round trip after the data was sent, and the repair of the data is there a
+/// few milliseconds later: a sender that sends lost data again at once has done so when the client's
+/// STOP_SENDING comes.
 #[test]
 fn stopping_comes_too_late_to_save_what_is_sent_again_at_once() {
     let of = |scheme| summary("Fig. 18", scheme);
@@ -105,7 +106,8 @@ fn stopping_comes_too_late_to_save_what_is_sent_again_at_once() {
     assert!(waits.again < 0.1 * at_once.again, "{} {}", waits.again, at_once.again);
 }
 
-/// Section 4.2: retransmission at once and STOP_SENDING change neither what is delivered nor when.
+/// Section 4.2: retransmission at once and STOP_SENDING change neither the delivered messages nor their
+/// times.
 #[test]
 fn the_papers_retransmission_and_its_stops_deliver_as_much_as_early() {
     let [ours, papers] = ["RS 1.05", "RS 1.05 stopped"].map(|scheme| summary("Fig. 9", scheme));
@@ -127,8 +129,9 @@ fn each_figure_has_two_charts() {
     assert_eq!(report.tables[2].rows.len(), 0, "partial is missing");
 }
 
-/// Section 4.1: a stream for each message costs half a per cent of bytes and nothing of the rate against
-/// one for each update, as long as the receiver permits enough of them; a hundred are 11 Mbit/s at 100 ms.
+/// Section 4.1: a stream for each message costs half a per cent of bytes and nothing of the rate against a
+/// stream for each update, as long as the receiver permits enough streams; a hundred allow 11 Mbit/s at 100
+/// ms.
 #[test]
 fn a_stream_for_each_message_costs_little_if_enough_are_permitted() {
     let cut = |streams, permitted| {

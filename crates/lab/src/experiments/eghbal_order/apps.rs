@@ -12,7 +12,7 @@ use sutura_sim::{App, AppError, Pattern, Quic};
 /// How many bytes are read at a time.
 const CHUNK: usize = 16 * 1024;
 
-/// One of the resources.
+/// A resource of the page.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Resource {
     pub(super) bytes: usize,
@@ -20,7 +20,7 @@ pub(super) struct Resource {
     pub(super) protection: Option<Protection>,
 }
 
-/// What the server sends.
+/// The data that the server sends.
 #[derive(Clone, Debug)]
 pub(super) struct PagePlan {
     /// Bytes of a transfer that comes before, so that congestion control knows the path.
@@ -29,7 +29,7 @@ pub(super) struct PagePlan {
     pub(super) gap: Duration,
     /// All written at once.
     pub(super) resources: Arc<[Resource]>,
-    /// The size of a message: each resource is made of so many whole ones.
+    /// The size of a message: each resource is made of whole messages.
     pub(super) message: usize,
 }
 
@@ -74,7 +74,7 @@ impl Source {
         Ok(id)
     }
 
-    /// Writes as much of the transfer before as there is room for.
+    /// Writes as much of the earlier transfer as there is room for.
     fn write_warm_up(&mut self, quic: &mut Connection) -> Result<(), AppError> {
         if self.warm_up.is_none() {
             self.warm_up = Some((Self::open(quic, Priority::default(), None)?, 0));
@@ -157,7 +157,7 @@ impl Sink {
         self.messages.iter().map(|(_, completed)| *completed).collect()
     }
 
-    /// Bytes of a stream have arrived. The first stream is the transfer before, the next ones are the
+    /// Bytes of a stream have arrived. The first stream is the earlier transfer, the next streams are the
     /// resources in their order.
     fn take(
         &mut self,
@@ -187,7 +187,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Reads what a stream has. Returns whether there may be more.
+    /// Reads the data of a stream. Returns whether there may be more.
     fn read(
         &mut self,
         now: Instant,

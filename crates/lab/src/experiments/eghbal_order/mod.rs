@@ -2,8 +2,8 @@
 //! others, made of messages of 7 kB, on one connection over a lossy path; with and without repair
 //! symbols for the urgent ones.
 //!
-//! The paper sends them over UDT, which delivers messages in the order of arrival, at a fixed rate.
-//! Here a resource is a stream, and the client reads each stream in the order of arrival.
+//! The paper sends the messages over UDT, which delivers them in the order of arrival, at a fixed rate. Here
+//! a resource is a stream, and the client reads each stream in the order of arrival.
 
 mod apps;
 mod order;
@@ -39,7 +39,7 @@ const UDP_PAYLOAD: u16 = 1452;
 const MESSAGE: usize = 7_000;
 /// How many resources are urgent, and the messages of each.
 const URGENT: [usize; 2] = [5, 5];
-/// How many are not, and the messages of each.
+/// How many resources are not urgent, and the messages of each.
 const OTHERS: [usize; 2] = [5, 10];
 /// How many messages of the urgent resources there are. They are sent first.
 pub const URGENT_MESSAGES: usize = URGENT[0] * URGENT[1];
@@ -50,14 +50,14 @@ const WARM_UP: usize = 4_000_000;
 /// The pause after them.
 const GAP: Duration = Duration::from_millis(200);
 /// The rate of the sender that yields to nothing, bytes per second: 70 Mbit/s. The paper does not say
-/// at which rate UDPBlast sends. Its times are those of this one: 245 kB of urgent data and XOR sums
-/// in 28 ms, and a retransmission of 50 ms for the first resource, which ends after 4 ms, at 54 ms.
+/// at which rate UDPBlast sends. Its times fit this rate: 245 kB of urgent data and XOR sums in 28 ms, and a
+/// retransmission of 50 ms for the first resource, which ends after 4 ms, at 54 ms.
 const FIXED_RATE: u64 = 70_000_000 / 8;
 
 /// How the urgent resources are protected: names and parameters of policies. The first is the paper's
-/// matrix for each resource, which takes ten sums for 25 packets. The second is one over all of them, as
-/// in the paper: each row is a resource, and a column has a packet of each. The third sends as many
-/// symbols of the sliding window as the first.
+/// matrix for each resource, which takes ten sums for 25 packets. The second is a matrix over all resources,
+/// as in the paper: each row is a resource, and a column has a packet of each. The third sends the same
+/// number of symbols of the sliding window as the first.
 pub const POLICIES: [&str; 5] = [
     "block:code=2d,rows=5,columns=5",
     "block:code=2d,rows=5,columns=25,shared=on",
@@ -67,9 +67,9 @@ pub const POLICIES: [&str; 5] = [
 ];
 
 named! {
-    /// Who decides how fast is sent.
+    /// The control of the sending rate.
     pub enum Pacing {
-        /// Nobody: the rate is fixed, as in the paper.
+        /// None: the rate is fixed, as in the paper.
         Fixed = "70 Mbit/s",
         /// BBR.
         Bbr = "BBR",
@@ -98,12 +98,12 @@ impl Pacing {
     }
 }
 
-/// Who sends the messages, and how they are protected.
+/// The sender of the messages, and their protection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sending {
     /// The share of packets lost in each direction, percent.
     pub loss: u8,
-    /// Who decides how fast is sent.
+    /// The control of the sending rate.
     pub sender: Pacing,
     /// The policy for the urgent resources; `None` to protect nothing.
     pub policy: Option<&'static str>,
@@ -228,7 +228,7 @@ fn lossless(options: &Options) -> Result<Vec<(Pacing, Duration)>, Error> {
     Pacing::ALL.into_iter().map(complete).collect()
 }
 
-/// All configurations. Those of one sender and one loss are neighbours.
+/// All configurations. Configurations with the same sender and loss are neighbours.
 #[must_use]
 pub fn setups() -> Vec<Sending> {
     let channels = [2, 1].into_iter().flat_map(|loss| [(loss, Pacing::Fixed), (loss, Pacing::Bbr)]);

@@ -9,8 +9,8 @@ pub struct Order {
     pub displaced: f64,
     /// The most places.
     pub most_displaced: usize,
-    /// The share of messages that are complete before an earlier one is: those that a transport
-    /// which keeps the order would hold back.
+    /// The share of messages that are complete before an earlier message is: a transport that keeps the order
+    /// would hold them back.
     pub held: f64,
     /// For how long it would hold back a message, on average over all of them.
     pub held_for: Duration,
@@ -21,7 +21,7 @@ pub struct Order {
 pub fn order(completed: &[Duration]) -> Order {
     let count = completed.len().max(1) as f64;
     let mut arrivals: Vec<usize> = (0..completed.len()).collect();
-    // Those that are complete at the same time count in the order of sending.
+    // Messages that are complete at the same time count in the order of sending.
     arrivals.sort_by_key(|message| completed.get(*message));
     let places = || arrivals.iter().enumerate().map(|(place, message)| place.abs_diff(*message));
     let mut earlier = Duration::ZERO;
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn one_late_message_holds_back_those_behind_it() {
-        // The second comes last: two places late, the others one place early.
+        // The second message comes last: two places late, the others one place early.
         let late = order_of(&[1, 9, 2, 5]);
         assert_eq!((late.displaced, late.most_displaced, late.held), (1.0, 2, 0.5));
         assert_eq!(late.held_for, Duration::from_micros((7_000 + 4_000) / 4));

@@ -15,16 +15,16 @@ use crate::{Error, Options};
 
 /// The policy that must do no harm.
 const AUTO: &str = "auto";
-/// Policies that send what they are told to, whatever the path is like.
+/// Policies that send the redundancy that they are told to, whatever the path is like.
 const FIXED: [&str; 3] = ["tail", "incremental", "block"];
 const CONTROLLERS: [Algorithm; 2] = [Algorithm::BBR, Algorithm::CUBIC];
 /// Shares of the packets that are lost each way.
 const LOSSES: [f64; 3] = [0.005, 0.0235, 0.05];
-/// Rate and delay of the path, and a queue of one and a half times what it holds.
+/// Rate and delay of the path, and a queue of one and a half bandwidth-delay products.
 const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
 /// How long a burst of losses lasts on average: the time of four packets.
 const BURST_MS: f64 = 4.8;
-/// What is transferred.
+/// The downloads.
 const WORKS: [Fetches; 4] = [
     Fetches { bytes: 100_000, requests: 1 },
     Fetches { bytes: 1_000_000, requests: 1 },
@@ -54,11 +54,11 @@ impl Fetches {
     }
 }
 
-/// What the path loses.
+/// The losses of the path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Losses {
     None,
-    /// This share of packets, each on its own.
+    /// This share of packets, each independently.
     Random(f64),
     /// All packets for this share of the time, whatever is sent.
     Bursts(f64),
@@ -93,7 +93,7 @@ struct Downloads {
     work: Fetches,
 }
 
-/// What comes of the downloads.
+/// The outcome of the downloads.
 #[derive(Clone, Debug)]
 struct Completions {
     /// The times of the downloads in seconds; infinite if the connection broke.
@@ -294,7 +294,7 @@ mod tests {
         Compared::measure(&Options::default(), setups, policies, [seeds; 2]).unwrap()
     }
 
-    /// Without loss, a policy that adapts leaves every packet as it is.
+    /// Without loss, an adaptive policy leaves every packet as it is.
     #[test]
     fn what_adapts_costs_nothing_without_loss() {
         let work = Fetches { bytes: 300_000, requests: 3 };

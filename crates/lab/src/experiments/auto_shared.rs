@@ -1,5 +1,5 @@
-//! Whether redundancy that sets itself takes from others: three flows at a drop-tail bottleneck, of
-//! which none, one or all use it.
+//! Whether redundancy that sets itself takes bandwidth from other flows: three flows at a drop-tail
+//! bottleneck, of which none, one or all use it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,17 +23,17 @@ const CONTROLLERS: [Algorithm; 2] = [Algorithm::BBR, Algorithm::CUBIC];
 const LOSSES: [f64; 2] = [0.0, 0.02];
 /// Bytes of each download of a flow with pauses. A third of the bottleneck carries them in 600 ms.
 const PIECE: u64 = 250_000;
-/// How long such a flow pauses between two downloads.
+/// How long a flow with pauses waits between two downloads.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Runs of each configuration.
 const SEEDS: u64 = 20;
 
 named! {
-    /// What each flow downloads.
+    /// The downloads of each flow.
     enum Demand {
         /// More than the bottleneck carries.
         Endless = "endless",
-        /// One piece after the other, with pauses.
+        /// A piece after the other, with pauses.
         Pieces = "with pauses",
     }
 }
@@ -90,7 +90,7 @@ impl Sharing {
     }
 }
 
-/// What one run comes to.
+/// The outcome of a run.
 #[derive(Clone, Debug)]
 struct Shared {
     /// Which flows use `auto`.
@@ -113,7 +113,7 @@ impl Shared {
         }
     }
 
-    /// The throughput of the flows with `auto`, or of the others, divided by the mean of all.
+    /// The throughput of the flows with `auto`, or of the other flows, divided by the mean of all.
     fn share(&self, protected: bool) -> Option<f64> {
         let flows = self.figures.shares.iter().zip(&self.protected);
         let own: Vec<f64> =
@@ -131,7 +131,7 @@ impl SharedRuns {
         (!shares.is_empty()).then(|| mean(shares))
     }
 
-    /// A quantile of the times of the downloads of the flows with `auto`, or of the others.
+    /// A quantile of the times of the downloads of the flows with `auto`, or of the other flows.
     fn time(&self, protected: bool, q: f64) -> Option<f64> {
         let flows = self.runs.iter().flat_map(|run| run.downloads.iter().zip(&run.protected));
         let own = flows.filter(|(_, is)| **is == protected).flat_map(|(times, _)| times);

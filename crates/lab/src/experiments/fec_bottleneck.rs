@@ -1,5 +1,5 @@
-//! One transfer over a bottleneck with each congestion controller and each protection: what repair
-//! symbols cost where the sender is never idle, and whether the controllers still learn the path.
+//! One transfer over a bottleneck with each congestion controller and each protection: the cost of repair
+//! symbols where the sender is never idle, and whether the controllers still learn the path.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,12 +19,12 @@ use crate::{Error, Options};
 const BYTES: u64 = 10_000_000;
 /// Transfers of each configuration, a connection each.
 const TRANSFERS: u64 = 5;
-/// Rate and delay of the path, and a queue of one and a half times what it holds.
+/// Rate and delay of the path, and a queue of one and a half bandwidth-delay products.
 const PATH: &str = "rate=10mbit delay=50ms queue=187500b";
 /// Round-trip times count from here on: the first search for the bandwidth is over by then.
 const SETTLED: Duration = Duration::from_secs(2);
 
-/// Who sends over the path.
+/// The configuration of a sender over the path.
 #[derive(Clone, Debug)]
 struct Bottleneck {
     /// The congestion controller at both ends.
@@ -98,8 +98,8 @@ impl BottleneckRuns {
         self.mean(|run| BYTES as f64 / run.ends.duration.as_secs_f64())
     }
 
-    /// When the sender first slowed down: when its pacing rate, or its window if it names no rate,
-    /// had fallen by a quarter. That ends BBR's Startup, and slow start. The median; `None` if more than
+    /// When the sender first slowed down: when its pacing rate, or its window if it names no rate, had fallen
+    /// by a quarter. This is the end of BBR's Startup, and of slow start. The median; `None` if more than
     /// half of the transfers ended before.
     fn slowed(&self) -> Option<Duration> {
         let slowed = self.times(|run| run.slowed.unwrap_or(Duration::MAX)).quantile(0.5);
@@ -198,8 +198,8 @@ mod tests {
         measure(&[of(0), of(3)], 1, &Options::default()).unwrap()
     }
 
-    /// A sender that is never idle sends repair symbols at the end only, so that they cost it next to nothing,
-    /// and its controller learns of the path what it does without.
+    /// A sender that is never idle sends repair symbols at the end only, so that they cost it next to
+    /// nothing, and its controller learns the path as it does without them.
     #[test]
     fn repair_at_the_end_costs_a_busy_sender_next_to_nothing() {
         for congestion in [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR] {

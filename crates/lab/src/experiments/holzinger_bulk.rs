@@ -14,7 +14,7 @@ use crate::ideal::{Schedule, Transfers};
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 use crate::{Error, Options, parallel};
 
-/// The loss models. With the other reading of the paper's numbers hardly a transfer loses anything.
+/// The loss models. With the other reading of the paper's numbers hardly any transfer loses a packet.
 const CHANNELS: [Channel; 2] = [Channel::Fractions, Channel::Time];
 /// Burst loss tolerances: repair symbols at the end of a transfer.
 const BURSTS: [u32; 3] = [1, 3, 5];
@@ -24,7 +24,7 @@ const DELAYS: [u64; 4] = [0, 5, 10, 25];
 pub(super) const SIZES: [u64; 2] = [32_000, 1_000_000];
 /// Transfers of each configuration, as in the paper.
 pub(super) const TRANSFERS: u64 = 1000;
-/// How many times as many transfers the model makes, which takes it no time.
+/// How many times as many transfers the model makes, since they take it no time.
 const IDEAL_OVER: u64 = 20;
 /// Transfers on one connection.
 pub(super) const BATCH: u64 = 50;
@@ -67,8 +67,8 @@ impl Objects {
         Self { burst, delay: Duration::from_millis(ms), ..self }
     }
 
-    /// The share of transfers that a perfect code with as many repair symbols cannot complete in one
-    /// flight; `None` if a transfer takes more than one.
+    /// The share of transfers that a perfect code with the same number of repair symbols cannot complete in
+    /// one flight; `None` if a transfer takes more than one.
     ///
     /// # Errors
     /// There is no such link.
@@ -113,7 +113,7 @@ impl ObjectTimes {
         self.share(|t| t.waited(self.lossless, RTT))
     }
 
-    /// The share of those that waited for a second one: one and a half round trips or more.
+    /// The share of transfers that waited for a second retransmission: one and a half round trips or more.
     pub(super) fn waited_twice(&self) -> f64 {
         self.share(|t| t.waited(self.lossless + RTT, RTT))
     }
@@ -161,8 +161,8 @@ fn lossless(way: Way, bytes: u64, options: &Options) -> Result<Duration, Error> 
     Ok(Distribution::of(outcome.transfers.iter().map(|t| t.time)).quantile(0.5))
 }
 
-/// Makes `count` transfers with each of `setups`, as `way` has them. Those that only differ in their burst loss tolerance
-/// get the same seeds.
+/// Makes `count` transfers with each of `setups`, as `way` has them. Setups that only differ in their burst
+/// loss tolerance get the same seeds.
 ///
 /// # Errors
 /// A simulation fails.
@@ -257,8 +257,8 @@ fn report(summaries: &[ObjectTimes], ideals: &[Option<f64>]) -> Report {
     )
 }
 
-/// Times to completion of the transfers of one size, a panel for each channel. Those of the other size
-/// are of another order.
+/// Times to completion of the transfers of one size, a panel for each channel. Times of the other size are of
+/// another order.
 fn chart(summaries: &[ObjectTimes], bytes: u64) -> Chart {
     let panel = |channel: Channel| {
         let of_panel = summaries.iter().filter(|s| {

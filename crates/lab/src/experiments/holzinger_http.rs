@@ -14,7 +14,7 @@ const WAYS: [Way; 4] =
 const TOLERANCES: [(u32, u64); 5] = [(0, 0), (1, 0), (3, 0), (3, 25), (5, 0)];
 /// The reading of the loss model that fits figure 4.
 const BULK: Channel = Channel::Fractions;
-/// Both readings, since figure 5 fits the other one.
+/// Both readings of the paper's numbers, since figure 5 fits the other one.
 const STREAM: [Channel; 2] = [Channel::Fractions, Channel::Percentages];
 
 experiment! {
@@ -150,7 +150,7 @@ mod tests {
             holzinger_bulk::measure(Way::PAPER, &setups, 10, &Options::default()).unwrap();
         let repairs: Vec<f64> = summaries.iter().map(|s| s.mean(|t| t.repair_symbols)).collect();
         assert_eq!(repairs, [0.0, 3.0]);
-        // And so is each message of a stream, which is of five packets.
+        // Each message of a stream, which is of five packets, is protected as well.
         let of = |burst| holzinger_stream::Steady::incremental(Channel::Lossless, burst, 0);
         let summaries =
             holzinger_stream::measure(Way::PAPER, &[of(0), of(2)], 100, &Options::default())

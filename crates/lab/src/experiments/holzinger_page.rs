@@ -1,5 +1,5 @@
 //! A page by strict priorities and by weighted classes (Holzinger et al. 2025, V-C and figure 6),
-//! beside what the priorities say it should look like.
+//! beside the loading order that the priorities ask for.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const MIN_PHASE: f64 = 0.2;
 /// The largest relative deviation of a measured value from the computed one.
 const TOLERANCE: f64 = 0.05;
 
-/// The page: names and sizes of what it consists of, in the order of the requests.
+/// The page: names and sizes of its resources, in the order of the requests.
 const PAGE: [(&str, u64); 9] = [
     ("HTML", 148_000),
     ("CSS", 260_000),
@@ -47,7 +47,7 @@ const LCP: usize = 4;
 struct Signals {
     /// Its name in tables.
     name: &'static str,
-    /// What it is meant to do.
+    /// The purpose.
     about: &'static str,
     /// Field values, in the order of [`PAGE`].
     priorities: [&'static str; PAGE.len()],
@@ -63,7 +63,7 @@ const EPS: Signals = Signals {
 };
 
 /// Figure 1b: the HTML beside a class of web assets at 1:4, CSS, font and JS in sequence within it,
-/// then images, those in the viewport with a class of their own.
+/// then images, images in the viewport with a class of their own.
 const CLASSES: Signals = Signals {
     name: "classes",
     about: "HTML to web assets 1:4; CSS, font and JS in sequence; then images, those in the \
@@ -131,7 +131,7 @@ impl Signals {
 /// The outcome of loading the page once.
 #[derive(Clone, Debug)]
 struct PriorityLoad {
-    /// What was signalled.
+    /// The signalled priorities.
     signals: Signals,
     /// How the server scheduled it.
     scheme: Scheme,
@@ -174,7 +174,7 @@ impl PriorityLoad {
         let mut ideal_start = 0.0;
         for phase in &self.ideal {
             let ends = phase.completed.iter().map(|resource| self.complete[*resource]);
-            // Where several are complete together, the first to be so ends the sharing.
+            // If several resources are complete together, the first of them ends the sharing.
             let end = ends.clone().min().unwrap_or(start);
             if phase.end - ideal_start >= MIN_PHASE && end > start {
                 sharing.push(self.share(phase, (start, end)));
@@ -226,7 +226,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Err
     let client = Client::new(page.clone());
     let loaded = web::load(&scenario, client, || Server::app(Reply::described), 0)?;
     let (ends, arrivals) = (loaded.after, loaded.arrivals);
-    // What headers take of the path is not shared among resources.
+    // The headers' part of the path's rate is not shared among resources.
     let bytes = PAGE.iter().map(|(_, bytes)| bytes).sum::<u64>();
     let headers = ends.down.sent * u64::from(path.overhead);
     let rate = RATE * bytes as f64 / (ends.down.sent_bytes + headers) as f64;
@@ -240,7 +240,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Err
     })
 }
 
-/// The bytes of the first resource that arrived before any other. The server sends them when the
+/// The bytes of the first resource that arrived before bytes of any other. The server sends them when the
 /// first request arrives, before it knows of the others.
 fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()

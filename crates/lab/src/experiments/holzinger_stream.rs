@@ -1,6 +1,6 @@
 //! Delay of a steady stream (Holzinger et al. 2025, section V-B4 and Fig. 5): 5 kB at 60 Hz, with
-//! repair symbols at the end or behind each message, at once or later, beside what a perfect code could
-//! do with as many.
+//! repair symbols at the end or behind each message, at once or later, beside the best that a perfect code
+//! could do with the same number.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ const BURSTS: [u32; 3] = [1, 3, 5];
 const DELAYS: [u64; 4] = [0, 5, 10, 25];
 /// The policy that sets itself.
 const AUTO: &str = "auto";
-/// Its budgets: repair symbols per source symbol, of which a message takes five.
+/// The budgets of `auto`: repair symbols per source symbol, of which a message takes five.
 const BUDGETS: [f64; 6] = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6];
 /// The number of messages of each configuration.
 pub(super) const MESSAGES: u64 = 40 * BATCH;
 /// The number of messages on one connection that count.
 pub(super) const BATCH: u64 = 2000;
-/// Messages before those: two seconds, in which the congestion window opens.
+/// Messages before the messages that count: two seconds, in which the congestion window opens.
 const WARM_UP: u64 = 120;
 /// A byte is late if it takes this much longer than the path. A message takes 4 ms to send.
 const SLACK: Duration = Duration::from_millis(10);
@@ -51,7 +51,7 @@ pub struct Steady {
     /// Burst loss tolerance: repair symbols on each occasion. `None` if the policy has no such
     /// parameter.
     pub burst: Option<u32>,
-    /// Repair delay tolerance: how long they wait; zero if the policy has no such parameter.
+    /// Repair delay tolerance: how long the repair symbols wait; zero if the policy has no such parameter.
     pub delay: Duration,
 }
 
@@ -71,7 +71,7 @@ impl Steady {
         Self { channel, policy, burst: Some(burst), delay }
     }
 
-    /// A stream with so many repair symbols behind each message, which wait for `ms` milliseconds.
+    /// A stream with `burst` repair symbols behind each message, which wait for `ms` milliseconds.
     #[must_use]
     pub fn incremental(channel: Channel, burst: u32, ms: u64) -> Self {
         match burst {
@@ -105,7 +105,7 @@ impl Steady {
         }
     }
 
-    /// The policy without those parameters that rows and panels differ in.
+    /// The policy without the parameters that rows and panels differ in.
     fn kind(&self) -> &str {
         let Some(policy) = self.policy.as_deref() else { return "none" };
         let varied = if self.burst.is_some() { "burst=" } else { ":" };
@@ -125,7 +125,7 @@ pub struct Delays {
     pub setup: Steady,
     /// Delays of all bytes.
     pub delays: Distribution,
-    /// One for each connection.
+    /// The ends of each connection.
     ends: Vec<Ends>,
     /// When the first message was made on each connection.
     began: Vec<Duration>,
@@ -557,7 +557,7 @@ mod tests {
 
     #[test]
     fn the_chart_shows_the_tail_from_99_to_99_99_percent() {
-        // One byte in ten thousand is late.
+        // A byte in ten thousand is late.
         let report = report(&[repaired(Channel::Time, 1)], &[]);
         let chart = report.charts.iter().find(|chart| chart.name == "time-stepped-incremental");
         let chart = chart.unwrap();

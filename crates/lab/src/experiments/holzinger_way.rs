@@ -12,10 +12,10 @@ use super::paper_path::{protection, transport};
 use crate::Error;
 use crate::web::{Carried, Http};
 
-/// What carries the bytes, and how its sender reacts to loss.
+/// The protocol that carries the bytes, and its sender's reaction to loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
-    /// Whether they are responses of HTTP/3, rather than streams of QUIC.
+    /// Whether the bytes are responses of HTTP/3, rather than streams of QUIC.
     pub http: bool,
     /// The congestion controller.
     pub congestion: &'static str,
@@ -24,7 +24,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// What the other experiments have.
+    /// The way of the other experiments.
     pub const STREAMS: Self = Self { http: false, congestion: "bbr", reaction: "hold-for-repair" };
     /// The same over HTTP/3.
     pub const HTTP: Self = Self { http: true, ..Self::STREAMS };
@@ -77,7 +77,7 @@ impl Way {
     }
 }
 
-/// What a request asks for, as its field says it.
+/// A request's priority, in the form of its field.
 fn priority(burst: u32, delay: Duration, incremental: bool) -> Result<Priority, Error> {
     let i = if incremental { "i, " } else { "" };
     let text = format!("u=3, {i}exp_b={burst}, exp_d={}", delay.as_millis());

@@ -1,4 +1,4 @@
-//! How well a sender tells the losses that do not depend on its rate from those that it causes.
+//! How well a sender tells the losses that do not depend on its rate from the losses that it causes.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ const QUEUES: [(&str, u64); 3] = [("0.1", 12_500), ("0.5", 62_500), ("2", 250_00
 /// Packets that are lost in a row in bursts, on average.
 const BURST: f64 = 3.0;
 
-/// A path and what is sent over it.
+/// A path and a transfer over it.
 #[derive(Clone, Debug)]
 struct Floored {
     congestion: Algorithm,
@@ -47,7 +47,7 @@ impl Floored {
     }
 }
 
-/// What a sender knew at the end of a transfer.
+/// A sender's estimate at the end of a transfer.
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     floor: LossFloor,
@@ -213,8 +213,8 @@ mod tests {
         });
     }
 
-    /// What an estimate of few packets is worth: most of what a sender has in flight while slow start fills a long
-    /// queue says nothing of the floor.
+    /// The value of an estimate from few packets: most packets that a sender has in flight while slow start
+    /// fills a long queue tell nothing about the floor.
     #[test]
     fn a_short_connection_knows_little_and_says_so() {
         let width = |size: usize| {

@@ -1,5 +1,5 @@
-//! What the schemes do to one page, packet by packet, and how that shows in the ByteIndex (Marx 2020, Figs. 12
-//! and 13).
+//! The effect of the schemes on one page, packet by packet, and on its ByteIndex (Marx 2020, Figs. 12 and
+//! 13).
 
 use std::time::Duration;
 
@@ -51,7 +51,8 @@ pub(super) fn schedules(page: &Page) -> Result<Picture, Error> {
     Ok(Picture { name: "packets".to_owned(), svg })
 }
 
-/// What share of the bytes of a set is complete at each look, as the ByteIndex counts: milliseconds and shares.
+/// The share of the bytes of a set that is complete at each look, as the ByteIndex counts: milliseconds and
+/// shares.
 fn progress(page: &Page, load: &Load, set: Set) -> Vec<(f64, f64)> {
     let counted = |index: &usize| set == Set::All || page.resources[*index].resource.above_the_fold;
     let resources: Vec<(Duration, u64)> = (0..page.resources.len())

@@ -24,12 +24,12 @@ const LARGEST: usize = 3;
 pub struct Entrant {
     /// Its name in tables.
     pub name: &'static str,
-    /// What decides which stream is next.
+    /// The scheme that decides which stream is next.
     pub scheme: Scheme,
     /// Whether the scheme takes everything above the fold for the document itself.
     pub promoted: bool,
-    /// The paper's mean speed-ups: all resources, those above the fold, and those with a send buffer
-    /// of 1000 kB.
+    /// The paper's mean speed-ups: of all resources, of resources above the fold, and with a send buffer of
+    /// 1000 kB.
     pub paper: Option<[f64; 3]>,
 }
 
@@ -51,11 +51,11 @@ impl Entrant {
 
 /// The schemes; round robin is the first.
 ///
-/// A figure of the paper gives the weights of `zeroweight`. There are three readings of it: those of
-/// the published code; those of [`zeroweight_atf`]; and those of the published code with 255 for
+/// A figure of the paper gives the weights of `zeroweight`. There are three readings of it: the weights of
+/// the published code; the weights of [`zeroweight_atf`]; and the weights of the published code with 255 for
 /// everything above the fold.
 ///
-/// There are two of `wrr`: the weights of the published code, and [`wrr_critical`].
+/// There are two readings of `wrr`: the weights of the published code, and [`wrr_critical`].
 pub const ENTRANTS: [Entrant; 16] = [
     Entrant::new(rr::SCHEME, None),
     Entrant::new(wrr::SCHEME, WEIGHTED),
@@ -87,7 +87,7 @@ const ZERO_WEIGHT: Option<[f64; 3]> = Some([1.15, 2.8, 1.9]);
 pub enum Set {
     /// All.
     All,
-    /// Those that are seen first, and what is needed to see anything.
+    /// Resources that are seen first, and resources that are needed to see anything.
     AboveTheFold,
 }
 
@@ -147,8 +147,8 @@ impl Loads {
         mean(self.speed_ups(scheme, buffer, base, set, Weighting::Bytes))
     }
 
-    /// What the paper's Table 2 has of a scheme: the mean speed-up of all resources, of those above
-    /// the fold, and of those where both this scheme and round robin have a send buffer of 1000 kB.
+    /// The values of a scheme in the paper's Table 2: the mean speed-up of all resources, of resources above
+    /// the fold, and with a send buffer of 1000 kB for both this scheme and round robin.
     #[must_use]
     pub fn table_2(&self, scheme: usize) -> [f64; 3] {
         [
@@ -171,7 +171,7 @@ pub(super) fn chosen(timing: Timing, options: &Options) -> Result<Vec<Page>, Err
     Ok(pages.into_iter().enumerate().filter(|(i, _)| is_chosen(*i)).map(|(_, page)| page).collect())
 }
 
-/// Where the pages come from, for the text of a report.
+/// The source of the pages, for the text of a report.
 pub(super) fn source(options: &Options) -> String {
     options.corpus.as_ref().map_or_else(String::new, |file| format!(" from {}", file.display()))
 }
@@ -225,7 +225,7 @@ fn is_image(resource: &PageResource) -> bool {
     matches!(resource.resource.kind, Kind::Image | Kind::Svg)
 }
 
-/// The pages in which something has a small share, and those in which it has a large one.
+/// The pages in which some kind of resource has a small share, and the pages in which it has a large one.
 struct Halves {
     small: Loads,
     large: Loads,
@@ -351,7 +351,7 @@ fn figure_14(loads: &Loads) -> Chart {
         ],
     });
     Chart {
-        // It has the name of the experiment alone.
+        // The chart has the name of the experiment alone.
         name: String::new(),
         title: "Speed-up over round robin, above the fold: a point is a page".to_owned(),
         x: Axis::log("bytes of the page in kB"),

@@ -1,6 +1,6 @@
 //! One module per experiment.
 
-/// Declares the experiment of a file, which its `run` runs: its name, and what it shows.
+/// Declares the experiment of a file, which its `run` runs: its name and its purpose.
 macro_rules! experiment {
     ($name:literal: $about:literal) => {
         pub(super) const EXPERIMENT: $crate::Experiment =
@@ -67,7 +67,7 @@ experiments! {
 pub struct Experiment {
     /// Its name.
     pub name: &'static str,
-    /// What it shows, in one line.
+    /// Its purpose, in one line.
     pub about: &'static str,
     /// Runs it.
     pub run: fn(&Options) -> Result<Report, Error>,

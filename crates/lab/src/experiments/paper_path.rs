@@ -42,8 +42,8 @@ impl Channel {
     }
 }
 
-/// The settings of both ends: BBR, as in the paper, no redundancy but what is asked for, and
-/// otherwise the defaults.
+/// The settings of both ends: BBR, as in the paper, no redundancy unless it is asked for, and otherwise the
+/// defaults.
 pub fn transport() -> TransportConfig {
     TransportConfig {
         congestion: Arc::new(Algorithm::BBR),

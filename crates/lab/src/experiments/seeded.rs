@@ -14,30 +14,30 @@ use crate::{Error, Options, parallel};
 /// The most failures that are described.
 const MAX_DESCRIBED: usize = 20;
 
-/// What a seed decides.
+/// A case, which a seed determines.
 pub(super) trait Case: fmt::Display + Send + Sized {
-    /// What a case comes to, if nothing goes wrong.
+    /// The counts of a case in which nothing goes wrong.
     type Tally: AsRef<Traffic> + Send;
 
-    /// Assertions of another implementation. Where one fails, the case neither passes nor fails.
+    /// Assertions of another implementation. If an assertion fails, the case neither passes nor fails.
     const PEER_ASSERTIONS: &'static [&'static str] = &[];
 
     /// The case of a seed.
     ///
     /// # Errors
-    /// What is to be drawn at random cannot be, which is a bug.
+    /// The random choices do not make a valid case, which is a bug.
     fn of(seed: u64) -> Result<Self, Error>;
 
     fn seed(&self) -> u64;
 
-    /// Runs it.
+    /// Runs the case.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The failure.
     fn run(&self) -> Result<Self::Tally, Failure>;
 }
 
-/// What passed over the links of a case.
+/// The traffic over the links of a case.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Traffic {
     /// Datagrams that both ends sent.
@@ -92,7 +92,7 @@ impl<C: Case> Ended<C> {
         }
     }
 
-    /// What went wrong, with the seed and the case.
+    /// The failure, with the seed and the case.
     fn failure(&self) -> Option<String> {
         let Self { case, verdict } = self;
         match verdict {
@@ -110,7 +110,7 @@ impl<C: Case> Ended<C> {
     }
 }
 
-/// Runs a case; a panic is a failure like others.
+/// Runs a case; a panic is a failure like any other.
 fn attempt<C: Case>(case: &C) -> Ending<C::Tally> {
     match catch_unwind(AssertUnwindSafe(|| case.run())) {
         Ok(Ok(tally)) => Ending::Passed(tally),
@@ -135,7 +135,7 @@ pub(super) struct Outcomes<C: Case> {
 }
 
 impl<C: Case> Outcomes<C> {
-    /// Runs as many cases as the options say, or else `count`.
+    /// Runs the number of cases in the options, or else `count`.
     ///
     /// # Errors
     /// A case cannot be drawn.
@@ -151,7 +151,7 @@ impl<C: Case> Outcomes<C> {
         format!("{} seeds from {}", self.all.len(), self.first)
     }
 
-    /// The cases of which something holds, under a name.
+    /// A line for the cases for which `holds` returns true, under a name.
     pub fn line(&self, name: impl Into<String>, holds: impl Fn(&C) -> bool) -> Line<'_, C> {
         Line { name: name.into(), of: self.all.iter().filter(|o| holds(&o.case)).collect() }
     }
@@ -194,7 +194,7 @@ impl<C: Case> Line<'_, C> {
     }
 }
 
-/// A table of lines, with `more` columns after those that all experiments have.
+/// A table of lines, with `more` columns behind the columns of all experiments.
 pub(super) fn table<'a, C: Case>(
     title: &str,
     lines: impl IntoIterator<Item = Line<'a, C>>,
@@ -215,10 +215,10 @@ pub(super) fn table<'a, C: Case>(
     Table::of(title, lines, &columns)
 }
 
-/// What may happen in a case, and whether it does.
+/// An event that may happen in a case, and whether it does.
 pub(super) type Occasion<C> = (&'static str, fn(&C) -> bool);
 
-/// A table of what may happen in a case: a line for each, with the cases in which it does.
+/// A table of events that may happen in a case: a line for each, with the cases in which it does.
 pub(super) fn by_event<'a, C: Case, const N: usize>(
     outcomes: &'a Outcomes<C>,
     events: [Occasion<C>; N],
@@ -234,7 +234,7 @@ mod tests {
     use std::time::Duration;
     use sutura_sim::FailureKind;
 
-    /// Cases of even seeds pass, and others fail in one way or another.
+    /// Cases of even seeds pass, and other cases fail in one way or another.
     struct Parity(u64);
 
     impl fmt::Display for Parity {

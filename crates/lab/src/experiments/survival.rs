@@ -1,4 +1,4 @@
-//! One session to which everything happens that may happen to a connection, and what each event costs.
+//! A session in which every event happens that may happen to a connection, and the cost of each event.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
 
 const ALPN: &[u8] = b"perf";
-/// What the client fetches, a block on each stream.
+/// The bytes that the client fetches on each stream.
 const BLOCK: u64 = 128_000;
 const BLOCKS: usize = 900;
 /// Blocks that are fetched at the same time.
@@ -31,7 +31,7 @@ const DEADLINE: Duration = Duration::from_secs(600);
 /// How long the path is gone.
 const OUTAGE: Duration = Duration::from_secs(25);
 
-/// What happens to the session.
+/// An event in the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Incident {
     Nothing,
@@ -95,8 +95,8 @@ fn transport(protected: bool) -> Arc<TransportConfig> {
     Arc::new(TransportConfig { redundancy, ..config })
 }
 
-/// What an event cost: the longest time without data from then until the next event, and the datagram
-/// size of the server before the latter.
+/// The cost of an event: the longest time without data from then until the next event, and the datagram size
+/// of the server before the next event.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     silence: Duration,
@@ -183,7 +183,7 @@ impl LongSession {
         host.connections().map(|(_, connection)| connection).find(|c| !c.is_closed())
     }
 
-    /// What the path does by itself does not happen here.
+    /// Events of the path itself do not happen here.
     fn happen(&mut self, event: Incident) {
         match event {
             Incident::OtherPort => self.network.move_to(self.client, client_at(1, 50_001)),
@@ -268,7 +268,7 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(with, without))
 }
 
-/// The median and the worst of what an event cost, beyond what is inevitable.
+/// The median and the worst cost of an event, beyond the inevitable time.
 fn costs(outcomes: &[Survived], index: usize) -> (Duration, Duration) {
     let (_, event) = Incident::ALL[index];
     let cost = |o: &Survived| o.costs[index].silence.saturating_sub(event.inevitable());

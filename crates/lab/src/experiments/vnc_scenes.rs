@@ -51,7 +51,7 @@ const SCHEMES: [PaintScheme; 9] = [
     PaintScheme { ideal: true, ..PaintScheme::new("no loss", UpdateOrder::Named, None) },
 ];
 
-/// What the bridge uses.
+/// The policy of the bridge.
 const INTERACTIVE: &str = "auto:budget=1,expect=0.02";
 
 /// A scene with a scheme.
@@ -85,7 +85,7 @@ impl Replay {
     }
 }
 
-/// What is measured of one run.
+/// The measurements of a run.
 #[derive(Clone, Debug)]
 struct Painted {
     blocked: Vec<Duration>,
@@ -228,8 +228,8 @@ mod tests {
         Runs { runs: (0..4).map(run).collect(), setup }
     }
 
-    /// The slowest of a hundred updates of what comes now and then waits for a retransmission in one order and
-    /// does not with what the bridge uses.
+    /// The slowest of a hundred updates of an occasional change waits for a retransmission in total order,
+    /// and does not with the settings of the bridge.
     #[test]
     fn what_the_bridge_uses_mends_what_is_sent_now_and_then() {
         for scene in ["typing", "scrolling"] {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// In the order that geometry demands, pieces wait less for others than in one order.
+    /// In the order that geometry demands, pieces wait less for others than in total order.
     #[test]
     fn geometry_lets_pieces_of_a_film_pass() {
         let [total, geometry] = ["total", "geometry"].map(|scheme| summary("film", scheme));

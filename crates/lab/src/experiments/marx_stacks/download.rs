@@ -20,8 +20,8 @@ use crate::recorder::Recorder;
 const WINDOW: u64 = 1 << 20;
 
 named! {
-    /// A network of the paper, which does not give the round-trip times. The queues never overflow, so all losses are
-    /// those of the channel.
+    /// A network of the paper, which does not give the round-trip times. The queues never overflow, so all
+    /// losses come from the channel.
     pub enum Network {
         /// 35 Mbit/s to the client, 2 Mbit/s back.
         Residential = "35/2 Mbit/s",
@@ -31,7 +31,7 @@ named! {
 }
 
 impl Network {
-    /// The path to the server, and the one back.
+    /// The path to the server, and the path back.
     const fn paths(self) -> [&'static str; 2] {
         match self {
             Self::Residential => {
@@ -49,7 +49,7 @@ named! {
     pub enum FileLoss {
         /// Nothing.
         Lossless = "lossless",
-        /// One packet in five hundred, each on its own.
+        /// One packet in five hundred, independently.
         Random = "random",
         /// One packet in five hundred, in bursts of eight on average.
         Bursts = "bursts",
@@ -60,7 +60,7 @@ impl FileLoss {
     /// The links of the residential network to the server and back.
     ///
     /// # Errors
-    /// None, as long as the link crate reads what is written here.
+    /// None, as long as the link crate reads the settings here.
     pub fn links(self) -> Result<(LinkConfig, LinkConfig), ParseError> {
         self.links_of(Network::Residential)
     }
@@ -68,7 +68,7 @@ impl FileLoss {
     /// The links of a network to the server and back.
     ///
     /// # Errors
-    /// None, as long as the link crate reads what is written here.
+    /// None, as long as the link crate reads the settings here.
     pub fn links_of(self, network: Network) -> Result<(LinkConfig, LinkConfig), ParseError> {
         let loss = match self {
             Self::Lossless => "none",
@@ -80,7 +80,7 @@ impl FileLoss {
     }
 }
 
-/// A server with CUBIC, without erasure coding. Its windows are those that its client offers.
+/// A server with CUBIC, without erasure coding. It has the windows that its client offers.
 #[must_use]
 pub fn server() -> TransportConfig {
     TransportConfig {
@@ -111,13 +111,13 @@ pub struct Files {
     pub bytes: u64,
 }
 
-/// What a client received.
+/// The trace of a client.
 #[derive(Clone, Debug)]
 pub struct FileTrace {
     /// The STREAM frames that carried anything, in the order of their arrival.
     pub received: Multiplexing,
-    /// The bytes that were held back. The order in which TCP would send is estimated from what the
-    /// client received, as in the paper.
+    /// The bytes that were held back. The order in which TCP would send is estimated from the order of the
+    /// client's packets, as in the paper.
     pub blocking: Blocking,
     /// How long each file took, in the order of the requests.
     pub completion: Vec<Duration>,

@@ -13,17 +13,17 @@ const COUNTS: [usize; 2] = [1, 10];
 const SIZES: [u64; 5] = [1_000, 10_000, 100_000, 1_000_000, 10_000_000];
 /// Files from this size on are left out of a quick look, and have a third of the downloads otherwise.
 const LONG: u64 = 10_000_000;
-/// Downloads of each configuration, as many as the paper has at least.
+/// Downloads of each configuration; the paper has at least this number.
 const TRACES: u64 = 10;
 
-/// What is downloaded, and over which network.
+/// A download, and its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileLoad {
     network: Network,
     files: Files,
 }
 
-/// All cases; a quick look leaves out the longest ones.
+/// All cases; a quick look leaves out the longest files.
 fn cases(quick: bool) -> Vec<FileLoad> {
     let sizes = SIZES.into_iter().filter(|bytes| !quick || *bytes < LONG);
     let files = sizes.flat_map(|bytes| COUNTS.map(|count| Files { count, bytes }));

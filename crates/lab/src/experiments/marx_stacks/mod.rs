@@ -25,7 +25,7 @@ const FILES: Files = Files { count: 10, bytes: 1_000_000 };
 /// Downloads of each configuration; the paper has ten at least.
 const TRACES: u64 = 30;
 
-/// What serves the files, and over which channel.
+/// The server of the files, and the channel.
 #[derive(Clone, Debug)]
 struct Served {
     name: String,
@@ -108,7 +108,7 @@ fn presets(channel: FileLoss) -> Vec<Served> {
     Preset::ALL.iter().map(setup).collect()
 }
 
-/// Every retransmission approach with turns of a packet and with one stream after the other, with one
+/// Every retransmission approach, with turns of a packet and with one stream after the other, and with one
 /// stream in a packet and with several.
 fn approaches(channel: FileLoss) -> Vec<Served> {
     let mut setups = Vec::new();
@@ -131,10 +131,10 @@ fn approaches(channel: FileLoss) -> Vec<Served> {
     setups
 }
 
-/// How many seeds to try until one loses anything.
+/// How many seeds to try until a download loses packets.
 const TRIES: u64 = 20;
 
-/// One download with each preset; where the channel loses packets, one in which some are lost.
+/// A download with each preset; where the channel loses packets, a download in which some are lost.
 fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error> {
     parallel::map(options, &presets(channel), |setup| {
         let (up, down) = channel.links()?;

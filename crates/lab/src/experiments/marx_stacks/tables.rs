@@ -110,7 +110,7 @@ fn approach(preset: &Preset) -> String {
     format!("#{}{doubt}", preset.retransmission)
 }
 
-/// What a download looks like, from the lengths of its runs alone.
+/// The look of a download, from the lengths of its runs alone.
 fn look(trace: &FileTrace) -> String {
     let [short, _, long] = trace.run_lengths();
     let mut streams = trace.received.runs().map(|(stream, _)| stream);
@@ -151,7 +151,7 @@ fn approaches(others: &[ServedRuns]) -> Table {
     )
 }
 
-/// What is told of every configuration.
+/// The columns for every configuration.
 fn figures<'a>() -> [Column<'a, &'a ServedRuns>; 9] {
     [
         ("downloads", &|s| s.runs.len().into()),

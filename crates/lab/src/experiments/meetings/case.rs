@@ -35,7 +35,7 @@ pub struct MeetingCase {
     sockets: SocketFeatures,
     disturbances: Vec<(Duration, Disturbance)>,
     guests: [u64; 2],
-    /// What the client and the server offer.
+    /// The extensions that the client and the server offer.
     extensions: [Extensions; 2],
 }
 
@@ -89,13 +89,13 @@ impl MeetingCase {
         self.extensions.iter().all(|offered| offered.reset_stream_at)
     }
 
-    /// Whether one of the links has such a setting.
+    /// Whether one of the links has this setting.
     pub fn has(&self, setting: &str) -> bool {
         [&self.up, &self.down].iter().any(|link| link.to_string().contains(setting))
     }
 }
 
-/// Most ends offer all extensions, as by default; the others any of them.
+/// Most ends offer all extensions, as by default; other ends any of them.
 fn extensions(rng: &mut Rng) -> Extensions {
     if rng.below(4) > 0 {
         return Extensions::default();

@@ -34,7 +34,7 @@ fn header(key: u64, length: u64) -> [u8; HEADER] {
     header
 }
 
-/// Bytes `at..at + out.len()` of what has this key and length.
+/// Bytes `at..at + out.len()` of the data with this key and length.
 fn fill(key: u64, length: u64, at: u64, out: &mut [u8]) {
     Pattern::new(key).fill(at, out);
     let header = header(key, length);
@@ -112,7 +112,7 @@ fn some_key<V>(rng: &mut Rng, of: &BTreeMap<StreamId, V>) -> Option<StreamId> {
     of.keys().nth(rng.below(of.len().max(1) as u64) as usize).copied()
 }
 
-/// One end of a meeting.
+/// An end of a meeting.
 pub struct Guest {
     rng: Rng,
     /// Actions that are still to come.
@@ -159,7 +159,7 @@ impl Guest {
         self.left == 0 && self.writing.is_empty() && self.reading.is_empty()
     }
 
-    /// One of the streams that are being written.
+    /// A stream that is being written.
     fn some_writing(&mut self) -> Option<StreamId> {
         some_key(&mut self.rng, &self.writing)
     }
@@ -205,7 +205,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Resets a stream beyond some of what was written on it.
+    /// Resets a stream beyond some of its written data.
     fn promise(&mut self, quic: &mut Connection) {
         let unfinished = self.writing.iter().map(|(id, writing)| (*id, writing.written));
         let finished = self.finished.iter().map(|(id, length)| (*id, *length));
@@ -221,11 +221,11 @@ impl Guest {
         }
     }
 
-    /// Promises no more of a stream than its code has said.
+    /// Promises no more of a stream than its code told.
     fn promise_less(&mut self, quic: &mut Connection) {
         let Some(id) = some_key(&mut self.rng, &self.promised) else { return };
         let Some(least) = self.promised.remove(&id) else { return };
-        // It may be over.
+        // The stream may be over.
         let _ = quic.send_stream(id).reset_at(PROMISE + least, least);
     }
 
@@ -297,7 +297,7 @@ impl Guest {
         Ok(())
     }
 
-    /// Writes as much as fits, and ends what is complete.
+    /// Writes as much as fits, and ends complete streams.
     fn write(&mut self, quic: &mut Connection) {
         let mut piece = vec![0; PIECE];
         self.writing.retain(|id, writing| {
@@ -319,7 +319,7 @@ impl Guest {
         });
     }
 
-    /// Accepts what the peer opened; a bidirectional stream is answered.
+    /// Accepts the peer's streams; a bidirectional stream is answered.
     fn accept(&mut self, quic: &mut Connection) {
         for dir in Dir::ALL {
             while let Some(id) = quic.accept(dir) {

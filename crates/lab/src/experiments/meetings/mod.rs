@@ -16,13 +16,13 @@ const SEEDS: u64 = 10_000;
 
 experiment! { "meetings": "Two ends do anything at random: nothing is wrong, stuck or left" }
 
-/// What a meeting came to, if nothing went wrong.
+/// The counts of a meeting in which nothing went wrong.
 #[derive(Clone, Copy, Debug)]
 pub struct MeetingTally {
     traffic: Traffic,
     /// Bytes that were read, each compared.
     bytes: u64,
-    /// Streams of which the beginning arrived as promised, although they were reset.
+    /// Streams whose beginning arrived as promised, although they were reset.
     promises: u64,
     /// Virtual time until nothing was left.
     time: Duration,
@@ -84,7 +84,7 @@ mod tests {
     use super::super::seeded::Case as _;
     use super::*;
 
-    /// The beginning of what the command runs as a whole.
+    /// The first seeds of the command's run.
     #[test]
     fn the_first_meetings_leave_nothing() {
         let options = Options { seeds: Some(300), ..Options::default() };

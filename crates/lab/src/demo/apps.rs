@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_nanos(1_000_000_000 / 60);
 /// Bytes of a packet of the game.
 const PACKET: usize = 200;
 
-/// What runs over a connection.
+/// An application over a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum App {
@@ -54,7 +54,7 @@ impl App {
         }
     }
 
-    /// What is measured.
+    /// The quantity that is measured.
     #[must_use]
     pub const fn about(self) -> &'static str {
         match self {
@@ -130,12 +130,12 @@ pub fn slack() -> Duration {
     StreamPlan::frames(0).interval
 }
 
-/// The frames of the stream in so many seconds.
+/// The frames of the stream in `seconds` seconds.
 pub fn frames(seconds: u32) -> u64 {
     u64::from(seconds) * 60
 }
 
-/// One configuration.
+/// A configuration.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The application.
@@ -160,7 +160,7 @@ pub struct Run {
     pub bytes: u64,
     /// Repair symbols among them.
     pub repairs: u64,
-    /// Those of them with which something was recovered.
+    /// Repair symbols with which data was recovered.
     pub useful: u64,
     /// Why repair symbols were sent at the end, or none.
     pub reason: Option<Reason>,
@@ -203,8 +203,8 @@ impl Setup {
         Scenario::new(seed).link(&self.path, &self.path)
     }
 
-    /// Runs the application on one connection: the stream and the feed for `seconds` that count, after
-    /// the warm-up.
+    /// Runs the application on one connection: the stream and the feed for `seconds` seconds that count,
+    /// after the warm-up.
     ///
     /// # Errors
     /// The simulation fails, or there is no such policy.

@@ -1,5 +1,4 @@
-//! What nothing that a sender does can beat, and what a model does that knows the path no better than
-//! beforehand.
+//! Bounds that no sender can beat, and the results of a model whose schedule is fixed beforehand.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use crate::ideal::{Plan, Trace, Workload, late_bytes, least_late};
 use crate::{Error, Options};
 
 /// The clairvoyant sender of the model looks every millisecond whether the link lets something pass.
-/// One that looks all the time is earlier by less than this.
+/// A sender that looks all the time is earlier by less than this.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The stream of one configuration in the [model](crate::ideal), on the losses of its connections.
@@ -34,14 +33,14 @@ impl Model {
         Self { workload, traces: traces.collect(), repairs }
     }
 
-    /// The least share of late bytes with as many repair symbols at times that are fixed beforehand. A
-    /// policy that looks at the path can do better.
+    /// The least share of late bytes with the same number of repair symbols at times that are fixed
+    /// beforehand. A policy that looks at the path can do better.
     pub(super) fn open_loop(&self) -> f64 {
         least_late(&self.workload, &self.traces, self.repairs, apps::slack())
     }
 
-    /// The share of late bytes of a sender that knows what will be lost and sends all of that again as
-    /// soon as the link lets it pass. No policy is below that.
+    /// The share of late bytes of a sender that knows all losses beforehand and sends lost data again as soon
+    /// as the link lets it pass. No policy has a lower share.
     pub(super) fn bound(&self) -> f64 {
         let plan = Plan::Clairvoyant { copies: u64::MAX };
         let slack = [apps::slack() + LOOK];
@@ -54,9 +53,9 @@ impl Model {
     }
 }
 
-/// The time that no file can beat, from request to end, whatever is lost or repaired: the request and
-/// the last byte cross the link, and all bytes pass at its rate. With a small buffer, only as much is
-/// under way in any round trip as the buffer takes.
+/// The time that no file can beat, from request to end, whatever the losses: the request and the last byte
+/// cross the link, and all bytes pass at its rate. With a small buffer, no more bytes are under way in any
+/// round trip than the buffer takes.
 ///
 /// # Errors
 /// As for [`Link::config`].
@@ -71,7 +70,7 @@ pub(super) fn least_time(app: App, link: &Link) -> Result<Option<Duration>, Erro
         Duration::from_secs_f64(rate.map_or(0.0, second))
     };
     let round_trip = 2 * config.delay;
-    // The last buffer leaves when those before it have each made the way and their credit has come.
+    // The last buffer leaves when each earlier buffer has made the way and its credit has come.
     let buffers = u32::try_from(FILE.div_ceil(BUFFER)).unwrap_or(u32::MAX).max(1);
     let last = FILE - BUFFER * u64::from(buffers - 1);
     let by_buffer = round_trip * (buffers - 1) + pass(last);

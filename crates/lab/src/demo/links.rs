@@ -5,14 +5,14 @@ use std::time::Duration;
 use serde::Serialize;
 use sutura_link::{LinkConfig, ParseError};
 
-/// A link that people know. It is the same in both directions.
+/// A link that people know, with the same properties in both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
     /// Its name.
     pub name: &'static str,
     /// Rate, delay and loss in words.
     pub about: &'static str,
-    /// Where the figures come from, and what is assumed.
+    /// The source of the figures, and the assumptions.
     pub source: &'static str,
     /// As `sutura link --profile` takes it.
     pub profile: &'static str,
@@ -27,9 +27,9 @@ pub struct Link {
 ///
 /// Mobile: a handover interrupts LTE for 40 ms at the median (Lauridsen et al., "From LTE to 5G for
 /// Connected Mobility", 2017); 70 % of the losses on trains come with such changes (Baltrunas et al.,
-/// "Investigating Packet Loss in Mobile Broadband Networks under Mobility", 2016). That a handover
-/// comes every ten seconds, and that what is sent meanwhile is lost, is our assumption; the other 30 %
-/// are spread evenly.
+/// "Investigating Packet Loss in Mobile Broadband Networks under Mobility", 2016). That a handover comes
+/// every ten seconds, and that packets sent meanwhile are lost, is our assumption; the other 30 % are spread
+/// evenly.
 ///
 /// Satellite: Michel et al., "FlEC", 2022, sections VII-B1 and VIII-B.
 ///
@@ -61,8 +61,8 @@ pub const LINKS: [Link; 3] = [
     },
 ];
 
-/// The link of the game: what a person plays over who has a bad day. The figures are assumed. Its loss
-/// is of each direction.
+/// The link of the game: the link of a player on a bad day. The figures are assumed. Its loss applies to each
+/// direction.
 pub const GAME_LINKS: [Link; 1] = [Link {
     name: "lossy",
     about: "10 Mbit/s, 25 ms one way, 5 % loss each way",

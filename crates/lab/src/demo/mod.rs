@@ -1,12 +1,12 @@
-//! What redundancy gains and what it costs, for applications and on links that people know.
+//! The gains and costs of redundancy, for applications and on links that people know.
 //!
-//! Four [applications](App) on the [links](App::links) where people use them, each without redundancy,
-//! with one that is fixed, with `auto`, and with `auto` that is told what the application needs, always
-//! over the same losses as far as these depend on time. Beside them stand, where they are known: a
-//! bound, which nothing that a sender does can beat; for the stream, what a
-//! [model](crate::ideal) with a perfect code reaches that sends as many repair symbols at times that are
-//! fixed beforehand, which policies do beat that look at the path; and plain QUIC over the same link
-//! without loss, which is no bound either: repair changes when a small buffer is refilled.
+//! Four [applications](App) on the [links](App::links) where people use them, each without redundancy, with a
+//! fixed policy, with `auto`, and with `auto` that is told the needs of the application, always over the same
+//! losses as far as these depend on time. Beside them stand, where they are known: a bound, which no sender
+//! can beat; for the stream, the result of a [model](crate::ideal) with a perfect code that sends the same
+//! number of repair symbols at times that are fixed beforehand, which policies that look at the path do beat;
+//! and plain QUIC over the same link without loss, which is no bound either: repair changes when a small
+//! buffer is refilled.
 
 mod apps;
 mod bound;
@@ -44,7 +44,7 @@ pub struct Demo {
     pub seconds: u32,
     /// Connections of each configuration.
     pub connections: u64,
-    /// One for each application.
+    /// The parts, one for each application.
     pub parts: Vec<Part>,
 }
 
@@ -53,7 +53,7 @@ pub struct Demo {
 pub struct Part {
     /// The application.
     pub app: App,
-    /// One for each link.
+    /// The links, with the measurements.
     pub links: Vec<OnLink>,
 }
 
@@ -68,16 +68,16 @@ pub struct OnLink {
     pub late_bound: Option<f64>,
     /// The time in milliseconds that no file can beat; `None` if there is no such bound.
     pub time_bound_ms: Option<f64>,
-    /// One for each [`Redundancy`], and for messages and downloads one without loss.
+    /// A row for each [`Redundancy`], and for messages and downloads a row without loss.
     pub rows: Vec<Row>,
-    /// What the policy that sets itself is compared with plain QUIC.
+    /// One policy compared with plain QUIC.
     pub summary: Summary,
-    /// What follows from the figures, in a sentence.
+    /// The conclusion from the figures, in a sentence.
     pub finding: String,
 }
 
 named! {
-    /// What is compared.
+    /// The kinds of redundancy that are compared.
     #[derive(PartialOrd, Ord, Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Redundancy {
@@ -95,7 +95,7 @@ named! {
 }
 
 impl Redundancy {
-    /// What is compared for `app`.
+    /// The kinds that are compared for `app`.
     const fn all(app: App) -> &'static [Self] {
         match app {
             App::Game | App::Stream => &[Self::None, Self::Fixed, Self::Auto, Self::Target],
@@ -123,19 +123,19 @@ impl Redundancy {
 /// The outcome of one configuration.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What was done against losses.
+    /// The kind of redundancy.
     pub redundancy: Redundancy,
     /// The redundancy policy, as `sutura get --redundancy` takes it; `None` for none.
     pub policy: Option<String>,
     /// The share of bytes or messages that are late; `None` if there is no such limit.
     pub late: Option<f64>,
-    /// The least share with as many repair symbols whose times are fixed beforehand, and a perfect
-    /// code, if that was modelled. No bound: who sees losses does better.
+    /// The least share with the same number of repair symbols whose times are fixed beforehand, and a perfect
+    /// code, if that was modelled. This is no bound: a policy that sees losses does better.
     pub late_in_model: Option<f64>,
     /// The share of messages or answers that never came.
     pub lost: f64,
-    /// Quantiles of how long bytes, messages, answers or files take, in milliseconds; `None` for
-    /// what never came.
+    /// Quantiles of how long bytes, messages, answers or files take, in milliseconds; `None` for data that
+    /// never came.
     pub times_ms: BTreeMap<&'static str, Option<f64>>,
     /// Bytes of UDP payload that the server sent; of the game, that both ends sent.
     pub bytes: u64,
@@ -143,7 +143,7 @@ pub struct Row {
     pub extra: f64,
     /// Repair symbols among them.
     pub repairs: u64,
-    /// Those with which something was recovered.
+    /// Repair symbols with which data was recovered.
     pub useful: u64,
     /// Why repair symbols were sent or not at the end of most connections, as the policy says.
     pub reason: Option<String>,
@@ -216,10 +216,7 @@ pub fn run(seconds: u32, options: &Options) -> Result<Demo, Error> {
     measure(&pairs.collect::<Vec<_>>(), seconds, options)
 }
 
-/// Measures some applications, each on a link. Those of an application follow each other.
-///
-/// # Errors
-/// As for [`run`].
+/// Measures some applications, each on a link. Pairs of the same application must be neighbours.
 pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result<Demo, Error> {
     let connections = options.seeds(CONNECTIONS);
     let mut outcomes = outcomes(pairs)?;
@@ -231,7 +228,7 @@ pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result
     let models = parallel::map(options, &outcomes, |outcome| {
         let known = outcome.app == App::Stream;
         let model = known.then(|| bound::Model::new(outcome, seconds, options));
-        // One bound for the link, whatever is done about losses.
+        // One bound for the link, whatever the redundancy.
         let bound = model.as_ref().filter(|_| outcome.redundancy == Redundancy::None);
         Ok::<_, Error>((
             model.as_ref().map(bound::Model::open_loop),
@@ -250,7 +247,7 @@ pub fn measure(pairs: &[(App, Link)], seconds: u32, options: &Options) -> Result
     Ok(Demo { seed: options.seed, seconds, connections, parts })
 }
 
-/// What is to be measured, without runs.
+/// The configurations to be measured, without runs.
 fn outcomes(pairs: &[(App, Link)]) -> Result<Vec<Trials<'_>>, Error> {
     let mut outcomes = Vec::new();
     for (app, link) in pairs {
@@ -263,7 +260,7 @@ fn outcomes(pairs: &[(App, Link)]) -> Result<Vec<Trials<'_>>, Error> {
     Ok(outcomes)
 }
 
-/// An outcome, what the open loop of the model reaches, and the bound of the link.
+/// An outcome, the result of the model's open loop, and the bound of the link.
 type TrialsInModel<'a> = (Trials<'a>, (Option<f64>, Option<f64>));
 
 /// The rows of one application on one link.

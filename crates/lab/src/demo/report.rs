@@ -13,7 +13,7 @@ const WIDTH: usize = 80;
 const SMALLEST_SHARE: f64 = 1e-4;
 
 impl Demo {
-    /// All tables and what follows from them, and the summary, for a terminal of 80 columns.
+    /// All tables with their conclusions, and the summary, for a terminal of 80 columns.
     #[must_use]
     pub fn to_text(&self) -> String {
         let mut text = fill(&self.introduction());
@@ -161,8 +161,8 @@ fn time(row: &Row, quantile: &str) -> String {
     time.map_or("-".to_owned(), |ms| ms.map_or("lost".to_owned(), |ms| format!("{ms:.1}")))
 }
 
-/// What follows from the figures: what the policy of the summary gained, and what it cost. Names only
-/// what a person can notice.
+/// The conclusion from the figures: the gain and the cost of the summary's policy. Names only differences
+/// that a person can notice.
 pub(super) fn finding(app: App, rows: &[Row]) -> String {
     let of = |redundancy| rows.iter().find(|row| row.redundancy == redundancy);
     let (Some(plain), Some(main)) = (of(Redundancy::None), of(Redundancy::of_summary(app))) else {
@@ -242,7 +242,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A row: half of the late data is what the model says, and nothing is lost.
+    /// A row in which the model has half of the late data, and nothing is lost.
     pub(in super::super) fn row(
         redundancy: Redundancy,
         late: f64,

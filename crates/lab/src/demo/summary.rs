@@ -1,5 +1,5 @@
-//! One line for each application and link: how much is late or how long it takes without and with
-//! repair, what that costs, and whether a person can notice it.
+//! One line for each application and link: the share of late data or the time without and with repair, the
+//! cost of repair, and whether a person can notice the difference.
 
 use std::fmt::Write as _;
 
@@ -9,34 +9,34 @@ use sutura_analysis::figure::{Compared, Comparison, Picture};
 use super::report::{fill, percent};
 use super::{App, Demo, OnLink, Part, Redundancy, Row};
 
-/// A share of late data that falls or rises by less than this is as it was: at 60 frames a second, it
+/// A share of late data that falls or rises by less than this counts as unchanged: at 60 frames a second, it
 /// is one frame in 17 seconds.
 const NOTICEABLE_SHARE: f64 = 0.001;
-/// Nor can anybody notice if it falls or rises by less than this part of what it was.
+/// A person does not notice either if the share falls or rises by less than this part of itself.
 const NOTICEABLE_PART: f64 = 0.1;
 /// A time that falls or rises by less than this many milliseconds seems the same.
 const NOTICEABLE_MS: f64 = 100.0;
 /// Fewer bytes than this share are none.
 pub(super) const SOME_BYTES: f64 = 0.005;
 
-/// What one policy gains over plain QUIC, and its price.
+/// The gain of one policy over plain QUIC, and its price.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// The policy, as `sutura get --redundancy` takes it.
     pub policy: String,
-    /// What is compared.
+    /// The quantity that is compared.
     pub measure: Measure,
-    /// How much it is with plain QUIC.
+    /// The quantity with plain QUIC.
     pub without: f64,
-    /// How much it is with the policy.
+    /// The quantity with the policy.
     pub with: f64,
     /// How many more bytes were sent, as a share.
     pub extra: f64,
-    /// What that means for a person.
+    /// The meaning of that for a person.
     pub verdict: Verdict,
 }
 
-/// What a [`Summary`] compares.
+/// The quantity that a [`Summary`] compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
@@ -51,21 +51,21 @@ named! {
     #[derive(Serialize)]
     #[serde(rename_all = "snake_case")]
     pub enum Verdict {
-        /// It improves what is compared by something that a person can notice.
+        /// The policy makes the quantity better by a difference that a person can notice.
         Helps = "helps",
         /// The policy sends no redundancy.
         NotNeeded = "not needed",
-        /// It makes no difference that a person can notice, and hardly costs anything.
+        /// The policy makes no difference that a person can notice, and hardly costs anything.
         NoDifference = "no difference",
-        /// It makes no difference that a person can notice, and costs bytes.
+        /// The policy makes no difference that a person can notice, and costs bytes.
         Costs = "costs",
-        /// It makes what is compared worse by something that a person can notice.
+        /// The policy makes the quantity worse by a difference that a person can notice.
         DoesHarm = "does harm",
     }
 }
 
 impl Measure {
-    /// Whether a person can notice that something became as much less, which is what is wanted.
+    /// Whether a person can notice that the quantity has improved, which means that it became less.
     pub(super) fn improved(self, from: f64, to: f64) -> bool {
         let least = match self {
             Self::LateShare => NOTICEABLE_SHARE,
@@ -83,9 +83,9 @@ impl Measure {
 }
 
 impl Redundancy {
-    /// What stands for repair in the summary: the policy that sets itself, of messages the one that is
-    /// told their deadline, as they come with it, and of the game the fixed one, whose cost is a matter
-    /// of a few bytes.
+    /// The policy that stands for repair in the summary: the policy that sets itself; for messages the policy
+    /// that is told their deadline, which they come with; for the game the fixed policy, whose cost is a
+    /// matter of a few bytes.
     pub(super) const fn of_summary(app: App) -> Self {
         match app {
             App::Game => Self::Fixed,
@@ -126,7 +126,7 @@ impl Summary {
 }
 
 impl App {
-    /// What the lines of the summary count.
+    /// The quantity in the lines of the summary.
     const fn counts(self) -> &'static str {
         match self {
             Self::Game => "UDP game, 60 packets a second: inputs without an answer in time",

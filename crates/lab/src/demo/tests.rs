@@ -1,4 +1,4 @@
-//! Short runs: what must hold on any machine, since the clock is virtual.
+//! Short runs: properties that must hold on any machine, since the clock is virtual.
 
 use super::*;
 

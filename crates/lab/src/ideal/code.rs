@@ -2,14 +2,13 @@
 
 use std::collections::VecDeque;
 
-/// What a receiver can decode in order with a perfect code.
+/// The symbols that a receiver can decode in order with a perfect code.
 ///
-/// Each repair symbol covers all source symbols that were sent before it. A narrower span never brings
-/// the bytes of a stream sooner: a symbol that is left out but still missing holds back everything after
-/// it, and once it has arrived the wider repair symbol is worth as much as the narrower one.
+/// Each repair symbol covers all source symbols that were sent before it. A narrower span never brings the
+/// bytes of a stream sooner: a symbol that is left out but still missing holds back all symbols after it, and
+/// once it has arrived the wider repair symbol is worth as much as the narrower one.
 ///
-/// Symbols are numbered in the order in which they are sent, and everything arrives in the order in which
-/// it is sent.
+/// Symbols are numbered in the order in which they are sent, and arrive in the order in which they are sent.
 #[derive(Clone, Debug, Default)]
 pub struct PerfectDecoder {
     /// Source symbols that were sent and are not known, ascending.
@@ -55,12 +54,12 @@ impl PerfectDecoder {
         self.missing.front().copied().unwrap_or(self.sent)
     }
 
-    /// Solves for the oldest missing symbols as long as there are as many repair symbols that cover
-    /// none but these.
+    /// Solves for the oldest missing symbols as long as there are as many repair symbols that cover no other
+    /// missing ones.
     ///
-    /// This is exact: among the fewest symbols for which that holds, fewer than the first `j` repair
-    /// symbols are confined to the first `j` symbols, so each symbol can be given a repair symbol that
-    /// covers it, and with general coefficients such equations are independent.
+    /// This is exact: among the fewest symbols for which there are, fewer than the first `j` repair symbols
+    /// are confined to the first `j` symbols, so each symbol can be given a repair symbol that covers it, and
+    /// with general coefficients such equations are independent.
     fn solve(&mut self, mut known: impl FnMut(u64)) {
         let mut size = 0;
         while size <= self.missing.len() {
@@ -69,7 +68,8 @@ impl PerfectDecoder {
             if within >= size {
                 self.missing.drain(..size).for_each(&mut known);
                 self.repairs.drain(..within);
-                // What is left begins anew. With none missing nothing is left.
+                // The search among the remaining symbols begins anew. Without missing symbols no equations
+                // remain.
                 if self.missing.is_empty() {
                     return;
                 }

@@ -1,28 +1,28 @@
-//! What redundancy can do at best for a steady stream of messages: a model of the link and of a perfect
+//! The best that redundancy can do for a steady stream of messages: a model of the link and of a perfect
 //! code, to compare policies with.
 //!
 //! The model has no QUIC in it. Messages are cut into packets, which enter the [link](sutura_link) at
 //! once; repair symbols follow at times that are fixed beforehand (*open loop*); the receiver decodes
 //! with a [perfect code](PerfectDecoder) and hands out bytes in order. A loss becomes known as in RFC
 //! 9002, section 6.1: when three later packets are acknowledged or 9/8 of a round trip after sending,
-//! whichever is sooner. The packet is then sent again, and again if that is lost, unless the sender can
-//! know by then that it was recovered. Acknowledgements are never lost and take half a round trip.
-//! Nothing limits the rate but the link.
+//! whichever is sooner. The packet is then sent again, and again if the copy is lost, unless the sender can
+//! know by then that it was recovered. Acknowledgements are never lost and take half a round trip. Only the
+//! link limits the rate.
 //!
 //! The link has the configuration and the seed of the connection that is measured. Where the loss
-//! depends on time, it is the same for both; where it depends on what was sent, the model's own packets
-//! move it on, as those of any policy would.
+//! depends on time, it is the same for both; where it depends on sent packets, the model's own packets move
+//! it on, as the packets of any policy would.
 //!
 //! Two bounds come of it, each for a number of repair symbols per message ([`Bound`]):
 //!
 //! - *ideal*: the best of all schedules of a grid, which differ in how long after a message its repair
 //!   symbols are sent and how far apart;
 //! - *clairvoyant*: the sender knows the fate of each packet beforehand. It spends a repair symbol only
-//!   where something is lost, at the first time when the link lets it pass. No policy can do
-//!   that, so this bound is loose; what a policy does better than the ideal it does by adapting, and it
-//!   cannot do better than this.
+//!   where a packet is lost, at the first time when the link lets it pass. No policy can do that, so this
+//!   bound is loose. A policy that is better than the ideal is so because it adapts, and it cannot be better
+//!   than this bound.
 //!
-//! [`Transfers`] says of objects that are of use when complete how many a perfect code completes in one
+//! [`Transfers`] counts, of objects that are of use when complete, how many a perfect code completes in one
 //! flight.
 
 mod code;
@@ -50,7 +50,7 @@ pub struct Workload {
     pub interval: Duration,
     /// The number of messages that count.
     pub count: u64,
-    /// The number of messages before those.
+    /// The number of messages before the messages that count.
     pub warm_up: u64,
     /// How messages are cut into packets.
     pub cut: Cut,
@@ -61,7 +61,7 @@ pub struct Workload {
 pub struct Cut {
     /// Bytes of the message in a full packet.
     pub payload: usize,
-    /// Bytes of UDP payload that a packet has beyond those of the message.
+    /// Bytes of UDP payload that a packet has beyond the bytes of the message.
     pub overhead: usize,
 }
 
@@ -95,7 +95,7 @@ impl Workload {
     }
 }
 
-/// What distinguishes one connection from another.
+/// The properties in which connections differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trace {
     /// The seed of the link.

@@ -6,10 +6,11 @@ use std::time::Duration;
 use super::{Plan, Schedule, Trace, Workload, late_bytes};
 use crate::{Options, parallel};
 
-/// For which numbers of repair symbols per message bounds are computed. Those between are interpolated.
+/// The numbers of repair symbols per message for which bounds are computed. Between them, bounds are
+/// interpolated.
 pub const BUDGETS: [f64; 10] = [0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0];
-/// The times in milliseconds from a message to its first repair symbol. Those above ten are for
-/// applications that can wait longer.
+/// The times in milliseconds from a message to its first repair symbol. Times above ten are for applications
+/// that can wait longer.
 const DELAYS: [u64; 14] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25];
 /// The times in milliseconds from one repair symbol to the next.
 const SPACINGS: [u64; 4] = [0, 1, 2, 3];
@@ -18,7 +19,7 @@ const SPACINGS: [u64; 4] = [0, 1, 2, 3];
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
     slacks: Vec<Duration>,
-    /// One for each slack.
+    /// A curve for each slack.
     curves: Vec<Vec<Point>>,
 }
 
@@ -64,7 +65,7 @@ impl Bound {
         Self { slacks: slacks.to_vec(), curves: (0..slacks.len()).map(curve).collect() }
     }
 
-    /// The least share of late bytes of an open loop with so many repair symbols per message.
+    /// The least share of late bytes of an open loop with `repairs` repair symbols per message.
     #[must_use]
     pub fn ideal(&self, repairs: f64, slack: Duration) -> Option<f64> {
         interpolate(self.curve(slack)?, repairs, |point| point.ideal)
@@ -110,7 +111,7 @@ fn plans(workload: &Workload) -> Vec<(f64, Plan)> {
     plans
 }
 
-/// The grid of schedules with so many repair symbols per message.
+/// The grid of schedules with `repairs` repair symbols per message.
 fn schedules(repairs: f64) -> impl Iterator<Item = Schedule> {
     let delays = if repairs > 0.0 { &DELAYS[..] } else { &DELAYS[..1] };
     let spacings = if repairs > 1.0 { &SPACINGS[..] } else { &SPACINGS[..1] };
@@ -122,9 +123,9 @@ fn schedules(repairs: f64) -> impl Iterator<Item = Schedule> {
     })
 }
 
-/// The least share of late bytes of an open loop with so many repair symbols per message over all of
-/// `traces` together: [`Bound::ideal`] for one number that is known beforehand, which is much quicker.
-/// A byte is late if it takes longer than the path and `slack`.
+/// The least share of late bytes of an open loop with `repairs` repair symbols per message over all of
+/// `traces` together: [`Bound::ideal`] for a single number of repair symbols, which is much quicker. A byte
+/// is late if it takes longer than the path and `slack`.
 #[must_use]
 pub fn least_late(workload: &Workload, traces: &[Trace], repairs: f64, slack: Duration) -> f64 {
     let total = (workload.bytes() * traces.len() as u64).max(1) as f64;
@@ -141,7 +142,7 @@ fn index_of(delay: Duration) -> Option<usize> {
     DELAYS.iter().position(|ms| Duration::from_millis(*ms) == delay)
 }
 
-/// The best of each number of repair symbols. Who may send more may also send less, so the bounds
+/// The best of each number of repair symbols. A sender that may send more may also send less, so the bounds
 /// never rise.
 fn points(results: &[(f64, Plan, f64)]) -> Vec<Point> {
     let schedule = Schedule::NONE;
@@ -167,8 +168,8 @@ fn points(results: &[(f64, Plan, f64)]) -> Vec<Point> {
 }
 
 impl Point {
-    /// Enters the share of late bytes of a schedule without spacing. Without repair symbols it is that
-    /// of every delay.
+    /// Enters the share of late bytes of a schedule without spacing. Without repair symbols it is the share
+    /// for every delay.
     fn set_delayed(&mut self, schedule: &Schedule, late: f64) {
         if schedule.repairs == 0.0 {
             self.delayed.fill(late);

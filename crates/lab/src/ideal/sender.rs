@@ -15,20 +15,20 @@ const TIME_THRESHOLD: f64 = 9.0 / 8.0;
 /// How often a clairvoyant sender looks whether a copy would pass.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What the sender does about losses, besides sending again what it knows to be lost.
+/// The sender's treatment of losses, besides sending lost packets again once it knows of the losses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Plan {
-    /// It sends repair symbols by a schedule.
+    /// Repair symbols by a schedule.
     OpenLoop(Schedule),
-    /// It knows what will be lost, and sends a copy of that at the first time when the link lets it
-    /// pass, at most so many copies in all.
+    /// The sender knows all losses beforehand, and sends a copy of a lost packet at the first time when the
+    /// link lets it pass.
     Clairvoyant {
-        /// How many copies.
+        /// The most copies.
         copies: u64,
     },
 }
 
-/// How many bytes are late: for each of `slacks`, those that take longer than the delay of the link and
+/// How many bytes are late: for each of `slacks`, the bytes that take longer than the delay of the link and
 /// this slack from when their message was made until they are handed out in order.
 #[must_use]
 pub fn late_bytes(workload: &Workload, trace: Trace, plan: Plan, slacks: &[Duration]) -> Vec<u64> {
@@ -68,7 +68,7 @@ struct Modelled<'a> {
     slacks: &'a [Duration],
     link: Link,
     decoder: PerfectDecoder,
-    /// What happens next; events of one instant in the order in which they were scheduled.
+    /// The next events; events of one instant in the order in which they were scheduled.
     events: BinaryHeap<Reverse<(Duration, u64, Happening)>>,
     scheduled: u64,
     unnoticed: Vec<Unnoticed>,
@@ -226,8 +226,8 @@ impl<'a> Modelled<'a> {
         }
     }
 
-    /// Sends a copy if it passes; otherwise looks again a little later. A look moves a link on whose
-    /// loss depends on what is sent, and otherwise costs nothing, which favours this sender.
+    /// Sends a copy if it passes; otherwise looks again a little later. A look moves a link on whose loss
+    /// depends on sent packets, and otherwise costs nothing, which favours this sender.
     fn copy(&mut self, now: Duration, id: u64) {
         if self.known_at(id).is_some() {
             return;
@@ -316,17 +316,18 @@ mod tests {
     #[test]
     fn a_retransmission_takes_as_long_as_loss_detection_and_half_a_round_trip() {
         // Two packets of the same message follow, and the third is the first of the next message, which
-        // is made 20 ms later and sent in 0.8 ms. That is later than 9/8 of a round trip, so this counts:
-        // the packet arrives after 112.5 + 50 + 0.8 ms, 113.3 ms later than the path. Until then 3 packets
-        // of its own message and all of messages 20 to 100 ms later wait; those made 80 ms later wait
-        // for 33.3 ms, those made 100 ms later for 13.3.
+        // is made 20 ms later and sent in 0.8 ms. Its acknowledgement is later than 9/8 of a round trip, so
+        // the time counts: the lost packet arrives after 112.5 + 50 + 0.8 ms, 113.3 ms later than the path.
+        // Until then 3 packets of its own message and all of messages 20 to 100 ms later wait;
+        // those made 80 ms later wait for 33.3 ms, those made 100 ms later for 13.3.
         assert_eq!(late(&one_loss(0), scheduled(0.0, 0, 0)), [23_000, 19_000]);
     }
 
     #[test]
     fn a_repair_symbol_mends_a_loss_when_it_arrives() {
         assert_eq!(late(&one_loss(1), scheduled(1.0, 0, 0)), [0, 0]);
-        // It is sent 20 ms later, after the next message; so the rest of its own message waits.
+        // The repair symbol is sent 20 ms later, after the next message; so the rest of its own message
+        // waits.
         assert_eq!(late(&one_loss(1), scheduled(1.0, 19, 0)), [3_000, 0]);
     }
 

@@ -23,8 +23,8 @@ pub struct Transfers {
 }
 
 impl Transfers {
-    /// How many of `count` transfers a perfect code cannot complete without a retransmission: of which
-    /// more packets are lost than repair symbols arrive. Packets enter the link at its rate.
+    /// How many of `count` transfers a perfect code cannot complete without a retransmission: transfers of
+    /// which more packets are lost than repair symbols arrive. Packets enter the link at its rate.
     #[must_use]
     pub fn incomplete(&self, seed: u64, count: u64) -> u64 {
         let mut link = Link::new(&self.link, seed);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_transfer_is_complete_if_as_many_repair_symbols_arrive_as_packets_are_lost() {
-        // Of eleven packets the third and the fourth are lost, of which the eleventh mends one.
+        // The third and the fourth of eleven packets are lost, and the eleventh, a repair symbol, mends one.
         assert_eq!(incomplete("trace:00110000000", 1.0), 1000);
         assert_eq!(incomplete("trace:001100000000", 2.0), 0);
         assert_eq!(incomplete("trace:001000000001", 2.0), 0);

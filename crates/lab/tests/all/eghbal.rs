@@ -33,7 +33,7 @@ fn urgent_resources_are_complete_earlier_for_few_bytes() {
     assert!(with.runs.iter().all(|load| load.first <= load.urgent));
     let wire = |s: &Visits| s.mean(|load| load.wire as f64);
     assert!(wire(with) <= 1.15 * wire(without), "{} {}", wire(with), wire(without));
-    // What repair symbols mend is not sent again.
+    // Data that repair symbols mend is not sent again.
     let resent = |s: &Visits| s.mean(|load| load.resent as f64);
     assert!(resent(with) < resent(without), "{} {}", resent(with), resent(without));
 }

@@ -26,15 +26,14 @@ fn messages_are_in_time_up_to_200_ms_and_short_paths_pay_nothing() {
                 assert!(repairs > 800, "{:?}: {repairs}", summary.setup);
                 assert!(bytes > 1.4, "{:?}: {}", summary.setup, bytes);
             }
-            // What is lost is mended by repair symbols, also on short paths, where the pattern asks for
-            // hardly any.
+            // Repair symbols mend lost data, also on short paths, where the pattern asks for hardly any.
             Variant::Literal => {
                 assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
                 assert!(bytes < 1.6, "{:?}: {}", summary.setup, bytes);
                 assert_eq!(repairs < 150, short, "{:?}: {repairs}", summary.setup);
             }
-            // It knows nothing of the path when a connection begins. On short paths it protects the few
-            // messages that had to wait before they were sent.
+            // The policy knows nothing of the path when a connection begins. On short paths it protects the
+            // few messages that had to wait before they were sent.
             Variant::Auto => {
                 assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
                 assert!(bytes < 1.32, "{:?}: {}", summary.setup, bytes);

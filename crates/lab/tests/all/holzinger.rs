@@ -25,7 +25,7 @@ fn half_of_the_small_transfers_that_waited_need_not() {
     }
 }
 
-/// The share of bytes later than the path and 10 ms, with so many repair symbols behind each message.
+/// The share of bytes later than the path and 10 ms, with `burst` repair symbols behind each message.
 fn late(channel: Channel, burst: u32) -> Delays {
     let setup = [Steady::incremental(channel, burst, 0)];
     let mut summaries =

@@ -1,4 +1,5 @@
-//! The experiments, against what the papers found. One program, so that it is linked once and its tests run side by side.
+//! The experiments, compared with the results of the papers. One program, so that it is linked once and its
+//! tests run side by side.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod eghbal;

@@ -1,4 +1,4 @@
-//! What Marx 2020 found of schemes, on the shipped pages.
+//! The results of Marx 2020 for schemes, on the shipped pages.
 
 use sutura_analysis::report::Report;
 use sutura_lab::Options;
@@ -19,7 +19,7 @@ fn the_means_are_those_of_the_paper() {
         let Some(paper) = paper else { continue };
         let ratios = [0, 1, 2].map(|column| loads.table_2(index)[column] / paper[column]);
         assert!((0.85..1.15).contains(&ratios[0]), "{name}: {ratios:?}");
-        // Of the other columns, those whose deviation is known, with what it is.
+        // Schemes whose deviation in the other columns is known, with the deviation.
         let known = match *name {
             "wrr" => [0.71, 0.82],
             "pplus" => [0.84, 0.88],

@@ -78,7 +78,7 @@ fn what_arrives_behind_a_loss_does_not_wait_for_it() {
 fn without_losses_the_order_is_the_same() {
     let [in_order, pieces] = [How::Announced, How::Pieces].map(|how| {
         let mut at_once = BTreeMap::<_, u64>::new();
-        // What comes at once may be read in two pieces, where the storage of the stream has a border.
+        // Data that comes at once may be read in two pieces, where the storage of the stream has a border.
         for Arrival { at, request, bytes } in fetch(how, "", 1).arrivals {
             *at_once.entry((at, request)).or_default() += bytes;
         }

@@ -30,21 +30,21 @@ fn small_buffers() -> TransportConfig {
     TransportConfig { send_buffer: 128 * 1024, ..eps() }
 }
 
-/// What the client does.
+/// An action of the client.
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Asks for so many bytes with a `priority` field, to be answered with another.
+    /// Asks for `length` bytes with a `priority` field, to be answered with another one.
     Get { length: usize, wish: Option<&'static str>, own: Option<&'static str> },
-    /// Says by PRIORITY_UPDATE what it wants now of the request with that index.
+    /// Sends a PRIORITY_UPDATE for the request with this index.
     Update { index: usize, wish: &'static str },
 }
 
-/// A request for `length` bytes that says `wish` of its priority.
+/// A request for `length` bytes with the priority `wish`.
 const fn get(length: usize, wish: &'static str) -> Act {
     Act::Get { length, wish: Some(wish), own: None }
 }
 
-/// What came of a script.
+/// The outcome of a script.
 #[derive(Debug)]
 struct Played {
     /// Which request got how many bytes of body, in the order of their arrival.
@@ -158,7 +158,7 @@ fn a_more_urgent_response_waits_for_no_incremental_one() {
     assert!(outcome.spread(2, 4, SIZE).max(outcome.spread(0, 3, SIZE)) <= 2 * PACKET);
 }
 
-/// RFC 9218 sections 4 and 5: without a priority, or with one that cannot be parsed, a request has
+/// RFC 9218 sections 4 and 5: without a priority, or with a priority that cannot be parsed, a request has
 /// urgency 3 and is not incremental.
 #[test]
 fn whatever_is_not_understood_is_the_default() {
@@ -225,8 +225,8 @@ fn an_update_changes_the_order_midway() {
     }
 }
 
-/// An update may overtake its request (RFC 9218 section 7.2): here, the datagram with the requests
-/// is lost and the one with the update is not.
+/// An update may overtake its request (RFC 9218 section 7.2): here, the datagram with the requests is lost
+/// and the datagram with the update is not.
 #[test]
 fn an_update_that_comes_before_its_request_counts() {
     let script = [

@@ -1,4 +1,4 @@
-//! What Marx 2020, section 2 says of stacks and of retransmission approaches, on short files.
+//! The statements of Marx 2020, section 2 about stacks and retransmission approaches, on short files.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ fn blocks_are_as_long_as_they_are_told_to_be() {
     for (name, length) in [("msquic", 4), ("google", 14)] {
         let trace = lossless(name, FILES);
         let runs = runs(&trace);
-        // The last turn of each file is what is left.
+        // The last turn of each file is the rest of the file.
         let (turns, rest) = runs.split_at(runs.len() - 10);
         assert!(turns.iter().all(|(_, n)| *n == length), "{name}: {runs:?}");
         assert!(rest.iter().all(|(_, n)| *n <= length), "{name}: {runs:?}");
@@ -85,8 +85,8 @@ fn small_stream_windows_stop_streams_for_a_while() {
     assert!(trace.received.switches() > 2, "{:?}", runs(&trace));
 }
 
-/// Loses the datagrams of these numbers on the way to the client, and all acknowledgements for a
-/// while, so that the server learns of all losses at once.
+/// Loses the datagrams with these numbers on the way to the client, and all acknowledgements for a while, so
+/// that the server learns of all losses at once.
 fn lossy(server: &TransportConfig, files: Files, lost: &[usize]) -> FileTrace {
     let mut digits = vec![b'0'; 4000];
     for number in lost {
@@ -105,7 +105,7 @@ fn missing(trace: &FileTrace) -> Vec<u64> {
     (numbers[0]..*numbers.last().unwrap()).filter(|n| !numbers.contains(n)).collect()
 }
 
-/// Which files arrive, by letters, from the first retransmission on; what is sent again in lower case.
+/// The files that arrive, by letters, from the first retransmission on; retransmissions in lower case.
 fn from_first_retransmission(trace: &FileTrace) -> String {
     let arrivals = &trace.received.arrivals;
     let again = |arrival: &Arrival| arrival.class == Class::Retransmitted;
@@ -117,8 +117,8 @@ fn from_first_retransmission(trace: &FileTrace) -> String {
     arrivals[begin..].iter().map(letter).collect()
 }
 
-/// A download of which four packets are lost: two of A and two of B in neighbouring turns, or two of the
-/// last of A and the first two of B.
+/// A download that loses four packets: two of A and two of B in neighbouring turns, or two of the last
+/// packets of A and the first two of B.
 fn retransmissions(scheme: Scheme, number: u8) -> String {
     let sequential = scheme == fifo::SCHEME;
     let server = &TransportConfig {
@@ -128,7 +128,7 @@ fn retransmissions(scheme: Scheme, number: u8) -> String {
     };
     let bytes = if sequential { 60_000 } else { 150_000 };
     let files = Files { count: 4, bytes };
-    // Where the packets are among the datagrams shows when one of them is lost.
+    // The loss of one packet shows where the packets are among the datagrams.
     let probe = 40;
     let before = missing(&lossy(server, files, &[probe]));
     let offset = probe - usize::try_from(before[0]).unwrap();
@@ -159,10 +159,10 @@ fn lost_data_goes_as_the_approach_says() {
         turn.sort_unstable();
         assert_eq!(turn, ['C', 'D', 'a', 'b'], "{text}");
     }
-    // 2: first, in the usual order; 3: first, in another one. Then all go on in turns.
+    // Approach 2: first, in the usual order; approach 3: first, in another order. Then all go on in turns.
     let text = retransmissions(rr::SCHEME, 2);
     assert!(text.starts_with("abab") || text.starts_with("baba"), "{text}");
-    // What does not fit into its packet any more, behind an acknowledgement, takes another.
+    // Data that does not fit any more into its packet, behind an acknowledgement, takes another packet.
     let one_after_the_other = |text: &str| {
         let again: Vec<char> = text.chars().take_while(char::is_ascii_lowercase).collect();
         assert!(again.len() >= 4 && again.is_sorted(), "{text}");
@@ -187,8 +187,8 @@ fn a_gap_is_filled_and_both_transports_hand_over_everything() {
     }
 }
 
-/// Section 3.3, Fig. 3: ten files that take turns share a loss, so that it holds back 0.1 to 0.3 of what one
-/// sequence would. One file after the other, or a congestion window of each, is nearly one sequence.
+/// Section 3.3, Fig. 3: ten files that take turns share a loss, so that the loss holds back 0.1 to 0.3 of the
+/// bytes of one sequence. One file after the other, or a congestion window of each, is nearly one sequence.
 #[test]
 fn turns_suffer_less_from_every_loss_than_one_file_after_the_other() {
     let (up, down) = FileLoss::Random.links().unwrap();

@@ -1,5 +1,5 @@
 //! Configurations that are run with the same seeds, and how they compare: means and quantiles over the
-//! runs, and ratios to what is not protected.
+//! runs, and ratios to runs without protection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ pub fn seed(base: u64, part: u64) -> u64 {
     sutura_random::Rng::stream(base, part).next_u64()
 }
 
-/// A configuration and what came of it with each seed.
+/// A configuration and its outcome with each seed.
 #[derive(Clone, Debug)]
 pub struct Runs<S, R> {
     /// The configuration.
     pub setup: S,
-    /// One for each seed.
+    /// The outcome with each seed.
     pub runs: Vec<R>,
 }
 
 impl<S, R> Runs<S, R> {
-    /// Runs `work` with each of `setups` and each number below `count`, on as many threads as the options
-    /// say.
+    /// Runs `work` with each of `setups` and each number below `count`, on the number of threads that the
+    /// options allow.
     ///
     /// # Errors
     /// The error of the first run that fails.
@@ -122,7 +122,7 @@ impl Values {
         Cell::Number(self.at(q))
     }
 
-    /// The share of the numbers of which something holds; 0 if there are none.
+    /// The share of the numbers for which `holds` returns true; 0 if there are none.
     pub fn share(&self, holds: impl Fn(f64) -> bool) -> f64 {
         share(&self.0, |value| holds(*value))
     }
@@ -147,18 +147,17 @@ pub fn mean_of<T>(all: &[T], value: impl Fn(&T) -> f64) -> f64 {
     statistics::mean(all.iter().map(value))
 }
 
-/// The share of `all` of which something holds, 0 to 1; 0 if there are none.
+/// The share of `all` for which `holds` returns true, 0 to 1; 0 if there are none.
 pub fn share<T>(all: &[T], holds: impl Fn(&T) -> bool) -> f64 {
     all.iter().filter(|value| holds(value)).count() as f64 / all.len().max(1) as f64
 }
 
 /// A configuration that can be run without protection and with it.
 pub trait Subject: Clone + Sync {
-    /// What comes of a run.
+    /// The outcome of a run.
     type Outcome: Send;
 
-    /// How many seeds are between those of a configuration and those of the next one; 0 if all have the
-    /// same.
+    /// How far apart the seeds of a configuration and of the next one are; 0 if all have the same seeds.
     const APART: u64;
 
     /// The same over a path without losses.
@@ -175,7 +174,7 @@ pub trait Subject: Clone + Sync {
 /// A configuration without protection and with each of several policies, with the same seeds.
 #[derive(Clone, Debug)]
 pub struct Compared<S: Subject> {
-    /// What was run.
+    /// The configuration.
     pub setup: S,
     /// Without protection.
     pub plain: Vec<S::Outcome>,
@@ -186,8 +185,8 @@ pub struct Compared<S: Subject> {
 }
 
 impl<S: Subject> Compared<S> {
-    /// Runs each of `setups` with each of `policies` and without: with the first one `seeds` times, as
-    /// without, and `others` times with those beside it.
+    /// Runs each of `setups` with each of `policies` and without: with the first policy `seeds` times, as
+    /// without, and with each further policy `others` times.
     ///
     /// # Errors
     /// There is no such policy, or a simulation fails.
@@ -249,21 +248,21 @@ impl<S: Subject> Compared<S> {
         self.policies.get(policy).map_or(&[], Vec::as_slice)
     }
 
-    /// What is taken from the runs with a policy, divided by the same without protection.
+    /// A quantity of the runs with a policy, divided by the same quantity without protection.
     pub fn ratio(&self, policy: usize, of: impl Fn(&[S::Outcome]) -> f64) -> f64 {
         let with = self.with(policy);
         let plain = of(self.plain.get(..with.len()).unwrap_or(&self.plain));
         if plain > 0.0 && !with.is_empty() { of(with) / plain } else { 1.0 }
     }
 
-    /// What is taken from the run without losses, divided by the same without protection.
+    /// A quantity of the run without losses, divided by the same quantity without protection.
     pub fn ideal_ratio(&self, of: impl Fn(&[S::Outcome]) -> f64) -> Option<f64> {
         let ideal = self.ideal.as_ref().map(std::slice::from_ref);
         ideal.map(|ideal| of(ideal) / of(&self.plain))
     }
 }
 
-/// Comparisons of a kind, such as those over all paths.
+/// Comparisons of a kind, such as the comparisons over all paths.
 pub type Grouped<K, S> = (K, Vec<Compared<S>>);
 
 /// A policy on comparisons of a kind: a row of a table.
@@ -328,11 +327,11 @@ pub fn protection(name: Option<&str>) -> Result<Option<Protection>, Error> {
     Ok(redundancy(name)?.map(Protection::new))
 }
 
-/// What came of a simulation; `None` if the connection broke, since a burst of losses may outlast all
+/// The outcome of a simulation; `None` if the connection broke, since a burst of losses may outlast all
 /// probes of the idle timeout.
 ///
 /// # Errors
-/// It failed in another way.
+/// The simulation failed in another way.
 pub fn unless_broken<T>(outcome: Result<T, Failure>) -> Result<Option<T>, Error> {
     match outcome {
         Ok(outcome) => Ok(Some(outcome)),

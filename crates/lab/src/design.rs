@@ -1,7 +1,7 @@
 //! Space-filling designs: points that cover a space of parameters evenly.
 //!
-//! An experiment over a grid of a few values of each parameter shows only those values, and one over
-//! random points leaves parts of the space out. A design has each parameter at many values and no two
+//! An experiment over a grid of a few values of each parameter shows only those values, and an experiment
+//! over random points leaves parts of the space out. A design has each parameter at many values and no two
 //! points close to each other.
 
 use sutura_random::Rng;
@@ -65,7 +65,7 @@ fn random_cells<const N: usize>(points: usize, rng: &mut Rng) -> Vec<[usize; N]>
     cells
 }
 
-/// Exchanges the cells of two points in a dimension if they then are farther from the others.
+/// Exchanges the cells of two points in a dimension if both then are farther from all other points.
 fn exchange_if_better<const N: usize>(
     cells: &mut [[usize; N]],
     dimension: usize,

@@ -20,12 +20,12 @@ pub fn server_at(host: u8) -> SocketAddr {
     (Ipv4Addr::new(198, 51, 100, host), 4433).into()
 }
 
-/// What a client connects with.
+/// The configuration of a client.
 pub fn client_config(alpn: &[u8], transport: Arc<TransportConfig>) -> ClientConfig {
     ClientConfig { crypto: Arc::new(NullClientConfig::new(vec![alpn.to_vec()])), transport }
 }
 
-/// What a server accepts connections with.
+/// The configuration of a server.
 pub fn server_config(alpn: &[u8], transport: Arc<TransportConfig>) -> Arc<ServerConfig> {
     let crypto = Arc::new(NullServerConfig::new(vec![alpn.to_vec()]));
     Arc::new(ServerConfig { crypto, transport })

@@ -1,7 +1,7 @@
 //! Experiments: workloads over the simulator, and reports.
 //!
-//! Each experiment is one module of [`experiments`] and has a name, by which [`run`] runs it. It
-//! answers with a [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
+//! Each experiment is one module of [`experiments`] and has a name, by which [`run`] runs it. The answer is a
+//! [`Report`] of `sutura-analysis`, which also has the statistics, tables and figures.
 #![forbid(unsafe_code)]
 
 #[macro_use]
@@ -35,13 +35,13 @@ pub struct Options {
     pub reduce: u32,
     /// How many configurations run at the same time.
     pub threads: usize,
-    /// How many seeds to run, for experiments that repeat everything with each seed. `None` runs as
-    /// many as the experiment chooses.
+    /// How many seeds to run, for experiments that repeat all runs with each seed. `None` leaves the number
+    /// to the experiment.
     pub seeds: Option<u64>,
     /// How many pages to load, for experiments that load several; all of them if `None`.
     pub pages: Option<usize>,
-    /// A file with [pages](pages::Page::read_file) to load instead of those that come with this
-    /// crate, where an experiment loads real ones.
+    /// A file with [pages](pages::Page::read_file) to load instead of the shipped ones, where an experiment
+    /// loads real pages.
     pub corpus: Option<std::path::PathBuf>,
     /// Receives the progress of the experiment.
     pub progress: Progress,
@@ -68,7 +68,7 @@ impl Options {
         (count / u64::from(self.reduce.max(1))).max(1)
     }
 
-    /// How many seeds to run: as many as the options say, or else `count`, [reduced](Self::reduced).
+    /// How many seeds to run: the number in the options, or else `count`, [reduced](Self::reduced).
     #[must_use]
     pub fn seeds(&self, count: u64) -> u64 {
         self.seeds.map_or_else(|| self.reduced(count), |seeds| seeds.max(1))

@@ -1,6 +1,6 @@
 //! Traces of messages: when each was made, and how large it is.
 //!
-//! The format is that of the evaluation of FlEC (Michel et al. 2022): a line for each message, with a
+//! The format is the same as in the evaluation of FlEC (Michel et al. 2022): a line for each message, with a
 //! letter for its type, the time in microseconds and the size in bytes, such as `?63721,1591`.
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Records what a client receives, as a trace for `sutura-analysis`.
+//! Records the packets that a client receives, as a trace for `sutura-analysis`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What reports are made of, and the shapes that they share.
+//! The parts of reports, and the shapes that they share.
 
 pub use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 pub use sutura_analysis::report::Report;

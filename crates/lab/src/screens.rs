@@ -1,8 +1,9 @@
-//! Recordings of remote desktops: what the bridge of `sutura vnc` sends of a screen, and when.
+//! Recordings of remote desktops: the pieces of a screen that the bridge of `sutura vnc` sends, with their
+//! times.
 //!
-//! A line is a piece of an update: milliseconds since the first, the number of the update, bytes, the rectangle
-//! that it copies from (empty if it paints), and those that it writes; a rectangle is `x:y:width:height`.
-//! `interop/vnc.sh --record` makes them of a TigerVNC server.
+//! A line is a piece of an update: milliseconds since the first, the number of the update, bytes, the
+//! rectangle that it copies from (empty if it paints), and the rectangles that it writes; a rectangle is
+//! `x:y:width:height`. `interop/vnc.sh --record` makes them of a TigerVNC server.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -34,7 +35,7 @@ pub struct RecordingError {
 
 type Cell = (u32, u32);
 
-/// What was last done to a cell.
+/// The last accesses to a cell.
 #[derive(Clone, Debug, Default)]
 struct Touched {
     writer: Option<u64>,
@@ -51,7 +52,8 @@ struct Piece {
     writes: Vec<Cell>,
 }
 
-/// Reads a recording. What a piece comes after follows from the cells that it writes and copies from.
+/// Reads a recording. The pieces that a piece comes after follow from the cells that it writes and copies
+/// from.
 ///
 /// # Errors
 /// A line is not in the format.
@@ -80,7 +82,8 @@ pub fn parse(text: &str) -> Result<Vec<Update>, RecordingError> {
     Ok(updates)
 }
 
-/// What a piece comes after: whoever wrote what it reads or writes, and whoever reads what it writes.
+/// The pieces that a piece comes after: the last writers of cells that it reads or writes, and the readers of
+/// cells that it writes.
 fn order(piece: &Piece, number: u64, cells: &mut HashMap<Cell, Touched>) -> Before {
     let mut after = BTreeSet::new();
     for cell in &piece.reads {
@@ -143,7 +146,7 @@ mod tests {
         assert_eq!(updates[0].messages, [100, 200]);
         let after: Vec<Vec<u64>> =
             updates.iter().flat_map(|u| &u.before).map(|b| b.after.clone()).collect();
-        // The copy comes after its source and what was at its target; then the source may change.
+        // The copy comes after the pieces that wrote its source and its target; then the source may change.
         assert_eq!(after, [vec![], vec![], vec![0, 1], vec![0, 2], vec![2]]);
     }
 

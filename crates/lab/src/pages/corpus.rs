@@ -1,4 +1,4 @@
-//! Reading page loads: those that come with this crate, and those of files.
+//! Reading page loads: the shipped ones, and files.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use super::recording::{RecordedPage, Timing};
 
 /// Real page loads, one per line.
 const PAGES: &[u8] = include_bytes!("../../data/pages.jsonl.gz");
-/// The synthetic page of Meenan's tests, in which what is seen first is asked for last.
+/// The synthetic page of Meenan's tests, in which the resource that is seen first is requested last.
 const SYNTHETIC: &str = include_str!("../../data/synthetic_meenan.json");
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -33,7 +33,7 @@ pub enum CorpusError {
     Read {
         /// Its path.
         file: String,
-        /// What went wrong.
+        /// The error of the system.
         error: std::io::Error,
     },
     /// A line is not a page that can be loaded.
@@ -43,7 +43,7 @@ pub enum CorpusError {
         file: String,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The fault in the line.
         error: PageError,
     },
     /// The corpus has no pages.
@@ -57,7 +57,7 @@ pub enum CorpusError {
 /// Why a line is not a page that can be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// It is not JSON, or not a page.
+    /// The line is not JSON, or not a page.
     #[error("column {column}: {problem}")]
     Parse {
         /// Where parsing stopped.
@@ -77,7 +77,7 @@ pub enum PageError {
     /// The page has no resources.
     #[error("page `{0}` has no resources")]
     Empty(String),
-    /// A resource comes before the one that names it.
+    /// A resource comes before the resource that names it.
     #[error("page `{page}`: resource {index} does not stand behind its parent")]
     Order {
         /// The page.
@@ -248,7 +248,7 @@ mod tests {
     }
 
     /// A document that arrives from 100 to 300 ms, a script found in the middle of that, an image
-    /// without a size that the script asked for, and an image that belongs to nothing.
+    /// without a size that the script asked for, and an image that no resource names.
     const PAGE: &str = concat!(
         r#"{"page":{"id":"x"},"res":["#,
         r#"{"type":"html","t":0,"ttfb":100,"e":300,"wire":900,"parent":null},"#,
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn the_first_byte_is_a_time_since_the_start_of_the_load() {
         assert_eq!(share(r#""ttfb":1300,"#), 0.5);
-        // What lies outside of the response says nothing.
+        // A time outside of the response has no effect.
         for unknown in ["", r#""ttfb":300,"#, r#""ttfb":1500,"#, r#""ttfb":1700,"#] {
             assert_eq!(share(unknown), 0.8, "{unknown}");
         }
@@ -310,7 +310,7 @@ mod tests {
         let text = format!("{PAGE}\r\n\n  \n{other}\n");
         let pages = read(&text).unwrap();
         assert_eq!(pages.iter().map(|page| &page.id[..]).collect::<Vec<_>>(), ["x", "y"]);
-        // Packed files may stand one behind the other.
+        // Packed files may follow each other.
         let halves = [packed(&format!("{PAGE}\n")), packed(&other)].concat();
         for packed in [packed(&text), halves] {
             assert_eq!(Page::read(&packed[..], "x.jsonl.gz", Timing::Recorded).unwrap(), pages);
@@ -352,7 +352,7 @@ mod tests {
             told(&format!("{PAGE}\n{spaces}{PAGE}")),
             "x.jsonl, line 2: longer than 4194304 bytes"
         );
-        // Without an end, of which nothing more is read than the limit.
+        // A text without an end is read up to the limit.
         let endless = Page::read(std::io::repeat(b'{'), "x", Timing::Recorded).unwrap_err();
         assert!(matches!(endless, CorpusError::Line { error: PageError::Length, .. }), "{endless}");
         // Packed, which takes little.

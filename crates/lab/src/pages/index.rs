@@ -15,8 +15,8 @@ pub enum Weighting {
     Objects,
 }
 
-/// The area above the curve of what is complete, in milliseconds: every 100 ms, the share of the
-/// resources of a set that are not complete. Smaller is better. Zero for an empty set.
+/// The area above the curve of completion, in milliseconds: every 100 ms, the share of the resources of a set
+/// that are not complete. Smaller is better. Zero for an empty set.
 #[must_use]
 pub fn byte_index(
     page: &Page,

@@ -19,7 +19,7 @@ pub use signals::chrome;
 pub use sutura_research::marx::{Kind, Resource};
 use sutura_schedule::Priority;
 
-/// Everything that a server can know of a resource: what a browser signals, and what it is.
+/// All that a server can know of a resource: a browser's signals, and the resource's properties.
 #[must_use]
 pub fn priority(resource: &PageResource) -> Priority {
     let (urgency, incremental) = chrome(&resource.resource);

@@ -24,7 +24,7 @@ pub enum Trigger {
 pub struct PageResource {
     /// The size of its response.
     pub bytes: u64,
-    /// What the schemes know of it.
+    /// The properties that the schemes know.
     pub resource: Resource,
     /// When it is requested.
     pub trigger: Trigger,

@@ -1,8 +1,8 @@
 //! Playing a page load back through a scheduler (Marx 2020, section 5.2).
 //!
-//! A wire takes one packet every 10 ms. Each packet carries one stream, so the last one of a response
-//! takes as much time as any other. Nothing is lost, and a request takes no time. Between the
-//! scheduler and the wire is a buffer: what is in it keeps its order, whatever comes later.
+//! A wire takes one packet every 10 ms. Each packet carries one stream, so the last packet of a response
+//! takes as much time as any other. No packet is lost, and a request takes no time. Between the scheduler and
+//! the wire is a buffer: packets in it keep their order, whatever comes later.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,9 +17,9 @@ const SLOT: Duration = Duration::from_millis(10);
 /// The size of a packet in bytes.
 const PACKET: usize = 1400;
 
-/// Plays a page back. The scheduler may be `buffer` bytes ahead of the wire; `priority` is what the
-/// server knows of each resource. `None` if the page is never complete because the scheduler does
-/// not serve a stream. Tells `packet` which resource each packet on the wire carries.
+/// Plays a page back. The scheduler may be `buffer` bytes ahead of the wire; `priority` returns the server's
+/// information about each resource. `None` if the page is never complete because the scheduler does not serve
+/// a stream. Tells `packet` which resource each packet on the wire carries.
 pub fn play(
     page: &Page,
     scheduler: &mut dyn Scheduler,
@@ -129,9 +129,9 @@ mod tests {
         let completed = |scheme, buffer| millis(&load(scheme, buffer, &PAGE).completed);
         // H H C C I I I F: the font is asked for last, while the image waits.
         assert_eq!(completed(fifo::SCHEME, 0), [20, 40, 70, 80]);
-        // H H C C F I I I: it overtakes the image.
+        // H H C C F I I I: the font overtakes the image.
         assert_eq!(completed(dfifo::SCHEME, 0), [20, 40, 80, 50]);
-        // It does not if all packets of the image are in the buffer by then.
+        // The font does not overtake it if all packets of the image are in the buffer by then.
         assert_eq!(completed(dfifo::SCHEME, 100_000), [20, 40, 70, 80]);
         // A packet of the image is there already with room for two: H H C C I F I I.
         assert_eq!(completed(dfifo::SCHEME, 2800), [20, 40, 80, 60]);

@@ -1,11 +1,11 @@
-//! A page load as a browser recorded it, and what follows from that.
+//! A page load as a browser recorded it, and the properties derived from the recording.
 //!
-//! What the schemes go by is derived from what Chrome recorded: a script with high priority is in
-//! the head, one with medium priority is behind the first image, one with low priority is `async`,
-//! `defer` or injected; a style sheet with very high priority is in the head. Loads without
-//! priorities: a script that a script asked for is deferred, and what starts later than the first
-//! image is behind it. Above the fold are the document, style sheets and scripts of the head, fonts,
-//! and the images that the browser reported in the viewport, or else the first large one.
+//! The properties that the schemes go by are derived from Chrome's recording: a script with high priority is
+//! in the head, a script with medium priority is behind the first image, a script with low priority is
+//! `async`, `defer` or injected; a style sheet with very high priority is in the head. Loads without
+//! priorities: a script that a script asked for is deferred, and resources that start later than the first
+//! image are behind it. Above the fold are the document, style sheets and scripts of the head, fonts, and the
+//! images that the browser reported in the viewport, or else the first large one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,9 +16,9 @@ use sutura_research::marx::{Kind, Resource};
 use super::corpus::{MAX_PAGE, PageError};
 use super::page::{Page, PageResource, Trigger};
 
-/// The smallest image that may count as the main one of the page, in bytes.
+/// The smallest image that may count as the main image of the page, in bytes.
 const HERO: u64 = 10_000;
-/// The size of a resource if that of no resource of its type is known, in bytes.
+/// The size of a resource if no size of a resource of its type is known, in bytes.
 const UNKNOWN: u64 = 1000;
 /// The latest time of a recording, in milliseconds: a day.
 const MAX_TIME: f64 = 86_400_000.0;
@@ -27,11 +27,11 @@ const MAX_TIME: f64 = 86_400_000.0;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timing {
     /// None: a resource is requested as soon as the resource that names it has arrived, or as much of
-    /// it as in the recording. A resource that nothing is known to name waits for the document.
+    /// it as in the recording. A resource that no known resource names waits for the document.
     #[default]
     Dependencies,
-    /// Also the time from the end of the resource that names it to the request. It includes the
-    /// browser's computations and whatever else it waited for, such as other hosts.
+    /// Also the time from the end of the resource that names it to the request. It includes the browser's
+    /// computations and other reasons to wait, such as other hosts.
     Recorded,
 }
 
@@ -154,15 +154,14 @@ impl RecordedPage {
         sizes.into_iter().filter_map(|(kind, sizes)| Some((kind, median(sizes)?))).collect()
     }
 
-    /// The document: the first one that is no redirection.
+    /// The document: the first document that is no redirection.
     fn main(&self) -> usize {
         let is_document =
             |r: &Recorded| r.kind() == Kind::Html && r.st.is_none_or(|st| st / 100 == 2);
         self.res.iter().position(is_document).unwrap_or(0)
     }
 
-    /// The images that are seen first: those known to be in the viewport, or else the first large
-    /// one.
+    /// The images that are seen first: the images known to be in the viewport, or else the first large one.
     fn heroes(&self) -> BTreeSet<usize> {
         let images = || self.res.iter().enumerate().filter(|(_, r)| r.is_image());
         let is_seen = |r: &Recorded| [r.viewport, r.lcp, r.atf].contains(&Some(1));
@@ -202,7 +201,7 @@ impl RecordedPage {
     }
 }
 
-/// What the schemes know of a resource.
+/// The properties of a resource that the schemes know.
 fn describe(recorded: &Recorded, main: bool, hero: bool, first_image: f64) -> Resource {
     let kind = recorded.kind();
     let priority = recorded.priority();

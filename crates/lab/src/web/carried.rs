@@ -18,14 +18,14 @@ pub struct Carried<A> {
     state: ExchangeState,
 }
 
-/// What there is to know about the exchanges.
+/// The state of the exchanges.
 #[derive(Debug)]
 struct ExchangeState {
-    /// What requests ask for.
+    /// The priority that requests ask for.
     priority: Priority,
     /// Requests that were not accepted yet.
     requests: VecDeque<StreamId>,
-    /// Messages of which all was read.
+    /// Messages that were read completely.
     ended: BTreeSet<StreamId>,
 }
 
@@ -121,7 +121,7 @@ impl Quic for Exchanges<'_> {
     fn accept(&mut self) -> Option<u64> {
         let stream = self.state.requests.pop_front()?;
         let Session { http, quic } = &mut self.session;
-        // If it fails, so does what is written behind it.
+        // If this fails, writing the body fails as well.
         let _ = http.send_response(quic, stream, &Fields::response(200), false);
         Some(stream.0)
     }

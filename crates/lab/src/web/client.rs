@@ -28,8 +28,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request at the start, without a priority. Its path tells the server everything that it needs
-    /// to know; `number` is the index of the resource in the page.
+    /// A request at the start, without a priority. Its path tells the server all that it needs to know;
+    /// `number` is the index of the resource in the page.
     #[must_use]
     pub fn described(number: usize, bytes: u64) -> Self {
         Self {
@@ -164,7 +164,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what there is of a response.
+    /// Reads the available part of a response.
     fn read(&mut self, session: &mut Session<'_>, stream: StreamId) -> Result<(), AppError> {
         let at = self.time(session.quic.now);
         let request = self.request(stream)?;

@@ -13,16 +13,16 @@ pub struct Phase {
     pub end: f64,
     /// The resources that are sent, with their shares, which add up to 1.
     pub shares: Vec<(usize, f64)>,
-    /// Those of them that are complete at the end.
+    /// The resources among them that are complete at the end.
     pub completed: Vec<usize>,
 }
 
 /// Loads `page` at `rate` bytes per second. All resources are requested at once and in order, but
 /// `head_start` bytes of the first one are sent before the server knows of the others.
 ///
-/// Among the children of a class those of the most urgent level share by their weights (hierarchical
-/// max-min fairness, Holzinger et al. 2025, III-A); one that is not incremental goes alone, before
-/// those that are, in the order of the requests (III-B4).
+/// Among the children of a class the children of the most urgent level share by their weights (hierarchical
+/// max-min fairness, Holzinger et al. 2025, III-A); a child that is not incremental goes alone, before
+/// incremental ones, in the order of the requests (III-B4).
 #[must_use]
 pub fn ideal(page: &[Request], head_start: u64, rate: f64) -> Vec<Phase> {
     let tree = Node::root(page);
@@ -67,9 +67,9 @@ struct Node {
 
 #[derive(Debug)]
 enum Content {
-    /// Its name, and what is below it.
+    /// A class: its name, and its children.
     Class(Option<String>, Vec<Node>),
-    /// Its place in the page.
+    /// A resource: its place in the page.
     Resource(usize),
 }
 

@@ -1,4 +1,4 @@
-//! One page load.
+//! A single page load.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub struct PageLoad {
 }
 
 /// Loads the page of `client` once in a scenario, on a connection of its own, from the
-/// [server](super::Server) that `server` makes. Notes what had happened when the `watched` request
-/// was sent, given by its place in the page.
+/// [server](super::Server) that `server` makes. Notes the state when the `watched` request was sent, which is
+/// given by its place in the page.
 ///
 /// # Errors
 /// The page is not complete in the time that the scenario has, or the connection fails.

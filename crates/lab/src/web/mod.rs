@@ -32,7 +32,7 @@ pub struct Session<'a> {
     quic: h3::Quic<'a>,
 }
 
-/// One end of HTTP/3, as an application that [`Http`] runs.
+/// An end of HTTP/3, as an application that [`Http`] runs.
 pub trait End: 'static {
     /// Handles an event of HTTP/3.
     ///
@@ -47,8 +47,8 @@ pub trait End: 'static {
     fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError>;
 }
 
-/// How both ends use HTTP/3: without dynamic tables, so that the size of a message does not depend on
-/// what was sent before it.
+/// How both ends use HTTP/3: without dynamic tables, so that the size of a message does not depend on earlier
+/// messages.
 fn config() -> h3::Config {
     h3::Config::without_dynamic_table()
 }

@@ -1,4 +1,4 @@
-//! What the ends of plain exchanges make of the events of HTTP/3.
+//! The interpretation of HTTP/3's events by the ends of plain exchanges.
 
 use sutura_h3::{Event, Fields};
 use sutura_proto::StreamId;
@@ -6,7 +6,7 @@ use sutura_sim::AppError;
 
 use super::unexpected;
 
-/// What has come of an exchange.
+/// News of an exchange.
 pub(super) enum News {
     /// A header section, of a request or of a response.
     Head { stream: StreamId, fields: Fields },
@@ -22,7 +22,7 @@ impl News {
     /// Reads an event.
     ///
     /// # Errors
-    /// It does not happen while an exchange of a head and a body goes well; the error says of `what`.
+    /// The event does not happen while an exchange of a head and a body goes well; the error names `what`.
     pub(super) fn of(event: Event, what: &str) -> Result<Self, AppError> {
         match event {
             Event::Headers { stream, fields } => Ok(Self::Head { stream, fields }),

@@ -11,8 +11,8 @@ use super::{Client, Reply, Request, Server, load};
 use crate::pages::{Load, Page, chrome, priority};
 
 /// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
-/// is for both ends, and its scheduler decides what the server sends next. Times are since the
-/// first request, which follows the handshake. All that is random follows from `seed`.
+/// is for both ends, and its scheduler decides which data the server sends next. Times are since the first
+/// request, which follows the handshake. All randomness derives from `seed`.
 ///
 /// # Errors
 /// The page is not complete after an hour, or the connection is lost.

@@ -22,13 +22,13 @@ pub struct Reply {
     pub number: usize,
     /// The size of the body.
     pub bytes: u64,
-    /// The priority for the scheduler, if it says more than the one of HTTP/3.
+    /// The priority for the scheduler, if it says more than HTTP/3's.
     pub priority: Option<Priority>,
 }
 
 impl Reply {
     /// The response to a [described](super::Request::described) request, with the priority that it
-    /// asks for; `None` if it is not such a request.
+    /// asks for; `None` if it is another request.
     #[must_use]
     pub fn described(request: &Fields) -> Option<Self> {
         let path = std::str::from_utf8(request.get(":path")?).ok()?;

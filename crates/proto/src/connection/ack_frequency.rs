@@ -11,8 +11,8 @@ use crate::wire::frame::{AckFrequency, Frame};
 use crate::wire::transport_parameters::MAX_ACK_DELAY_BOUND;
 use std::time::Duration;
 
-/// The shortest delay of acknowledgements that a peer may ask this end for, in microseconds: what timers
-/// are good for.
+/// The shortest delay of acknowledgements that a peer may ask this end for, in microseconds: the precision of
+/// timers.
 const MIN_ACK_DELAY: u64 = 1_000;
 /// Unless a peer's acknowledgements are as frequent as usual, they are delayed by no more than this share
 /// of the round-trip time, so that the last ones of a flight are not late.
@@ -154,8 +154,7 @@ impl Connection {
         }
     }
 
-    /// Appends what this end asks for, if that is due and there is room. A probe asks for an
-    /// acknowledgement at once, because the peer may wait for more.
+    /// Appends this end's request, if it is due and there is room.
     pub(super) fn write_ack_frequency(&mut self, room: usize, out: &mut Vec<u8>) -> Option<Token> {
         let request = self.ack_frequency.request.as_mut()?;
         if self.spaces[SpaceId::Data as usize].probes > 0 && Frame::ImmediateAck.size() <= room {
@@ -179,7 +178,7 @@ impl Connection {
         Some(Token::AckFrequency(request.sequence))
     }
 
-    /// Handles what became of an ACK_FREQUENCY frame.
+    /// Handles the outcome of an ACK_FREQUENCY frame.
     pub(super) fn on_ack_request_settled(&mut self, sequence: u64, arrived: bool) {
         let request = self.ack_frequency.request.as_mut();
         let Some(request) = request.filter(|request| request.sequence == sequence) else { return };

@@ -45,8 +45,8 @@ impl Connection {
     }
 
     /// Sets how many bytes the peer may send on all streams before the application has read any, instead
-    /// of what [`TransportConfig`](crate::TransportConfig) says; it is no longer tuned. A lower number
-    /// has no effect on what the peer was already allowed to send.
+    /// of what [`TransportConfig`](crate::TransportConfig) says; it is no longer tuned. A lower number does
+    /// not take back credit that the peer already has.
     pub fn set_receive_window(&mut self, bytes: u64) {
         self.egress.streams.set_receive_window(bytes);
     }
@@ -95,9 +95,9 @@ impl Connection {
     }
 
     /// Sets whether to keep the connection alive during silences, with a PING well before the idle
-    /// timeout (RFC 9000 section 10.1.2), as while something is awaited from the peer. The first one is
-    /// sent soon, in case a NAT on the path has forgotten this end. If not,
-    /// [`TransportConfig::keep_alive`] alone decides. Off at first.
+    /// timeout (RFC 9000 section 10.1.2), as while an answer is awaited from the peer. The first one is sent
+    /// soon, in case a NAT on the path has forgotten this end. If not, [`TransportConfig::keep_alive`] alone
+    /// decides. Off at first.
     ///
     /// [`TransportConfig::keep_alive`]: crate::TransportConfig::keep_alive
     pub fn set_kept_alive(&mut self, now: Instant, kept_alive: bool) {
@@ -109,11 +109,11 @@ impl Connection {
     /// Sends a message as a whole, on a unidirectional stream of its own, or as a DATAGRAM if the
     /// options say so and it fits. The redundancy policy and the scheduler learn its deadline.
     /// Streams of messages are protected as [`TransportConfig::redundancy`] says, and report no
-    /// [`StreamEvent`](crate::StreamEvent); what becomes of the message tells
-    /// [`poll_message_outcome`](Self::poll_message_outcome).
+    /// [`StreamEvent`](crate::StreamEvent); [`poll_message_outcome`](Self::poll_message_outcome) tells the
+    /// outcome of the message.
     ///
     /// # Errors
-    /// Too much is waiting to be sent, the message is too large, or the connection is closed.
+    /// Too much data is waiting to be sent, the message is too large, or the connection is closed.
     ///
     /// [`TransportConfig::redundancy`]: crate::TransportConfig::redundancy
     pub fn send_message(
@@ -205,10 +205,10 @@ impl SendStream<'_> {
         Ok(self.connection.egress.reset(self.id, code)?)
     }
 
-    /// Resets the stream beyond its first `reliable_size` bytes, or beyond what was written if that is
-    /// less (draft-ietf-quic-reliable-stream-reset-07). The first bytes still reach the peer, which is
-    /// then told `code`; what is beyond is not sent, or not again. May be called again for fewer bytes,
-    /// which leaves the code as it was.
+    /// Resets the stream beyond its first `reliable_size` bytes, or beyond all written bytes if these are
+    /// fewer (draft-ietf-quic-reliable-stream-reset-07). The first bytes still reach the peer, which is then
+    /// told `code`; later bytes are not sent, or not again. May be called again for fewer bytes, which leaves
+    /// the code as it was.
     ///
     /// # Errors
     /// The peer cannot do this, or the stream is finished.
@@ -316,12 +316,12 @@ impl RecvStream<'_> {
         self.connection.egress.streams.read_chunk(self.id, max, ordered)
     }
 
-    /// Returns the first bytes below stream offset `end` that are there, at most `max` of them, whatever
-    /// is missing before them. For a protocol that delivers in stream order, as HTTP/3 does, and has
+    /// Returns the first bytes below stream offset `end` that are there, at most `max` of them, even if bytes
+    /// before them are missing. For a protocol that delivers in stream order, as HTTP/3 does, and has
     /// delimited its frames up to `end`. `None` means that the stream has ended and all of it was read.
     ///
     /// From now on the stream counts as readable if any bytes below the latest `end` are there. Reading in
-    /// stream order goes on once nothing is missing before what was read; until then it fails.
+    /// stream order goes on once no byte is missing before the bytes that were read; until then it fails.
     ///
     /// # Errors
     /// No such bytes are available yet ([`ReadError::Blocked`], also with a `max` of 0), the peer reset the

@@ -50,7 +50,7 @@ impl Connection {
         if !ack_due && !may_send {
             return false;
         }
-        // An optional acknowledgement must not displace something that cannot be split.
+        // An optional acknowledgement must not displace data that cannot be split.
         let whole = if may_send && !ack_due { self.egress.whole_size(&next) } else { 0 };
         self.write_ack(now, packet, end.saturating_sub(whole), out);
         packet.frames_start = out.len();
@@ -58,7 +58,7 @@ impl Connection {
             self.write_crypto(packet, end, out);
             if space == SpaceId::Data {
                 self.write_control(now, packet, end, out);
-                // Anything written above has used up some of the room.
+                // Frames written above have used up some of the room.
                 let next = Some(next).filter(|_| out.len() == start);
                 self.write_egress(now, packet, next, end, out, &path);
             }
@@ -107,7 +107,7 @@ impl Connection {
         s.ping || s.probes > 0 || (s.acks.wants_ping() && s.acks.is_due(now))
     }
 
-    /// Whether there is anything ack-eliciting to send in `space` that no policy decides about.
+    /// Whether there are ack-eliciting frames to send in `space` that no policy decides about.
     pub(super) fn wants_control(&self, now: Instant, space: SpaceId) -> bool {
         if self.wants_ping(now, space) || self.spaces[space as usize].crypto.has_output() {
             return true;
@@ -121,7 +121,7 @@ impl Connection {
                 || self.egress.streams.wants_control())
     }
 
-    /// Appends an ACK frame if it would report anything new, and a report of recovered symbols.
+    /// Appends an ACK frame if it would report new packets, and a report of recovered symbols.
     fn write_ack(&mut self, now: Instant, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
         let s = &mut self.spaces[packet.space as usize];
         let Some(largest) = s.acks.largest().filter(|_| s.acks.has_news()) else { return };
@@ -144,7 +144,7 @@ impl Connection {
 
     fn write_crypto(&mut self, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
         let s = &mut self.spaces[packet.space as usize];
-        // Each probe repeats the handshake, also if one before it has just done so: a server cannot
+        // Each probe repeats the handshake, also if the previous probe has just done so: a server cannot
         // begin with a packet that has none of it (RFC 9000 section 17.2.2).
         if s.probes > 0 && packet.space != SpaceId::Data && !s.crypto.has_output() {
             s.crypto.resend_unacked();
@@ -162,7 +162,7 @@ impl Connection {
         }
     }
 
-    /// Fills the packet with what the egress chooses, slot by slot. `first` is the choice for the
+    /// Fills the packet with frames that the egress chooses, slot by slot. `first` is the choice for the
     /// first slot if it was already looked up and is still valid.
     fn write_egress(
         &mut self,

@@ -7,7 +7,7 @@ use crate::invariant::ensure;
 
 impl Connection {
     /// Checks what must hold between any two calls of streams, coding sessions, messages and lost
-    /// data: what is kept twice agrees, and nothing waits for something that never comes. Visits
+    /// data: copies of the same state agree, and nothing waits for an event that never comes. Visits
     /// everything, so do not call it for every packet. A closed connection has nothing to check.
     ///
     /// # Errors
@@ -21,7 +21,7 @@ impl Connection {
     /// is left of them.
     ///
     /// # Errors
-    /// A description of something that is left.
+    /// A description of state that is left.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         if self.is_closed() {
             return Ok(());

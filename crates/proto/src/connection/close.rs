@@ -121,8 +121,7 @@ impl Connection {
         self.state = LifeStage::Draining;
     }
 
-    /// Whether this datagram says that the peer has forgotten the connection (RFC 9000 section 10.3.1).
-    /// Takes as long whatever the token is.
+    /// Takes equally long for any token.
     pub(super) fn is_reset(&self, datagram: &[u8]) -> bool {
         reset::token_of(datagram).is_some_and(|token| self.path.remote_cids.is_reset(&token))
     }

@@ -5,8 +5,8 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::range_set::RangeSet;
 use std::ops::Range;
 
-/// How many handshake bytes may arrive ahead of what TLS has taken: at least 4096 (RFC 9000 section
-/// 7.5). A ClientHello with a post-quantum key share and long certificate chains fit in this.
+/// How many handshake bytes may arrive ahead of the bytes that TLS has taken: at least 4096 (RFC 9000 section
+/// 7.5).
 pub const MAX_CRYPTO_BUFFER: u64 = 64 * 1024;
 
 /// How many gaps these bytes may have: packets get lost and reordered, but not by the hundreds
@@ -87,7 +87,7 @@ impl CryptoStream {
     /// Stores received bytes.
     ///
     /// # Errors
-    /// More than [`MAX_CRYPTO_BUFFER`] bytes are ahead of what TLS has taken, or they have more
+    /// More than [`MAX_CRYPTO_BUFFER`] bytes are ahead of the bytes that TLS has taken, or they have more
     /// than [`MAX_CRYPTO_GAPS`] gaps.
     pub fn receive(&mut self, offset: u64, data: &[u8]) -> Result<(), TransportError> {
         let exceeded =

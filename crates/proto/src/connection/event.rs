@@ -19,7 +19,7 @@ pub enum Event {
     ZeroRttRejected,
     /// The connection is over, or will be once the peer has been told.
     ConnectionLost(ConnectionError),
-    /// Something happened to a stream.
+    /// An event of a stream.
     Stream(StreamEvent),
     /// A datagram can be read.
     DatagramReceived,

@@ -195,7 +195,7 @@ impl Connection {
         self.endpoint_events.push_back(EndpointEvent::HandshakeDone);
         self.issue_cids();
         if self.side.is_server() {
-            // The client has proven that it received what only this server could send.
+            // The client has proven that it received data that only this server could send.
             self.handshake.done_due = true;
             self.handshake.new_token.offer();
             self.retire_0rtt_keys(now);

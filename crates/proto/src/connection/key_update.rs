@@ -73,9 +73,9 @@ impl KeyPhases {
         }
     }
 
-    /// The key with which to try to open packets of `phase`; `current` is the key currently in use.
-    /// If there is none, this is another one, and nothing that it opens counts: an attempt takes as
-    /// long whatever the Key Phase bit is (section 6.3).
+    /// The key with which to try to open packets of `phase`; `current` is the key currently in use. If
+    /// `phase` has no key, this is another phase's, and packets that it opens do not count: an attempt takes
+    /// equally long for either Key Phase bit (section 6.3).
     pub fn opener<'a>(
         &'a self,
         phase: OpeningKeys,
@@ -180,8 +180,8 @@ fn error(reason: &'static str) -> TransportError {
 impl Connection {
     /// Updates the keys that protect 1-RTT packets; the peer follows. Returns false if that is not
     /// possible yet: before the handshake is confirmed, before the peer has used the current keys and
-    /// acknowledged a packet sealed with them (RFC 9001 section 6.1), and as long as late packets may
-    /// need the keys before those, which is three probe timeouts (section 6.5).
+    /// acknowledged a packet sealed with them (RFC 9001 section 6.1), and as long as late packets may need
+    /// the previous keys, which is three probe timeouts (section 6.5).
     pub fn update_keys(&mut self) -> bool {
         let acked = self.path.recovery.largest_acked(SpaceId::Data);
         let phases = &self.key_phases;
@@ -211,7 +211,7 @@ impl Connection {
     /// Handles a 1-RTT packet that was opened with the keys of `phase`.
     ///
     /// # Errors
-    /// KEY_UPDATE_ERROR if the peer used those keys when it must not.
+    /// KEY_UPDATE_ERROR if the peer must not use these keys at present.
     pub(super) fn on_opened(
         &mut self,
         now: Instant,

@@ -113,8 +113,8 @@ impl Connection {
     /// quarter. Call it whenever the memory that the connection holds has changed, because the allowance is
     /// divided anew at each call.
     ///
-    /// Until this is called again, the application can write no more than `burst` bytes beyond what is
-    /// buffered, so that many connections with the same allowance do not take it all at once.
+    /// Until this is called again, the application can write no more than `burst` bytes beyond the buffered
+    /// ones, so that many connections with the same allowance do not take it all at once.
     pub fn set_allowance(&mut self, bytes: usize, burst: usize) {
         let share = bytes / 4;
         self.egress.set_coding_allowance(share);
@@ -129,8 +129,7 @@ impl Connection {
         });
     }
 
-    /// The peer's first promises were those of [`lend`], which made them of `config` for `bytes` bytes; they
-    /// grow when more may be held.
+    /// The peer's first credit was set by [`lend`] with `config` and `bytes`; it grows when more may be held.
     pub(crate) fn borrow_within(&mut self, config: &TransportConfig, bytes: usize) {
         self.set_allowance(bytes, bytes);
         let streams = &mut self.egress.streams;

@@ -25,9 +25,8 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// How many path frames wait to be sent; more are not queued. They are sent before anything else, so
-/// this is how many addresses can be answered between two calls of
-/// [`poll_transmit`](Connection::poll_transmit).
+/// How many path frames wait to be sent; more are not queued. They are sent before all other data, so this is
+/// how many addresses can be answered between two calls of [`poll_transmit`](Connection::poll_transmit).
 pub(super) const MAX_PATH_FRAMES: usize = 8;
 /// A datagram with a path frame is at least this long: flags, the longest identifier and packet number,
 /// the frame and the tag.
@@ -163,7 +162,7 @@ impl Connection {
             return self.go_back(now);
         }
         let (left, cid) = (self.path.remote, self.path.remote_cids.active());
-        // A NAT does not change the identifier, so whoever does moves on purpose (section 9.5).
+        // A NAT does not change the identifier, so a peer that does moves on purpose (section 9.5).
         if addressed.is_some_and(|before| before != dcid) {
             self.take_next_cid()?;
         }
@@ -195,7 +194,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Forgets what does not hold for another path (RFC 9000 section 9.4); returns it.
+    /// Forgets the conditions that do not hold for another path (RFC 9000 section 9.4); returns them.
     fn forget_conditions(&mut self, now: Instant) -> Conditions {
         let (config, seed) = (&self.config, self.rng.random());
         let mtu = mtu::of_new_path(config, self.socket, &self.peer);
@@ -358,9 +357,9 @@ impl Connection {
     }
 
     /// Tells the connection that this end's address has changed or will change with the next datagram,
-    /// because the application moves the connection to another socket (RFC 9000 section 9.2). What is known
-    /// about the path is forgotten, and the server learns the new address at once. Only a client can move,
-    /// and only once the handshake is confirmed: before that the server drops packets from there.
+    /// because the application moves the connection to another socket (RFC 9000 section 9.2). The
+    /// measurements of the path are forgotten, and the server learns the new address at once. Only a client
+    /// can move, and only once the handshake is confirmed: before that the server drops packets from there.
     ///
     /// If the server forbids a move ([`may_migrate`](Self::may_migrate)), it may drop later packets, too.
     pub fn local_address_changed(&mut self, now: Instant) {

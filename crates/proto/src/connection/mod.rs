@@ -87,7 +87,7 @@ use zero_rtt::ZeroRtt;
 /// is how long the path may be gone at the worst moment, just before the PING.
 const KEEP_ALIVE_SHARE: u32 = 4;
 /// But the first PING is sent after a silence of this length, and each further one after twice as long:
-/// who awaits something may be out of reach because a NAT forgot where it is, and must speak first.
+/// an end that waits may be out of reach because a NAT forgot its address, and must speak first.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
 
 /// The parameters that an endpoint passes to a new connection.
@@ -500,7 +500,7 @@ impl Connection {
         self.observer = Some(observer);
     }
 
-    /// Reports something that the protocol above did to the observer, if there is one.
+    /// Reports an event of the protocol above to the observer, if there is one.
     pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
         if let Some(observer) = &mut self.observer {
             observer.observe(now, observation);
@@ -599,7 +599,8 @@ impl Connection {
         self.events.push_back(Event::ConnectionLost(error));
     }
 
-    /// Closes the connection because of something that the peer did or that this end cannot handle.
+    /// Closes the connection because of an error of the peer, or because of a state that this end cannot
+    /// handle.
     fn fail(&mut self, now: Instant, error: TransportError) {
         if self.is_closed() {
             return;

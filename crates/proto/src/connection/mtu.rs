@@ -15,7 +15,7 @@ pub(super) fn peer_limit(peer: &TransportParameters) -> u16 {
     u16::try_from(peer.max_udp_payload_size).unwrap_or(u16::MAX)
 }
 
-/// What is known about the datagram size of a path that was not used before.
+/// The search for the datagram size of a path that was not used before.
 pub(super) fn of_new_path(
     config: &TransportConfig,
     socket: SocketFeatures,

@@ -1,4 +1,4 @@
-//! What happens to sent packets: tells the owner of each frame whether it was acknowledged or lost.
+//! The outcomes of sent packets: tells the owner of each frame whether it was acknowledged or lost.
 
 use super::timer::Timer;
 use super::{Connection, LifeStage, SpaceId};
@@ -101,7 +101,7 @@ impl Connection {
         }
     }
 
-    /// Tells the owner of a frame what happened to it.
+    /// Tells the owner of a frame the outcome of its packet.
     pub(super) fn on_token(
         &mut self,
         now: Instant,

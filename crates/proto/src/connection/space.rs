@@ -23,7 +23,7 @@ pub struct PacketNumberSpace {
     pub crypto: CryptoStream,
     /// Packets that must be sent regardless of the congestion window.
     pub probes: u8,
-    /// Whether to send something ack-eliciting.
+    /// Whether to send an ack-eliciting frame.
     pub ping: bool,
     next_pn: u64,
     skip_at: u64,

@@ -38,8 +38,8 @@ pub struct ConnectionStats {
     pub undecryptable: u64,
     /// Key updates of 1-RTT packets, initiated by either end.
     pub key_updates: u64,
-    /// Share of recently sent packets that were lost, whatever the cause, as a moving average over
-    /// about 256 packets.
+    /// Share of recently sent packets that were lost for any cause, as a moving average over about 256
+    /// packets.
     pub loss_estimate: f64,
     /// An estimate of the losses that do not depend on the rate: their share and its bounds, how many packets
     /// in a row and how long. Packets whose data the peer recovered count as lost.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// What a timer is for.
+/// The purposes of timers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timer {
     /// Nothing was received for the idle timeout.
@@ -17,7 +17,7 @@ pub enum Timer {
     Close,
     /// A redundancy policy wants to be asked again, or held data is released.
     Redundancy,
-    /// Something must be sent to keep the connection alive.
+    /// A packet must be sent to keep the connection alive.
     KeepAlive,
     /// The previous keys are no longer needed.
     OldKeys,

@@ -23,8 +23,8 @@ const MIN_PACKET_ROOM: usize = 80;
 /// A datagram shorter than the path allows by more than this does not set the segment size of a
 /// batch.
 const SEGMENT_SLACK: usize = 64;
-/// A datagram that is shorter than the others of its batch by no more than this is padded, because a
-/// shorter one ends the batch. Source and repair symbols differ that much.
+/// A datagram that is shorter than the others of its batch by no more than this is padded, because a shorter
+/// datagram ends the batch. Source and repair symbols differ that much.
 const SEGMENT_PADDING: usize = 16;
 
 /// One or more datagrams to send.
@@ -70,7 +70,7 @@ pub(super) struct OpenPacket {
 }
 
 impl OpenPacket {
-    /// Whether anything but acknowledgements has been written.
+    /// Whether frames other than acknowledgements have been written.
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
     }

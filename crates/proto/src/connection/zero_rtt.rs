@@ -1,10 +1,10 @@
-//! 0-RTT: what a client sends along with its first flight, under a key of an earlier session (RFC 9001
+//! 0-RTT: data that a client sends along with its first flight, under a key of an earlier session (RFC 9001
 //! section 4.6) and within the limits that the server announced then (RFC 9000 section 7.4.1).
 //!
-//! A client asks for it with [`start_0rtt`](Connection::start_0rtt). 0-RTT packets share the packet
-//! number space of 1-RTT packets. If the server does not accept them, all that was sent and written
-//! until then is dropped, as if it had never been, because what the application wanted to say may
-//! depend on what the server rejects.
+//! A client asks for 0-RTT with [`start_0rtt`](Connection::start_0rtt). 0-RTT packets share the packet number
+//! space of 1-RTT packets. If the server does not accept them, all data that was sent and written until then
+//! is dropped, as if it had never been, because the application's later data may depend on the data that the
+//! server rejects.
 
 use super::timer::Timer;
 use super::{Connection, Event, LifeStage, mtu};
@@ -27,8 +27,8 @@ const HEADER_SIZE: usize = 1 + 4 + 2 + 2 + 4;
 /// The state of 0-RTT at one end.
 #[derive(Debug, Default)]
 pub struct ZeroRtt {
-    /// A client seals with it until it has 1-RTT keys, and a server opens with it until shortly after
-    /// the handshake.
+    /// The key with which a client seals until it has 1-RTT keys, and with which a server opens until shortly
+    /// after the handshake.
     keys: Option<DirectionalKeys>,
     /// On a client: the limits to which it keeps. Boxed, because few connections have them.
     pub(super) remembered: Option<Box<TransportParameters>>,
@@ -54,13 +54,13 @@ impl ZeroRtt {
 }
 
 impl Connection {
-    /// Sends what the application writes from now on in 0-RTT packets until the handshake is complete,
-    /// if the session that this client resumes permits it. Streams can be opened and datagrams sent at
-    /// once, within the limits of that session. Returns whether that is so.
+    /// Sends the application's data from now on in 0-RTT packets until the handshake is complete, if the
+    /// session that this client resumes permits it. Streams can be opened and datagrams sent at once, within
+    /// the limits of that session. Returns whether that is so.
     ///
-    /// If the server does not accept it, [`Event::ZeroRttRejected`] follows. An attacker may send what
-    /// is sent in 0-RTT packets to the server again on other connections, so it should change nothing
-    /// there (RFC 9001 section 9.2). It is never protected by erasure coding.
+    /// If the server does not accept 0-RTT, [`Event::ZeroRttRejected`] follows. An attacker may send the data
+    /// of 0-RTT packets to the server again on other connections, so it should change nothing there (RFC 9001
+    /// section 9.2). Erasure coding never protects it.
     pub fn start_0rtt(&mut self, now: Instant) -> bool {
         if self.is_sending_0rtt() {
             return true;
@@ -100,8 +100,8 @@ impl Connection {
         self.zero_rtt.accepted
     }
 
-    /// How many bytes the header of a packet with stream data may have. It contains the identifier of
-    /// the peer, and before 1-RTT also that of this end.
+    /// How many bytes the header of a packet with stream data may have. It contains the identifier of the
+    /// peer, and before 1-RTT also the identifier of this end.
     pub(super) fn data_header_size(&self, short: usize) -> usize {
         let dcid = self.path.remote_cids.active().len();
         if self.is_sending_0rtt() {
@@ -125,8 +125,8 @@ impl Connection {
         self.update_capacity();
     }
 
-    /// Learns, on a server, whether 0-RTT packets can be opened. That is decided with the ClientHello,
-    /// upon which a server has Handshake keys.
+    /// Learns, on a server, whether 0-RTT packets can be opened. The ClientHello decides that, upon which a
+    /// server has Handshake keys.
     pub(super) fn learn_0rtt_keys(&mut self) {
         let has_hello = self.spaces[SpaceId::Handshake as usize].keys.is_some();
         if self.side.is_client() || self.zero_rtt.accepted.is_some() || !has_hello {
@@ -141,7 +141,7 @@ impl Connection {
         self.side.is_server() && self.zero_rtt.accepted.is_none()
     }
 
-    /// Learns, on a client that knows the server's parameters by now, what became of its 0-RTT packets.
+    /// Learns, on a client that knows the server's parameters by now, the outcome of its 0-RTT packets.
     pub(super) fn conclude_0rtt(
         &mut self,
         now: Instant,
@@ -167,8 +167,8 @@ impl Connection {
         self.events.push_back(Event::ZeroRttRejected);
     }
 
-    /// Gives up 0-RTT on a client that begins another handshake, of another version: its keys are of the
-    /// one before.
+    /// Gives up 0-RTT on a client that begins another handshake, of another version: its keys belong to the
+    /// previous version.
     pub(super) fn abandon_0rtt(&mut self, now: Instant) {
         if self.zero_rtt.remembered.take().is_some() {
             self.zero_rtt.forget_keys();
@@ -185,9 +185,8 @@ impl Connection {
         }
     }
 
-    /// Sends what was sent in 0-RTT packets again, because a Retry shows that the server has dropped
-    /// it (RFC 9000 section 17.2.5.3). That is no sign of congestion. Datagrams are given up, like
-    /// those that are lost.
+    /// Sends the data of 0-RTT packets again, because a Retry shows that the server has dropped it (RFC 9000
+    /// section 17.2.5.3). The drop is no sign of congestion. Datagrams are given up, like lost ones.
     pub(super) fn resend_0rtt(&mut self, now: Instant) {
         let path = self.path.view();
         for packet in self.path.withdraw_space(now, SpaceId::Data) {

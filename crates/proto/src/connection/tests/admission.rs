@@ -1,4 +1,4 @@
-//! Who gets a connection: address validation (RFC 9000 section 8.1), limits and refusals.
+//! Which clients get a connection: address validation (RFC 9000 section 8.1), limits and refusals.
 
 use super::crowd::{Crowd, LATENCY};
 use super::pair::Pair;

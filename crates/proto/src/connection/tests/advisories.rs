@@ -166,8 +166,8 @@ fn path_challenges_while_nothing_is_acknowledged() {
     assert!(pair.datagrams[Side::Server as usize].len() - before <= MAX_PATH_FRAMES + 2);
 }
 
-/// CVE-2025-54939, "QUIC-LEAK" (lsquic): packets for somebody else behind an Initial, before there
-/// is a connection, cost memory that no limit counted.
+/// CVE-2025-54939, "QUIC-LEAK" (lsquic): packets for another destination behind an Initial, before there is a
+/// connection, cost memory that no limit counted.
 #[test]
 fn packets_for_somebody_else_before_the_handshake() {
     let mut pair = Pair::new();

@@ -34,7 +34,7 @@ fn an_unvalidated_client_gets_three_times_what_it_sent() {
 #[test]
 fn a_client_frees_a_server_that_ran_into_the_limit() {
     let mut pair = talkative();
-    // Everything that the server may send at first is lost, and it cannot know.
+    // All packets that the server may send at first are lost, and it cannot know.
     let mut sent = 0;
     pair.filter = Box::new(move |from, bytes| {
         sent += if from == Side::Server { bytes.len() } else { 0 };
@@ -48,7 +48,7 @@ fn a_client_frees_a_server_that_ran_into_the_limit() {
 #[test]
 fn a_client_with_nothing_in_flight_still_probes() {
     let mut pair = talkative();
-    // The server's Initial arrives and acknowledges the client's. Nothing else arrives after that.
+    // No further packet arrives after that.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Server);

@@ -324,7 +324,8 @@ fn early_data_stays_with_the_version_of_a_client_that_knows_the_new_one() {
     });
     pair.send(Side::Client, Dir::Uni, b"first");
     pair.run_for(60 * MS);
-    // Of the server's answer only the Initial packet is intact: not what completes the handshake.
+    // Of the server's answer only the Initial packet is intact, but not the packets that complete the
+    // handshake.
     let mut answer = answer.lock().unwrap().clone();
     let packets = long_packets(&answer);
     let initial = packets.iter().position(|packet| packet.ty == PacketType::Initial);
@@ -460,7 +461,8 @@ fn packets_of_the_version_that_was_left_are_dropped() {
     pair.run_for(101 * MS);
     assert_eq!(pair.client.conn().version(), V2);
     assert!(pair.server.conn().is_handshaking());
-    // The server still understands what its client said before it knew, and in no other space.
+    // The server still understands packets that its client sent before it knew the version, and in no other
+    // space.
     let received = pair.server.conn().stats().received.packets;
     let mut late = pair.forge(Side::Client, SpaceId::Handshake, &PING, Forgery::default());
     late[1..5].copy_from_slice(&V1.number().to_be_bytes());

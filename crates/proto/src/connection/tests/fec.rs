@@ -116,7 +116,7 @@ fn lost_repair_symbols_hold_nothing_back() {
 
 #[test]
 fn repair_symbols_over_parts_of_the_window_never_vouch_for_the_rest() {
-    // Three blocks of two source symbols, each followed by a repair symbol: whatever is lost.
+    // Three blocks of two source symbols, each followed by a repair symbol, whatever the losses.
     let blocks = Protection::new(Arc::new(Block::new(2, 1).unwrap()));
     for pattern in 0..1 << 9 {
         let lost: Vec<usize> = (0..9).filter(|n| pattern >> n & 1 == 1).collect();

@@ -1,4 +1,4 @@
-//! Erasure coding while something else changes: the path, the keys, the size of packets, 0-RTT.
+//! Erasure coding while the path, the keys or the size of packets change, and with 0-RTT.
 
 use super::pair::{Pair, pattern};
 use super::zero_rtt::{forgetful, resuming};
@@ -284,7 +284,7 @@ fn protection_begins_with_1rtt_whether_or_not_0rtt_is_accepted() {
         }
         let server = flow.receiver().stats().fec;
         assert!(server.source_symbols_received > 0);
-        // Whatever window there is begins with the first symbol, and nothing in it was in 0-RTT.
+        // A window begins with the first symbol, and no data of 0-RTT is in it.
         assert!(flow.sender().egress.is_coding_quiet(), "no symbol is left in a window");
     }
 }

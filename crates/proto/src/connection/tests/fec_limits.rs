@@ -240,8 +240,8 @@ fn redundancy_stays_within_the_congestion_window() {
     let mut full = 0;
     for _ in 0..100 {
         let _ = pair.server.conn().send_stream(id).write(&pattern(3_000));
-        // New packets are sent only if the window has room for them. A loss may shrink the window
-        // below what is already in flight.
+        // New packets are sent only if the window has room for them. A loss may shrink the window below the
+        // bytes already in flight.
         let before = pair.server.conn().path.recovery.bytes_in_flight();
         pair.flush(Side::Server);
         let connection = pair.server.conn();
@@ -256,7 +256,7 @@ fn redundancy_stays_within_the_congestion_window() {
     assert!(sent.fec.repair_symbols_sent > 20, "{sent:?}");
 }
 
-/// Sends a repair symbol over the whole window every 100 ms, as long as anything is not known to have
+/// Sends a repair symbol over the whole window every 100 ms, as long as some symbols are not known to have
 /// arrived.
 #[derive(Debug, Default)]
 struct Endless(Option<Instant>);
@@ -328,7 +328,7 @@ fn repair_symbols_put_a_probe_off_by_no_more_than_its_timeout() {
 fn repair_symbols_do_not_delay_acknowledgements() {
     let mut pair = Pair::connected();
     let id = endless(&mut pair);
-    // The server's window is full of what nobody acknowledges.
+    // The server's window is full of packets that nobody acknowledges.
     pair.filter = Box::new(|from, _| from == Side::Client);
     pair.server.conn().send_stream(id).write(&pattern(50_000)).unwrap();
     pair.run_for(120 * MS);
@@ -393,7 +393,7 @@ fn redundancy_does_not_make_an_unused_window_grow() {
 #[test]
 fn a_probe_repeats_a_symbol_that_is_held_back() {
     let mut pair = Pair::connected();
-    // Everything that the server sends at first is lost, including repair symbols.
+    // All packets that the server sends at first are lost, including repair symbols.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Server);

@@ -1,5 +1,5 @@
-//! How much work each type of frame makes, in steps, whatever the connection holds: over few and many
-//! streams, sessions, pending equations and messages.
+//! How much work each type of frame makes, in steps, for any state that the connection holds: over few and
+//! many streams, sessions, pending equations and messages.
 
 use super::pair::{Forgery, Pair};
 use crate::config::AckFrequencyConfig;
@@ -53,7 +53,7 @@ enum Held {
     Sessions(u16),
     /// Messages on their way, in one session.
     Messages(u64),
-    /// Repair symbols that do not suffice for anything.
+    /// Repair symbols that recover nothing.
     Equations(u64),
     /// Lost source symbols of datagrams that wait for repair symbols.
     Lost(u64),
@@ -201,7 +201,7 @@ fn stream(id: StreamId, offset: u64, data: &[u8]) -> Frame<'_> {
     Frame::Stream(StreamFrame { id, offset, fin: false, data })
 }
 
-/// Lets one side receive a packet, answer it and do what is due; returns bytes and steps.
+/// Lets one side receive a packet, answer it and do its due work; returns bytes and steps.
 fn receive(pair: &mut Pair, side: Side, payload: &[u8]) -> (u64, u64) {
     let datagram = pair.forge(side.peer(), SpaceId::Data, payload, Forgery::default());
     let bytes = datagram.len() as u64 + HEADERS;
@@ -240,7 +240,7 @@ fn repairs(code: &'static dyn Code, key: u32) -> Option<Payloads> {
     }))
 }
 
-/// Packets of each kind of frame. `None` for what ends a connection.
+/// `None` for frames that end a connection.
 fn payloads(kind: FrameKind) -> Option<Payloads> {
     match kind {
         FrameKind::Padding => copies(&[0]),
@@ -325,7 +325,7 @@ fn steps(pair: &mut Pair, kind: FrameKind) -> Option<u64> {
     Some(steps * 1000 / bytes)
 }
 
-/// Whatever the connection holds, a byte of a frame makes no more work than it does of a connection that
+/// For any state that the connection holds, a byte of a frame makes no more work than in a connection that
 /// holds next to nothing, up to `slack` steps for each thousand bytes.
 fn compare(few: Held, many: &[Held], slack: u64) {
     let mut pair = holding(few);

@@ -1,4 +1,5 @@
-//! How much work messages of ordered groups make, in steps, whatever the receiver holds.
+//! How much work messages of ordered groups make, in steps, for any number of messages that the receiver
+//! holds.
 
 use super::pair::Pair;
 use crate::groups::{MAX_GROUPS, MAX_HELD, ReceiveGroups};
@@ -9,7 +10,7 @@ use crate::{Dir, Event, Side, StreamId, TransportConfig};
 
 /// Messages in a packet.
 const BATCH: u64 = 50;
-/// The most steps for a message: it is read, and some others may be delivered or read because of it.
+/// The most steps for a message: it is read, and some other messages may be delivered or read because of it.
 const MAX_STEPS: u64 = 8;
 /// The most gaps that a test makes.
 const GAPS: u64 = 10_000;
@@ -116,7 +117,8 @@ fn a_message_makes_no_more_work_where_many_streams_are_not_read() {
         assert_eq!((receiver.groups.held() as u64, receiver.delivered), (held, 0));
         let steps = receiver.steps_for_each(|n| 50_000 + 2 * n);
         assert!(steps <= MAX_STEPS, "{steps} steps with {parked} streams that are not read");
-        // The first message lets those of its group go, read or not, and leaves room for some others.
+        // The first message of each group releases the other messages of the group, read or not, and leaves
+        // room for more.
         for group in 0..MAX_GROUPS as u64 {
             receiver.receive(&[Message { group, number: 0, fence: 0 }]);
         }

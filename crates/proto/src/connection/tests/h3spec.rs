@@ -1,6 +1,6 @@
 //! The error cases of h3spec 0.1.14 for QUIC servers, played by a hostile client that uses TLS 1.3.
-//! Their names are those of h3spec, so that its reports can be compared with this table. The cases
-//! for HTTP/3 servers are in `tests/h3spec.rs` of `sutura-h3`.
+//! They have h3spec's names, so that its reports can be compared with this table. The cases for HTTP/3
+//! servers are in `tests/h3spec.rs` of `sutura-h3`.
 
 use super::hostile::{CLIENT_HELLO, FINISHED, Lies, extension, pair};
 use super::pair::{Forgery, Pair};
@@ -37,11 +37,11 @@ const TRANSPORT_PARAMETERS: u16 = 0x39;
 const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 1];
 const END_OF_EARLY_DATA: [u8; 4] = [5, 0, 0, 0];
 
-/// A name of h3spec, the sections of the RFCs, the code with which the server closes, and what the
-/// client does.
+/// A name of h3spec, the sections of the RFCs, the code with which the server closes, and the action of the
+/// client.
 type Case = (&'static str, &'static str, Code, Attack);
 
-/// What the client does.
+/// An action of the client.
 enum Attack {
     /// Lies during the handshake.
     Lie(Lies),

@@ -70,8 +70,8 @@ fn each_of_two_probes_repeats_the_client_hello() {
         lost -= usize::from(!arrives);
         arrives
     });
-    // They are sent after a second, and the answer takes a tenth of one. A PING would be acknowledged then,
-    // and the ClientHello would follow.
+    // The probes are sent after a second, and the answer takes a tenth of a second. A PING would be
+    // acknowledged then, and the ClientHello would follow.
     pair.run_for(Duration::from_millis(1150));
     assert!(pair.client.events.contains(&Event::Connected));
     assert_eq!(pair.client.conn().stats().probe_timeouts, 1);
@@ -214,7 +214,7 @@ fn reserved_parameters_are_sent_and_tolerated() {
 #[test]
 fn one_rtt_packets_wait_for_the_end_of_the_handshake() {
     let mut pair = Pair::new();
-    // The client's second flight, which completes the handshake, is lost, but what follows is not.
+    // The client's second flight, which completes the handshake, is lost, but later packets are not.
     let mut n = 0;
     pair.filter = Box::new(move |from, _| {
         n += usize::from(from == Side::Client);
@@ -271,7 +271,7 @@ fn a_client_hello_may_span_several_packets() {
         });
         completes(&mut pair);
     }
-    // Whatever arrives first, the server puts it together.
+    // The server puts the parts together, whichever arrives first.
     let mut pair = Pair::with_cryptos(client, server());
     pair.copies = Box::new(|_, n| vec![(20 - 5 * n.min(4) as u32) * MS]);
     completes(&mut pair);

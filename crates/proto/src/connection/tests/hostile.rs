@@ -21,7 +21,7 @@ use super::pair::Pair;
 pub(super) const CLIENT_HELLO: u8 = 1;
 pub(super) const FINISHED: u8 = 20;
 
-/// What a hostile client changes about its handshake.
+/// A hostile client's changes to its handshake.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Lies {
     /// The value of a transport parameter, by its identifier; `None` leaves the parameter out.
@@ -32,7 +32,7 @@ pub(super) struct Lies {
     pub(super) messages: Option<fn(&mut Vec<u8>)>,
     /// The only application protocol that is offered.
     pub(super) protocol: Option<&'static [u8]>,
-    /// What its 1-RTT keys can bear.
+    /// The limits of its 1-RTT keys.
     pub(super) wear: Option<Wear>,
 }
 

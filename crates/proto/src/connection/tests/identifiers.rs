@@ -62,7 +62,7 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
 fn wrong_retirements_are_violations() {
     for sequence in [0, 4, 1 << 40] {
         let mut pair = Pair::connected();
-        // 0 is the identifier that the packet is sent to; the others were never issued.
+        // 0 is the identifier that the packet is sent to; the other identifiers were never issued.
         pair.inject(Side::Client, &[Frame::RetireConnectionId(sequence)]);
         assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
     }

@@ -46,7 +46,7 @@ fn keys_are_updated_again_and_again_while_data_flows_both_ways() {
         let patience = pair.now + 10 * SECOND;
         while !pair.end(side).conn().update_keys() {
             assert!(pair.now < patience, "{round}");
-            // Something under the present keys must be acknowledged.
+            // A packet under the present keys must be acknowledged.
             pair.end(side).conn().spaces[SpaceId::Data as usize].ping = true;
             pair.run_for(SECOND);
         }
@@ -136,7 +136,7 @@ fn going_back_to_older_keys_is_an_error() {
     pair.receive(Side::Server, new.clone());
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::KEY_UPDATE_ERROR));
 
-    // It comes last: keys are chosen by numbers, so it is not opened.
+    // The old packet comes last: keys are chosen by numbers, so it is not opened.
     let mut pair = Pair::connected();
     let old = packet(&mut pair, &PING, false, 9);
     update(&mut pair);
@@ -147,7 +147,7 @@ fn going_back_to_older_keys_is_an_error() {
     assert_eq!(received(&mut pair), before);
     assert_eq!(pair.server.conn().stats().undecryptable, 1);
 
-    // It comes between two under new keys, and above one of them.
+    // The old packet comes between two packets under new keys, with a number above one of theirs.
     let mut pair = Pair::connected();
     let old = packet(&mut pair, &PING, false, 5);
     update(&mut pair);
@@ -246,7 +246,7 @@ fn keys_that_are_used_up_and_cannot_be_replaced_end_the_connection() {
         pair.run_for(10 * MS);
     }
     assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::AEAD_LIMIT_REACHED));
-    // There is still a packet for saying so.
+    // A packet is left to tell the error.
     assert!(pair.client.conn().key_phases.sealed() <= 100);
     pair.run_for(100 * MS);
     assert!(pair.server.conn().is_closed(), "the server hears of it");
@@ -259,7 +259,7 @@ fn too_many_forged_packets_end_the_connection() {
     pair.handshake();
     for n in 0..=20 {
         assert_eq!(pair.loss(Side::Client), None, "{n}");
-        // Keys are updated meanwhile: the limit is that of the whole connection.
+        // Keys are updated meanwhile: the limit counts for the whole connection.
         if n == 10 {
             assert!(pair.client.conn().update_keys());
             pair.send(Side::Client, Dir::Uni, b"x");
@@ -275,12 +275,12 @@ fn forgery(pair: &mut Pair, phase: bool) -> Vec<u8> {
     let forgery = Forgery { phase, ..Forgery::default() };
     let payload = [&PING[..], &[0; 40]].concat();
     let mut datagram = pair.forge(Side::Server, SpaceId::Data, &payload, forgery);
-    // Behind what is sampled, so that the header stays as it is.
+    // The byte is behind the sample, so that the header stays as it is.
     *datagram.last_mut().unwrap() ^= 1;
     datagram
 }
 
-/// Lets the client receive such a packet.
+/// Lets the client receive a forgery.
 fn forged(pair: &mut Pair, phase: bool) {
     let datagram = forgery(pair, phase);
     pair.receive(Side::Client, datagram);
@@ -299,7 +299,7 @@ fn forged_packets_take_one_attempt_whatever_their_key_phase_and_derive_no_keys()
         }
     };
     check(&mut pair, "in the first phase");
-    // One that is as old as the first phase, and one that the server has sent then.
+    // A forgery as old as the first phase, and a packet that the server has sent then.
     let old = forgery(&mut pair, false);
     let late = pair.forge(Side::Server, SpaceId::Data, &PING, Forgery::default());
     assert!(pair.client.conn().update_keys());

@@ -23,7 +23,7 @@ fn a_late_acknowledgement_frees_what_waits_to_be_sent_again() {
         let mut pair = Pair::connected();
         let first = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
         let id = stream(&mut pair, 6_000, protection.clone());
-        // Everything sent arrives so late that it counts as lost.
+        // All packets arrive so late that they count as lost.
         pair.filter = Box::new(|from, _| from == Side::Client);
         pair.flush(Side::Server);
         let next = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();

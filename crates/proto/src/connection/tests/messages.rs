@@ -1,4 +1,4 @@
-//! Messages: streams of their own, deadlines, cancellation, and what becomes of each.
+//! Messages: streams of their own, deadlines, cancellation, and the outcome of each.
 
 use super::pair::{Pair, pattern};
 use crate::egress::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
@@ -52,7 +52,7 @@ fn outcomes(pair: &mut Pair) -> Vec<(MessageId, MessageOutcome)> {
     std::iter::from_fn(|| pair.server.conn().poll_message_outcome()).collect()
 }
 
-/// Reads a stream of the server as far as there is anything.
+/// Reads the available data of a stream of the server.
 fn read(pair: &mut Pair, index: u64) -> (Vec<u8>, Result<(), ReadError>) {
     let id = StreamId::new(Side::Server, Dir::Uni, index);
     let mut all = Vec::new();
@@ -188,7 +188,7 @@ fn a_message_belongs_to_its_session_until_all_of_it_was_sent() {
     send(&mut pair, len, MessageOptions::default());
     pair.flush(Side::Server);
     assert_eq!(members(&mut pair), 1, "the congestion window is full");
-    // What is lost leaves the window, and is sent again as bare data.
+    // Lost data leaves the window, and is sent again as bare data.
     pair.filter = Box::new(|from, _| from == Side::Client);
     pair.run_for(SECOND);
     assert_eq!(members(&mut pair), 1);
@@ -287,7 +287,7 @@ fn messages_wait_for_streams_within_bounds_and_then_go_in_order() {
         }
     };
     assert_eq!((refused, ids.len()), (SendMessageError::Blocked, 2 + 7));
-    // One of those that wait is cancelled and never opens a stream.
+    // A waiting message is cancelled and never opens a stream.
     assert!(pair.server.conn().cancel_message(ids.remove(5), CODE));
     let mut got = 0;
     while got < ids.len() as u64 {

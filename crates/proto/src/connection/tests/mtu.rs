@@ -9,7 +9,7 @@ use std::time::Duration;
 const SECOND: Duration = Duration::from_secs(1);
 const SOCKET: SocketFeatures = SocketFeatures { ecn: false, unfragmented: true };
 
-/// A pair on a path that carries datagrams of as many bytes as the cell says.
+/// A pair on a path that carries datagrams of up to the bytes in the cell.
 fn pair(carries: u16) -> (Pair, Rc<Cell<u16>>) {
     let limit = Rc::new(Cell::new(carries));
     let mut pair = Pair::with_sockets(SOCKET);

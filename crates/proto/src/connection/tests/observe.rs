@@ -1,4 +1,4 @@
-//! What observers are told about the protocol above.
+//! Reports to observers of the protocol above.
 
 use super::pair::{Pair, pattern};
 use crate::fec::redundancy::{Decision, Reason, Redundancy, RedundancyFactory, View};
@@ -36,7 +36,7 @@ fn application_events_are_made_for_observers_who_know_them() {
     assert_eq!(*heard.lock().unwrap(), ["hello", "bye"]);
 }
 
-/// Sends nothing, and says that it protects what it has seen: a repair symbol for ten symbols.
+/// Sends nothing, and claims to protect the symbols that it has seen: a repair symbol for ten symbols.
 #[derive(Debug, Default)]
 struct Thoughtful {
     seen: u32,
@@ -80,7 +80,7 @@ impl RedundancyFactory for Thoughts {
     }
 }
 
-/// What an observer is told of policies and losses.
+/// The reports to an observer about policies and losses.
 #[derive(Default)]
 struct News {
     redundancy: Vec<(u16, String, Option<Reason>)>,

@@ -23,11 +23,11 @@ pub(super) struct End {
     pub(super) endpoint: Endpoint,
     pub(super) connection: Option<Box<Connection>>,
     handle: Option<ConnectionHandle>,
-    /// What goes to another address is lost.
+    /// The end's address. Datagrams to another address are lost.
     pub(super) address: SocketAddr,
     /// Another address at which it receives.
     pub(super) alias: Option<SocketAddr>,
-    /// Where the newest datagram was sent to: what it sends comes from there.
+    /// The address that the newest datagram was sent to: the end's own datagrams come from there.
     reached_at: SocketAddr,
     pub(super) events: Vec<Event>,
 }
@@ -74,8 +74,8 @@ pub(super) struct Pair {
     /// Is passed each datagram with its sender, may change it, and returns whether it arrives.
     pub(super) filter: Filter,
     pub(super) copies: Copies,
-    /// Is passed the ECN mark with which a datagram is sent, and returns the one with which it
-    /// arrives, if it does.
+    /// Is passed the ECN mark with which a datagram is sent, and returns the mark with which it arrives, if
+    /// it has any then.
     pub(super) remark: Remark,
     /// Datagrams on the wire, by arrival time and order.
     wire: BTreeMap<(Instant, u64), Flying>,

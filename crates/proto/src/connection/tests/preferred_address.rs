@@ -63,7 +63,7 @@ fn a_client_goes_over_once_the_server_has_answered_there() {
         let client = pair.client.conn();
         assert_eq!(client.remote_address(), preferred());
         assert_eq!(client.path.remote_cids.active(), cid);
-        // What was sent from the original address is still welcome.
+        // Datagrams from the original address are still welcome.
         assert!(client.may_come_from(home));
         exchange(&mut pair);
         assert_eq!(pair.client.conn().remote_address(), preferred());
@@ -115,7 +115,7 @@ fn a_client_may_decline() {
     exchange(&mut pair);
     assert_eq!(pair.client.conn().remote_address(), home);
     assert!(pair.destinations.iter().all(|(to, _)| *to != preferred()));
-    // The identifier that came with it serves as any other.
+    // The identifier that came with the address serves as any other.
     let cid = offered(&mut pair);
     assert_eq!(pair.client.conn().path.remote_cids.next(), Some(cid));
 }

@@ -177,7 +177,7 @@ fn every_policy_protects_datagrams_over_a_lossy_path_without_stalling() {
         got += received(&mut pair).len();
         let stats = pair.server.conn().stats();
         let messages = stats.messages;
-        // One in eleven is lost, and some policies see nothing here that is worth protecting.
+        // One datagram in eleven is lost, and some policies see nothing here that is worth protecting.
         let least = if stats.fec.repair_symbols_sent > 0 { 9 } else { 8 };
         assert!(got > sent * least / 10, "{}: {got} of {sent}", entry.name);
         assert_eq!(messages.arrived + messages.recovered + messages.given_up, sent as u64);

@@ -60,7 +60,7 @@ fn nothing_is_kept_of_a_failed_handshake_with_a_client_that_has_shown_nothing() 
         let mut crowd = ended(end, false);
         assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0), "{end:?}");
         crowd.run_for(2 * LATENCY);
-        // It was told once.
+        // The client was told once.
         let refusal = crowd.clients[0].refusal();
         match end {
             End::Alert => assert_eq!(refusal, Some(NO_APPLICATION_PROTOCOL)),
@@ -107,7 +107,7 @@ fn a_first_packet_that_breaks_the_protocol_leaves_nothing_behind() {
     assert_eq!((pair.server.endpoint.half_open(), pair.server.endpoint.len()), (0, 0));
 }
 
-/// Refuses `rate` clients a second for five seconds, and lets ten honest ones a second come.
+/// Refuses `rate` clients a second for five seconds, and lets ten honest clients a second come.
 fn flood(rate: u32, answer: bool) -> Crowd {
     let mut crowd = Crowd::new(EndpointConfig::default());
     let mut refused = 0;

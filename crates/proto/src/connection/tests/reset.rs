@@ -64,7 +64,7 @@ fn a_server_with_another_key_is_not_believed() {
     assert_eq!(pair.loss(Side::Client), None);
 }
 
-/// Processes behind one load balancer have one key; what was meant for one reaches another.
+/// Processes behind one load balancer have one key; a packet for one process reaches another.
 #[test]
 fn no_endpoint_resets_the_connections_that_another_owns() {
     for (owner, is_reset) in [("server-id=0102", true), ("server-id=0103", false)] {

@@ -1,4 +1,4 @@
-//! Resend orders combined with everything else that decides about lost data.
+//! Resend orders combined with all other policies that decide about lost data.
 
 use super::pair::{Pair, pattern};
 use crate::egress::PacketOutcome as Fate;
@@ -131,7 +131,7 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let small = SymbolRef { session: 0, id: 0 };
     let conn = pair.server.conn();
     conn.egress.probe_symbol(small);
-    // This one leaves no gap, so its acknowledgement may wait and is sent only where it has room.
+    // This packet leaves no gap, so its acknowledgement may wait and is sent only where it has room.
     let datagram = byte(&mut pair, id);
     pair.receive(Side::Server, datagram);
 

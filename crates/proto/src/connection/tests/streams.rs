@@ -1,4 +1,4 @@
-//! What two ends tell each other about streams, and what they must not.
+//! Frames about streams that two ends may send each other, and frames that they must not send.
 
 use super::pair::{Pair, pattern};
 use crate::wire_format::{Frame, StreamFrame};

@@ -67,7 +67,7 @@ fn an_address_whose_clients_keep_breaking_the_protocol_is_shut_out() {
     let events: Vec<_> = events.collect();
     let blame = EndpointEvent::Blamed(address.ip(), now, Offence::Connection);
     assert_eq!(events.iter().filter(|event| **event == blame).count(), 1, "{events:?}");
-    // So do the next ones.
+    // After some dozens of such connections, the address is refused.
     let mut crowd = Crowd::new(EndpointConfig::default());
     let (here, there) = (SocketAddr::new(address.ip(), 7), "198.51.100.9:7".parse().unwrap());
     let other = crowd.initial();

@@ -1,5 +1,5 @@
-//! How much work frames make, in steps of the loops whose length a peer influences. What they cost
-//! in time is measured by `benches`, bin `frames`.
+//! How much work frames make, in steps of the loops whose length a peer influences. `benches`, bin `frames`,
+//! measures their cost in time.
 
 use super::pair::{Forgery, Pair};
 use crate::recovery::sent::SentPacket;
@@ -35,7 +35,7 @@ fn steps_per_byte(pair: &mut Pair, packets: usize, mut frame: impl FnMut(&mut Ve
     steps / bytes
 }
 
-/// Makes the server believe that it has sent so many packets of which none was acknowledged.
+/// Makes the server believe that it has sent `packets` packets of which none was acknowledged.
 fn with_outstanding(packets: u64) -> (Pair, u64) {
     let mut pair = Pair::connected();
     let now = pair.now;

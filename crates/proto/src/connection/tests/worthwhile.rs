@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);
-/// The time that a message has which a retransmission would bring too late.
+/// The time that a message has if a retransmission would come too late.
 const HURRIED: Duration = Duration::from_millis(120);
-/// The same for one that is there in time even if it is lost.
+/// The time that a message has if it is there in time even if it is lost.
 const PATIENT: Duration = Duration::from_secs(2);
-/// As much as fills two packets and some of a third.
+/// The bytes of two packets and some of a third.
 const SIZE: usize = 3_000;
 const PACKETS: u64 = 3;
 
@@ -21,8 +21,8 @@ fn auto() -> Auto {
     Auto::new(1.0).and_then(|auto| auto.expecting(0.05)).unwrap()
 }
 
-/// Sends a message for each of the times at once. Returns what was sent of symbols by the time at which the
-/// first one of [`HURRIED`] must leave.
+/// Sends a message for each of the times at once. Returns the counts of symbols that were sent by the time at
+/// which the first message of [`HURRIED`] must leave.
 fn send(auto: Auto, times: &[Option<Duration>]) -> FecStats {
     let server = TransportConfig {
         redundancy: Some(Arc::new(auto)),

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 const MS: Duration = Duration::from_millis(1);
-/// A little more than what a datagram takes to the other end.
+/// A little more than the time that a datagram takes to the other end.
 const HALF_ROUND: Duration = Duration::from_millis(51);
 
 fn crypto() -> NullServerConfig {
@@ -136,7 +136,7 @@ fn what_is_rejected_never_was() {
     assert_eq!(client.poll_message_outcome(), Some((datagram, MessageOutcome::GivenUp)));
     assert!(client.send_stream(id).write(b"more").is_err());
     assert!(client.recv_stream(answer).read(&mut [0; 8]).is_err());
-    // The application says it again, or something else.
+    // The application sends the same data again, or other data.
     let data = pattern(20_000);
     assert_eq!(pair.send(Side::Client, Dir::Uni, &data), id);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
@@ -262,7 +262,7 @@ fn reordering_duplication_and_damage() {
         while pair.client.conn().zero_rtt_accepted().is_none() {
             assert!(pair.step(pair.now + Duration::from_secs(30)), "the handshake stalled");
         }
-        // A damaged ClientHello may cost the ticket, but nothing else.
+        // A damaged ClientHello may cost the ticket, but no more.
         if pair.client.conn().zero_rtt_accepted() == Some(false) {
             pair.send(Side::Client, Dir::Uni, &data);
         }
@@ -394,7 +394,7 @@ fn a_datagram_of_the_largest_size_arrives_early() {
 #[test]
 fn packets_before_the_client_hello_are_kept_for_their_key() {
     let mut pair = pair();
-    // The ClientHello comes later than something else that opens the connection.
+    // The ClientHello comes later than another packet that opens the connection.
     let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
     pair.receive(Side::Server, ping);
     pair.copies = Box::new(|from, n| {

@@ -43,8 +43,8 @@ pub struct TransportConfig {
     pub max_receive_window: u64,
     /// How many unacknowledged bytes of the application a stream buffers.
     ///
-    /// Buffered data is not in any order yet: the scheduler decides when a packet is built, so an
-    /// urgent stream overtakes whatever less urgent streams have buffered.
+    /// Buffered data is not in any order yet: the scheduler decides when a packet is built, so an urgent
+    /// stream overtakes the buffered data of less urgent streams.
     pub send_buffer: usize,
     /// How many unacknowledged bytes all streams together buffer. Even when this is used up, each
     /// stream may hold 64 KiB (within [`send_buffer`](Self::send_buffer)), so that a stream which

@@ -36,7 +36,7 @@ const MIN_INITIAL_DCID: usize = 8;
 /// How often a generator is asked for an identifier until one is not in use.
 const MAX_CID_ATTEMPTS: usize = 16;
 
-/// What to do with a datagram.
+/// What to do with a datagram that has arrived.
 #[derive(Debug)]
 pub enum DatagramEvent {
     /// The datagram belongs to no connection: drop it.
@@ -108,7 +108,7 @@ impl Endpoint {
         server: Option<Arc<ServerConfig>>,
         seed: [u8; 32],
     ) -> Self {
-        // A generator of its own, so that tokens do not change what connections draw.
+        // A generator of its own, so that tokens do not change the numbers that connections draw.
         let tokens =
             AddressTokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
         // Without a configured key, only connections of this very endpoint can be reset.

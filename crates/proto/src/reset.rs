@@ -59,8 +59,8 @@ pub struct ResetKey {
 impl ResetKey {
     /// Derives the key from `secret`, at least 32 unpredictable bytes, and from `context`, which
     /// distinguishes this endpoint from others with the same secret, such as the address that it is bound to.
-    /// Of two endpoints with the same key, each would tell whoever asks the tokens of the other's connections
-    /// (RFC 9000 section 21.11).
+    /// Of two endpoints with the same key, each would give away the tokens of the other's connections (RFC
+    /// 9000 section 21.11).
     #[must_use]
     pub fn new(secret: &[u8], context: &[u8]) -> Self {
         let secret = hmac::Key::new(hmac::HMAC_SHA256, secret);

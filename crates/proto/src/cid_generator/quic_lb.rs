@@ -66,7 +66,7 @@ pub enum QuicLbError {
     /// Server identifier and nonce do not fit.
     #[error("server-id and nonce have more than 19 bytes")]
     TooLong,
-    /// Something that is not a setting, or its value is malformed.
+    /// A text that is not a setting, or a setting with a malformed value.
     #[error("{0}: not a setting")]
     Syntax(String),
 }

@@ -41,7 +41,7 @@ const MAX_HOLDS: u32 = 16;
 /// * The code with which data is dropped can be encoded: it is below 2^62.
 /// * Policies are independent of each other, and give the same verdicts for the same losses.
 /// * The name never changes.
-/// * No call panics, whatever was lost, even if a century passes between two calls.
+/// * No call panics, whatever the lost data, even if a century passes between two calls.
 pub fn loss_reaction(factory: &dyn LossReactionFactory) {
     let name = factory.name().to_owned();
     assert!(!name.is_empty(), "a policy has a name");
@@ -94,7 +94,7 @@ fn report(name: &str, policy: &mut dyn LossReaction, loss: &Loss) -> Verdict {
     verdict
 }
 
-/// Plays the history again, alongside another policy of the factory that is told something else.
+/// Plays the history again, alongside another policy of the factory that plays another history.
 fn compare(factory: &dyn LossReactionFactory, losses: &[Loss], verdicts: &[Verdict]) {
     let name = factory.name();
     let [mut policy, mut other] = [factory.build(), factory.build()];

@@ -90,7 +90,7 @@ impl<'a> Trial<'a> {
         self.play_and_pester(&answers);
     }
 
-    /// Plays it while another policy of the factory is told something else in between.
+    /// Plays the history while another policy of the factory gets other calls in between.
     fn play_beside_another(&self, answers: &[PolicyAnswers]) {
         let [mut session, mut other] = [self.session(self.seed), self.session(!self.seed)];
         for ((step, foreign), expected) in

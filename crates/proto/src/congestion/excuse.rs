@@ -3,7 +3,7 @@
 //!
 //! The floor excuses them if no queue stands, and if no more is lost than the floor explains, in this round
 //! trip and in the latest ones together. A queue counts before the floor: a flow that fills a queue must make
-//! room for other flows, whatever else the path loses.
+//! room for other flows, whatever other losses the path has.
 
 use super::packet::Packet;
 use crate::loss_floor::LossFloor;

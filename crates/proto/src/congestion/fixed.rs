@@ -1,4 +1,4 @@
-//! A fixed rate, whatever is lost, for links that the sender has to itself.
+//! A fixed rate, whatever the losses, for links that the sender has to itself.
 //!
 //! This is no congestion control. It keeps to the rate that it was told when packets are lost or
 //! marked and when queues grow, as UDPBlast does (Eghbal 2022), so that other flows at the bottleneck get the
@@ -48,8 +48,8 @@ pub(super) const ENTRY: Entry<dyn CongestionFactory> =
 const WINDOW_GAIN: u64 = 200;
 /// The lowest rate in bytes per second; the pacer knows none below it.
 const MIN_RATE: u64 = 1_000;
-/// The highest rate in bytes per second: more than any device sends, so that whoever says more has mistaken
-/// the unit.
+/// The highest rate in bytes per second: more than any device sends, so that a user who asks for more has
+/// mistaken the unit.
 const MAX_RATE: u64 = 125_000_000_000;
 /// The largest makeup, in percent.
 const MAX_MAKEUP: u64 = 100;

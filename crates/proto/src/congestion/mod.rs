@@ -48,7 +48,7 @@ policies! {
 /// Calls for one ACK frame come in the order of RFC 9002 appendix A.7: [`Self::on_ecn_ce`],
 /// [`Self::on_packets_lost`], [`Self::on_spurious_loss`], [`Self::on_packets_acked`]. Empty slices
 /// are ignored. `in_flight` never includes the packets that the call is about. Packets whose state
-/// was made by another controller (such as that of an old path) must not be reported.
+/// was made by another controller (such as the controller of an old path) must not be reported.
 ///
 /// All packets of one call are of one space. A packet has at most one outcome: acknowledged, lost,
 /// or discarded with its space. A loss may be refuted once, soon after. A controller that stores
@@ -61,7 +61,7 @@ policies! {
 ///
 /// *Application-limited* means that the sender had nothing to send although window and pacer had
 /// room: the application wrote nothing, or flow control held back its data. Waiting for the pacer does not
-/// count; sending repair symbols for lack of anything else does.
+/// count; sending repair symbols for lack of other data does.
 pub trait CongestionController: Send + fmt::Debug {
     /// A packet is sent. The returned state comes back with the packet's outcome; an algorithm that
     /// remembers nothing about packets leaves it empty.
@@ -101,8 +101,8 @@ pub trait CongestionController: Send + fmt::Debug {
     /// requires the same reaction as a loss.
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, newly_marked: u64, in_flight: u64);
 
-    /// Packets that were reported as lost were acknowledged after all. A controller may undo its
-    /// reaction if nothing else justifies it. A controller that does not is merely slower than necessary.
+    /// Packets that were reported as lost were acknowledged after all. A controller may undo its reaction if
+    /// no other loss or mark justifies it. A controller that does not is merely slower than necessary.
     fn on_spurious_loss(&mut self, _now: Instant, _packets: &[Lost]) {}
 
     /// All packets of `space` that were in flight, `bytes` in total, no longer are. This says
@@ -116,7 +116,7 @@ pub trait CongestionController: Send + fmt::Debug {
     fn on_mtu_changed(&mut self, mtu: u16);
 
     /// The congestion window: how many bytes may be in flight. At least two datagrams (RFC 9002
-    /// section 7.2), and at most what [`PathParameters`] allow.
+    /// section 7.2), and at most the maximum in [`PathParameters`].
     fn window(&self) -> u64;
 
     /// The slow start threshold in bytes, if there is one.

@@ -48,7 +48,7 @@ struct Kept {
 }
 
 impl SecretLog {
-    /// Keeps secrets in addition to what `configured` does with them.
+    /// Keeps secrets in addition to passing them to `configured`.
     pub fn new(configured: Arc<dyn KeyLog>) -> Self {
         Self { configured, kept: Mutex::default() }
     }

@@ -58,9 +58,9 @@ pub enum ProtectionError {
 /// Seals or opens the payload of packets, in one direction and one key phase (RFC 9001
 /// section 5.3).
 pub trait PacketKey: Send + Sync {
-    /// Encrypts all but the last [`tag_len`](Self::tag_len) bytes of `payload` in place, and
-    /// overwrites those with the tag. `header` is the whole header including the packet number,
-    /// before header protection. `pn` is the full packet number.
+    /// Encrypts all but the last [`tag_len`](Self::tag_len) bytes of `payload` in place, and overwrites the
+    /// last bytes with the tag. `header` is the whole header including the packet number, before header
+    /// protection. `pn` is the full packet number.
     ///
     /// # Errors
     /// `payload` has no room for a tag, or the AEAD fails.
@@ -320,8 +320,7 @@ pub enum StartError {
 pub struct SessionVersions {
     /// The version of the client's first packets, and so of 0-RTT.
     pub original: u32,
-    /// The version of everything else, if it is known from the start. Otherwise it is `original`,
-    /// unless [`Session::set_version`] names another.
+    /// The version of all other packets, if it is known from the start.
     pub negotiated: Option<u32>,
 }
 

@@ -299,7 +299,7 @@ impl ServerCryptoConfig for RustlsServerConfig {
     }
 }
 
-/// The version, whose number is part of what rustls derives keys from.
+/// The version, whose number is part of the input from which rustls derives keys.
 const fn quic_version(version: Version) -> quic::Version {
     match version {
         Version::V1 => quic::Version::V1,

@@ -6,14 +6,14 @@ const NEW_SESSION_TICKET: u8 = 4;
 /// The type and the length of a message.
 const HEADER_LEN: usize = 4;
 
-/// Drops NewSessionTicket messages, however they are cut. All else is for TLS to judge.
+/// Drops NewSessionTicket messages, however they are cut. TLS judges all other messages.
 #[derive(Debug, Default)]
 pub struct TicketFilter {
     /// The part of a header that has arrived.
     header: Vec<u8>,
     /// How many bytes of a ticket are still to come.
     skip: usize,
-    /// Whether something else came: nothing is dropped any more.
+    /// Whether another message came: nothing is dropped any more.
     open: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Packet protection keys from the traffic secrets of TLS, for any version (RFC 9001 section 5.1,
 //! RFC 9369 section 3.3.2).
 //!
-//! The AEADs are those of `ring`, because rustls derives keys only for the version that its session
-//! was started with.
+//! The AEADs come from `ring`, because rustls derives keys only for the version that its session was started
+//! with.
 
 use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic};
 use ring::hkdf::{self, KeyType, Okm, Prk};
@@ -50,8 +50,7 @@ pub struct SuiteAlgorithms {
 }
 
 impl SuiteAlgorithms {
-    /// The algorithms of `suite`; `None` if it is unknown. The limits are those of RFC 9001 section
-    /// 6.6.
+    /// The algorithms of `suite`; `None` if it is unknown. The limits are given in RFC 9001 section 6.6.
     pub fn of(suite: CipherSuite) -> Option<Self> {
         let aes = |hkdf, aead, header| Self {
             hkdf,

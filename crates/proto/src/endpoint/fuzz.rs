@@ -7,8 +7,8 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::time::Instant;
 
-/// Presents `data` as a token, by itself and as a change to proper tokens. Nothing but a proper token proves
-/// anything.
+/// Presents `data` as a token, by itself and as a change to proper tokens. Only a proper token proves an
+/// address.
 pub fn tokens(data: &[u8]) {
     let (now, remote) = (Instant::now(), ([192, 0, 2, 1], 1000).into());
     let mut tokens = AddressTokens::new(None, StdRng::from_seed([7; 32]));

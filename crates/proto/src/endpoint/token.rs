@@ -73,8 +73,7 @@ pub enum TokenVerdict {
     },
     /// The client has been at this address before.
     Known,
-    /// A token of a Retry that is forged, expired, used, or from somewhere else (RFC 9000 section
-    /// 8.1.2).
+    /// A token of a Retry that is forged, expired, used, or from another address (RFC 9000 section 8.1.2).
     Invalid,
 }
 

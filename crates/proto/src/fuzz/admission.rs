@@ -221,7 +221,7 @@ impl AdmissionWorld {
         }
     }
 
-    /// Lets all ends send until none has anything to say.
+    /// Lets all ends send until none has anything to send.
     fn settle(&mut self) {
         for _ in 0..20 {
             if !self.settle_clients() & !self.settle_server() {

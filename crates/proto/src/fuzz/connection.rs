@@ -117,8 +117,7 @@ struct World {
     longest: usize,
 }
 
-/// Runs two connections while `data` decides what happens to their packets and what their
-/// applications do. Panics if a timer spins or a connection never stops sending.
+/// Runs two connections while `data` decides about their packets and the actions of their applications.
 pub fn connection(data: &[u8]) {
     let mut input = Input(data);
     let seed = input.byte();
@@ -222,8 +221,7 @@ impl World {
         client.start_0rtt(self.now).then_some(())
     }
 
-    /// Does something to the path: the client moves, noticing it or not, or longer datagrams are lost
-    /// from now on.
+    /// Changes the path: the client moves, noticing it or not, or longer datagrams are lost from now on.
     fn meddle(&mut self, input: &mut Input<'_>) {
         let kind = input.byte();
         let [client, _] = &mut self.ends;

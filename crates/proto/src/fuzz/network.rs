@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Steps while the fuzzer has something to say.
+/// Steps while the fuzzer has input.
 const MAX_HOSTILE_STEPS: usize = 1_500;
 /// Time within which everything must have arrived, or the connection be over, afterwards. An idle
 /// timeout is 30 seconds.
@@ -188,7 +188,7 @@ impl NetworkWorld {
         client.is_none_or(|client| client.over || (client.is_done() && self.served))
     }
 
-    /// Does something to the network between two steps.
+    /// Disturbs the network between two steps.
     fn meddle(&mut self, input: &mut Input<'_>) {
         let [client, _] = &mut self.ends;
         match input.byte() % 32 {
@@ -236,7 +236,7 @@ impl NetworkWorld {
         self.wire.insert((self.now + LATENCY + late, self.sent), datagram);
     }
 
-    /// Lets one end send; the fuzzer decides what arrives.
+    /// Lets one end send; the fuzzer decides which datagrams arrive.
     fn transmit(&mut self, side: Side, input: &mut Input<'_>) {
         let (now, from) = (self.now, self.ends[side as usize].address);
         let mut datagrams = Vec::new();

@@ -1,5 +1,4 @@
-//! A connection and a peer that sends it whatever payload it likes, for measurements of what frames
-//! cost. Cryptography is the null one, so that its cost is not in the figures.
+//! A connection and a peer that sends it any payload, for measurements of the cost of frames.
 
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TransportConfig};
 use crate::connection::{Connection, Event};
@@ -44,7 +43,7 @@ impl Target {
     /// `None` if the configuration does not allow for a connection.
     #[must_use]
     pub fn new(side: Side) -> Option<Self> {
-        // Streams share their only session, so that whatever visits its streams shows.
+        // Streams share their only session, so that code which visits its streams shows.
         let fec =
             Some(FecConfig { codes: CodeSet::all(), max_sessions: 1, ..FecConfig::default() });
         Self::with(side, TransportConfig { fec, ..TransportConfig::default() })
@@ -90,8 +89,8 @@ impl Target {
         sealed.unwrap_or_default()
     }
 
-    /// Lets the connection process a datagram, answer it, and do what is due. Returns whether the
-    /// connection goes on.
+    /// Lets the connection process a datagram, answer it, and do its due work. Returns whether the connection
+    /// goes on.
     pub fn receive(&mut self, datagram: &mut [u8]) -> bool {
         self.now += STEP;
         let remote = address(self.connection.side().peer());
@@ -99,7 +98,7 @@ impl Target {
         self.respond()
     }
 
-    /// Lets the connection do what is due. Its peer does not listen.
+    /// Lets the connection do its due work. Its peer does not listen.
     fn respond(&mut self) -> bool {
         let (now, connection) = (self.now, &mut self.connection);
         while connection.poll_timeout().is_some_and(|at| at <= now) {

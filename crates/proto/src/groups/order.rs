@@ -169,7 +169,8 @@ impl<T> Order<T> {
         self.deliver(freed, out);
     }
 
-    /// Delivers what nothing keeps any more: some of `freed`, and of what waited for a fence.
+    /// Delivers the messages that no obstacle keeps any more: some of `freed`, and of the messages that
+    /// waited for a fence.
     fn deliver(&mut self, mut freed: BTreeSet<u64>, out: &mut Vec<(u64, T)>) {
         loop {
             let frontier = self.frontier();

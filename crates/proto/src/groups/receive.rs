@@ -32,7 +32,7 @@ pub enum GroupError {
     /// A message is larger than [`MAX_MESSAGE`].
     #[error("stream {0}: the message is too large")]
     TooLarge(StreamId),
-    /// A group is [`MAX_GROUPS`] or more after one that is not over.
+    /// A group is [`MAX_GROUPS`] or more after a group that is not over.
     #[error("too many groups")]
     TooManyGroups,
     /// More than [`MAX_GAPS`] runs of messages are missing between those that were delivered.
@@ -120,7 +120,7 @@ pub struct ReceiveGroups {
     /// Whether the peer was allowed to have as many streams as groups need.
     permitted: bool,
     streams: BTreeMap<StreamId, IncomingStream>,
-    /// Streams that have something to read.
+    /// Streams with data to read.
     readable: BTreeSet<StreamId>,
     /// Streams that are not read for now, because their messages must wait for others, and too many such
     /// messages are held. With their group and obstacle.
@@ -163,7 +163,7 @@ impl ReceiveGroups {
         }
     }
 
-    /// Notes what happened to a stream. Events of streams that carry no messages are ignored.
+    /// Notes an event of a stream.
     pub fn on_event(&mut self, event: &StreamEvent) {
         if let StreamEvent::Readable { id } = event
             && id.dir() == Dir::Uni
@@ -173,8 +173,8 @@ impl ReceiveGroups {
         }
     }
 
-    /// Accepts all unidirectional streams and reads those that have something to read, as long as no more
-    /// than [`MAX_READY_BYTES`] wait for the application. Call it again once messages are [taken](Self::pop).
+    /// Accepts all unidirectional streams and reads their data, as long as no more than [`MAX_READY_BYTES`]
+    /// wait for the application. Call it again once messages are [taken](Self::pop).
     ///
     /// # Errors
     /// The peer breaks the rules of groups.

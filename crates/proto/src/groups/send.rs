@@ -21,7 +21,8 @@ pub enum SendGroupError {
     /// The message is to come after a message that was not sent yet.
     #[error("message {0} was not sent yet")]
     NotSent(u64),
-    /// The message is to come after more than [`MAX_AFTER`] messages, apart from those before the last fence.
+    /// The message is to come after more than [`MAX_AFTER`] messages, apart from messages before the last
+    /// fence.
     #[error("more than {MAX_AFTER} messages to come after")]
     TooManyAfter,
     /// See [`SendMessageError`].

@@ -138,7 +138,7 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// Starts from what an earlier connection learned; `share` of all packets are lost.
+    /// Starts from the counts of an earlier connection; `share` of all packets are lost.
     pub(super) fn new(gaps: Gaps, share: f64) -> Self {
         Self { gaps, time: gaps.time(share), ..Self::default() }
     }
@@ -239,7 +239,7 @@ mod tests {
         bursts.time()
     }
 
-    /// The median of what several connections learn.
+    /// The median of the burst times that several connections learn.
     fn median(channel: (f64, f64), clumps: (u32, Duration), packets: (u32, Duration)) -> Duration {
         let mut times: Vec<_> = (0..31).map(|seed| learn(seed, channel, clumps, packets)).collect();
         times.sort_unstable();

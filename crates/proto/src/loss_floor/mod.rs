@@ -1,4 +1,4 @@
-//! The floor of a path's loss: the share of packets that are lost whatever the sender does.
+//! The floor of a path's loss: the share of packets that are lost at any rate of the sender.
 //!
 //! Radio links lose packets that no queue dropped. A controller that takes such losses for congestion slows
 //! down for nothing, and a controller that ignores losses harms other flows. The floor tells the two kinds of
@@ -84,8 +84,8 @@ impl LossFloor {
     }
 
     /// The parameters `p` and `r` of the simple Gilbert model, in which a path loses every packet in
-    /// its bad state and none in its good one: the chances that the packet after one that arrived is
-    /// lost, and that the packet after a lost one arrives. `p` is 0 as long as no losses are known.
+    /// its bad state and none in its good one: the chances that the packet after an arrived packet is lost,
+    /// and that the packet after a lost packet arrives. `p` is 0 as long as no losses are known.
     #[must_use]
     pub fn gilbert(&self) -> (f64, f64) {
         let r = self.burst.max(1.0).recip();
@@ -131,7 +131,7 @@ pub(crate) struct LossFloorEstimator {
 }
 
 impl LossFloorEstimator {
-    /// An estimator that knows what an earlier connection learned.
+    /// An estimator that starts from the evidence of an earlier connection.
     pub(crate) fn new(memory: LossMemory) -> Self {
         let LossMemory { tally, gaps } = memory;
         let bursts = Bursts::new(gaps, tally.rate());

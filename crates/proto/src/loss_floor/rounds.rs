@@ -246,7 +246,7 @@ mod tests {
 
     #[test]
     fn what_a_policer_drops_is_no_floor() {
-        // Whatever is sent, 10 packets of a round arrive.
+        // However many packets are sent, 10 packets of a round arrive.
         let (start, mut rounds) = (Instant::now(), LatestRounds::default());
         let mut lost = 0.0;
         for round in 0..40 {

@@ -1,5 +1,5 @@
-//! Policies that react to loss: what happens to stream data between "declared lost" and "queued to
-//! be sent again". It is sent again, held back for a while, or dropped.
+//! Policies that react to loss: the treatment of stream data between "declared lost" and "queued to be sent
+//! again". It is sent again, held back for a while, or dropped.
 
 pub use hold_for_repair::HoldForRepair;
 pub use resend_at_once::ResendAtOnce;
@@ -96,8 +96,8 @@ pub enum Verdict {
     /// Send it again when the resend order says so.
     Resend,
     /// Wait: send it again if it is not known to have arrived by then. Protected data waits only as
-    /// long as repair symbols in flight can mend it, together with all else that waits, unless the
-    /// redundancy policy mends losses by more of them.
+    /// long as repair symbols in flight can mend it, together with all other waiting data, unless the
+    /// redundancy policy mends losses by further repair symbols.
     Hold {
         /// When to stop waiting.
         until: Instant,
@@ -111,8 +111,7 @@ pub enum Verdict {
     },
 }
 
-/// Decides what happens to lost data, protected or not. The loss has already been reported to
-/// congestion control: a policy cannot hide it (RFC 9265).
+/// Decides about lost data, protected or not.
 pub trait LossReaction: Debug + Send {
     /// Decides about `lost`, which was just declared lost. Called once for each lost frame.
     fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict;

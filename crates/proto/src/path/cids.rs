@@ -108,7 +108,7 @@ impl LocalCids {
     }
 
     /// Asks the peer to retire all identifiers, once others are [issued](Self::issue). Does nothing
-    /// while it still has to retire some of those before (RFC 9000 section 5.1.1).
+    /// while it still has to retire some of the previous ones (RFC 9000 section 5.1.1).
     pub fn rotate(&mut self) {
         let behind = self.cids.first().is_some_and(|cid| cid.seq < self.retire_prior_to);
         if !self.is_zero_length() && !behind {

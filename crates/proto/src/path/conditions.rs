@@ -8,8 +8,8 @@ use crate::loss_floor::{LossFloorEstimator, LossMemory};
 use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
-/// The round-trip time, the losses, the congestion control of a path, whether it carries ECN
-/// marks, and datagrams of what size.
+/// The round-trip time, the losses, the congestion control of a path, whether it carries ECN marks, and the
+/// size of datagrams.
 #[derive(Debug)]
 pub struct Conditions {
     rtt: RttEstimator,

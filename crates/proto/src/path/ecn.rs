@@ -118,8 +118,8 @@ impl EcnMarks {
         self.sent += 1;
     }
 
-    /// Handles the counts of an ACK frame whose largest packet number exceeds that of all before, and
-    /// that newly acknowledges `acked` marked packets of this path. Returns how many more packets have met
+    /// Handles the counts of an ACK frame whose largest packet number exceeds all earlier ones, and that
+    /// newly acknowledges `acked` marked packets of this path. Returns how many more packets have met
     /// congestion, if the counts are credible.
     pub fn on_ack(
         &mut self,

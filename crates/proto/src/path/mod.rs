@@ -176,8 +176,8 @@ impl Path {
         self.pacer.delay_until(now, size).map_or(Gate::Open, Gate::Pacing)
     }
 
-    /// Notes that the window or the pacer holds something back, so the application is not what
-    /// limits the rate (RFC 9002 section 7.8).
+    /// Notes that the window or the pacer holds data back, so the application does not limit the rate (RFC
+    /// 9002 section 7.8).
     pub fn on_held_back(&mut self) {
         self.app_limited = false;
     }
@@ -187,8 +187,8 @@ impl Path {
         self.app_limited = true;
     }
 
-    /// Handles a packet that is being sent. `redundant` if it carries only redundancy because there
-    /// was nothing else to send. The congestion controller's state is stored with the packet.
+    /// Handles a packet that is being sent. `redundant` if it carries only redundancy because there was no
+    /// other data to send. The congestion controller's state is stored with the packet.
     pub fn on_packet_sent(
         &mut self,
         now: Instant,

@@ -123,8 +123,7 @@ impl Path {
         ce > 0
     }
 
-    /// Tells the estimator of the loss floor what an ACK frame acknowledges. `rtt` is the round-trip
-    /// time without the acknowledgement delay, if there is a sample.
+    /// Tells the estimator of the loss floor the packets that an ACK frame acknowledges.
     fn estimate_floor(
         &mut self,
         now: Instant,

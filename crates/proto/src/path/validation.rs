@@ -50,8 +50,8 @@ impl Validation {
     }
 
     /// Whether nothing but a close may be sent until more arrives from the peer. A server pads its
-    /// datagrams until the peer's address is validated (RFC 9000 section 14.1), so anything less
-    /// than a padded datagram counts as blocked.
+    /// datagrams until the peer's address is validated (RFC 9000 section 14.1), so an allowance below a
+    /// padded datagram counts as blocked.
     pub fn is_blocked(&self) -> bool {
         self.allowance() < u64::from(MIN_UDP_PAYLOAD)
     }

@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
 /// How many ranges of received packet numbers a space stores. The oldest are dropped first;
-/// anything older than the oldest stored range counts as received (RFC 9000 section 13.2.3).
+/// packets older than the oldest stored range count as received (RFC 9000 section 13.2.3).
 pub const USUAL_ACK_RANGES: usize = 64;
 /// The same limit once a packet arrived after a later one.
 ///
@@ -17,10 +17,10 @@ pub const USUAL_ACK_RANGES: usize = 64;
 /// reports as many of the newest ranges as fit.
 pub const MAX_ACK_RANGES: usize = 256;
 /// How many ack-eliciting packets may arrive before one triggers an ACK frame, unless the peer asks for
-/// something else (RFC 9000 section 13.2.2).
+/// another number (RFC 9000 section 13.2.2).
 pub const USUAL_TOLERATED: u64 = 1;
-/// How far packets may be out of order before that triggers an ACK frame, unless the peer asks for
-/// something else: not at all (RFC 9000 section 13.2.1).
+/// How far packets may be out of order before that triggers an ACK frame, unless the peer asks for another
+/// distance: not at all (RFC 9000 section 13.2.1).
 pub const USUAL_REORDERING: u64 = 1;
 /// After this many packets with an ACK frame but nothing ack-eliciting, one should carry a PING, so
 /// that the peer acknowledges our acknowledgements (RFC 9000 section 13.2.4).
@@ -55,7 +55,7 @@ impl AckRate {
 struct Received {
     /// Ascending and inclusive, neither overlapping nor adjacent: new packets go to the end.
     ranges: Vec<(u64, u64)>,
-    /// Everything below this counts as received.
+    /// All packets below this count as received.
     floor: u64,
 }
 
@@ -282,8 +282,8 @@ impl AckTracker {
         self.deadline.filter(|_| !self.immediate)
     }
 
-    /// Whether an ACK frame would tell the peer anything new, so that it is worth adding to a
-    /// packet that is sent anyway.
+    /// Whether an ACK frame would tell the peer news, so that it is worth adding to a packet that is sent
+    /// anyway.
     pub fn has_news(&self) -> bool {
         self.unreported
     }

@@ -1,8 +1,7 @@
 //! Loss recovery (RFC 9002): which packets arrived, which were lost, and when to probe.
 //!
 //! [`Recovery`] is the sending side, for all three packet number spaces. [`ack::AckTracker`] is the
-//! receiving side, one per space. Neither decides what a loss means: the owners of a packet's
-//! tokens do.
+//! receiving side, one per space. Neither decides about lost data: the owners of a packet's tokens do.
 
 pub mod ack;
 pub mod loss;
@@ -254,7 +253,7 @@ impl<C: Copy> Recovery<C> {
     /// duration, capped as required by RFC 9002 section 5.3. Appends newly acknowledged packets to
     /// `acked`, oldest first, and late acknowledged packets that were declared lost to `late`.
     ///
-    /// Does not detect losses yet, because other frames of the same packet may tell more about what
+    /// Does not detect losses yet, because other frames of the same packet may tell of more packets that
     /// arrived. Call [`Self::detect_lost`] after them, before the next ACK frame.
     ///
     /// # Errors

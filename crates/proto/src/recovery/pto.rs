@@ -1,4 +1,4 @@
-//! The single timer of loss detection and what its expiry requires (RFC 9002 section 6.2).
+//! The single timer of loss detection and the actions at its expiry (RFC 9002 section 6.2).
 
 use super::Recovery;
 use super::sent::SentPacket;

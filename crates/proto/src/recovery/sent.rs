@@ -38,8 +38,8 @@ pub struct SentPacket<C> {
 }
 
 impl<C> SentPacket<C> {
-    /// Whether it only finds out whether the path carries packets of its size, so that its loss says
-    /// nothing about anything else (RFC 9000 section 14.4).
+    /// Whether the packet only finds out whether the path carries packets of its size, so that its loss is no
+    /// sign of congestion (RFC 9000 section 14.4).
     pub fn is_mtu_probe(&self) -> bool {
         token::is_mtu_probe(&self.tokens)
     }

@@ -48,8 +48,8 @@ pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends `value` in exactly two bytes, whatever its size, so that it can be patched later.
-/// `value` must be below 2^14.
+/// Appends `value` in exactly two bytes, even if one would do, so that it can be patched later. `value` must
+/// be below 2^14.
 #[inline]
 pub fn put_varint2(out: &mut Vec<u8>, value: u16) {
     debug_assert!(value < 1 << 14);

@@ -37,8 +37,8 @@ impl Version {
 }
 
 impl Version {
-    /// Whether the first packets of this version can be understood as those of `other`, so that a server may
-    /// go over to `other` within the handshake (RFC 9368 section 2.2, RFC 9369 section 4).
+    /// Whether the first packets of this version can be understood as first packets of `other`, so that a
+    /// server may go over to `other` within the handshake (RFC 9368 section 2.2, RFC 9369 section 4).
     #[must_use]
     pub const fn is_compatible_with(self, other: Self) -> bool {
         match (self, other) {

@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and reports what does not.
+//! The kit accepts controllers that keep the contract, and reports those that do not.
 
 use super::*;
 use crate::conformance::testing::verdict;

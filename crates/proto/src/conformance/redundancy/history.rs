@@ -30,7 +30,7 @@ pub(super) enum SessionStep {
     GiveUp,
     /// The state of the connection changes: flow-control credit and whether it is idle.
     Surround { credit: u64, idle: bool },
-    /// The application announces a message, and when it will write the one after that.
+    /// The application announces a message, and when it will write the next one.
     Announce { size: u64, tolerance: Option<Duration>, next: Option<Duration> },
     /// The properties of the path change.
     Move(PathNumbers),
@@ -66,7 +66,7 @@ impl SessionStep {
         match random.below(6) {
             0 => Self::Wait(CENTURY),
             1 => Self::GiveUp,
-            // Everything has arrived.
+            // All symbols have arrived.
             2 => Self::Acknowledge { most: u64::MAX },
             3 => Self::Recover { most: u64::MAX },
             4 => Self::Lose { most: u64::MAX },
@@ -75,7 +75,7 @@ impl SessionStep {
     }
 }
 
-/// Nothing, something, or as much as possible.
+/// Zero, a usual number, or as much as possible.
 fn extreme(random: &mut Rng) -> u64 {
     [0, 1, 14_000, 1 << 20, u64::MAX][random.below(5) as usize]
 }

@@ -1,4 +1,4 @@
-//! The kit accepts what keeps the contract, and reports what does not.
+//! The kit accepts policies that keep the contract, and reports those that do not.
 
 use super::*;
 use crate::conformance::testing::{name_of_factory, verdict};
@@ -117,7 +117,7 @@ impl Faulty {
         } else if self.is(Fault::Visionary) {
             start..end + 1
         } else if self.is(Fault::None) {
-            // Whatever is below the window is cut off.
+            // The part of the span below the window is cut off.
             0..end
         } else {
             window

@@ -18,7 +18,7 @@ pub(super) enum QueueStep {
     Arrive(u64),
     /// The next frame is sent, this many times.
     Send(u64),
-    /// Bytes of a stream were sent again together with those of another.
+    /// Bytes of a stream were sent again together with bytes of another.
     Charge(usize),
 }
 

@@ -22,11 +22,11 @@ pub(super) struct LossRound {
     pub(super) start: bool,
     /// The round ends with a packet sent after this many bytes were delivered.
     pub(super) delivered: u64,
-    /// Whether anything was lost or marked in it.
+    /// Whether packets of the round trip were lost or marked.
     pub(super) lossy: bool,
     /// Bytes delivered and lost in all when the first loss in it was noted.
     before: (u64, u64),
-    /// Whether anything was marked in it.
+    /// Whether packets of the round trip were marked.
     pub(super) marked: bool,
     /// Runs of consecutive lost packets in it.
     pub(super) runs: u32,

@@ -1,13 +1,13 @@
 //! BBR version 3 (draft-ietf-ccwg-bbr-06): rate and window follow from a model of the path, its bandwidth and
 //! its round-trip time, bounded by losses above a threshold and a short-term model.
 //!
-//! Section numbers in this module are those of the draft. Where the draft leaves room, or where
-//! this implementation differs:
+//! Section numbers in this module refer to the draft. Where the draft leaves room, or where this
+//! implementation differs:
 //!
 //! * ECN-CE is a congestion signal that needs no threshold (section 3.7): a mark while probing ends
 //!   the probe, a mark in Startup ends Startup after the round, and any other mark adapts the
 //!   short-term model like a loss.
-//! * Recovery periods are those of RFC 9002: one ends when a packet sent after its beginning is
+//! * Recovery periods are as in RFC 9002: a period ends when a packet sent after its beginning is
 //!   acknowledged. The state for undoing a spurious one is saved when it begins. Refuted losses are taken
 //!   back one by one, and with them a decision that the remaining losses would not have caused.
 //! * An application-limited flow whose round-trip times stay near the minimum does not enter

@@ -1,4 +1,4 @@
-//! The model of the path (section 5.5): bandwidth, volume, and what congestion recently allowed.
+//! The model of the path (section 5.5): bandwidth, volume, and the limits of recent congestion.
 
 use super::filter::{MAX_ROUNDS, MaxBandwidth, RoundMax};
 use super::{Bbr, Phase, State, UNBOUNDED};
@@ -187,7 +187,7 @@ impl Bbr {
         }
     }
 
-    /// QuantizationBudget: raises `volume` to what batches of packets need to flow at all.
+    /// QuantizationBudget: raises `volume` to the least that batches of packets need to flow.
     fn quantise(&self, volume: u64) -> u64 {
         let volume = volume.max(send_quantum(self.pacing_rate, self.mtu())).max(self.min_pipe());
         match self.state {

@@ -209,7 +209,7 @@ impl Bbr {
         let increments = acked / self.probe.up_acked_per_increment.max(1);
         self.probe.up_acked = acked % self.probe.up_acked_per_increment.max(1);
         let growth = increments.saturating_mul(self.mtu());
-        // Stay below "no bound", which would mean something else.
+        // Stay below "no bound", which has another meaning.
         let bound = self.limits.max();
         self.model.inflight_longterm =
             self.model.inflight_longterm.saturating_add(growth).min(bound);

@@ -78,7 +78,7 @@ impl Bbr {
                 self.note_too_high(self.sample.lost, self.sample.tx_in_flight);
             }
             self.full_pipe.reached = true;
-            // As in HandleInflightTooHigh: what an application has in flight that does not fill the pipe
+            // As in HandleInflightTooHigh: the volume in flight of an application that does not fill the pipe
             // is no bound of the pipe.
             if !self.sample.app_limited {
                 let bdp = self.bdp(self.model.max_bandwidth.get(), 100);

@@ -3,8 +3,8 @@
 //!
 //! Messages are framed like those of TLS, have about the same length, and carry ALPN and transport
 //! parameters. Packets have a 16-byte tag that detects damage, and header protection with a mask
-//! derived from a sample. Everything depends only on the inputs of the two ends, so that a run can
-//! be repeated. **Nothing here is secret or authentic.**
+//! derived from a sample. All bytes depend only on the inputs of the two ends, so that a run can be repeated.
+//! **Nothing here is secret or authentic.**
 
 mod handshake;
 mod keys;

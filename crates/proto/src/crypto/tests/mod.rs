@@ -60,7 +60,7 @@ impl Pair {
     }
 }
 
-/// A session and what it has produced so far.
+/// A session and its output so far.
 struct End {
     session: Box<dyn Session>,
     level: SpaceId,

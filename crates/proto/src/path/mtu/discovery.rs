@@ -5,8 +5,7 @@ use std::time::Duration;
 /// How the datagram size of a path is found (RFC 8899).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MtuDiscovery {
-    /// The largest UDP payload to look for, in bytes. By default 1452, which is what Ethernet carries
-    /// with IPv6.
+    /// The largest UDP payload to look for, in bytes. By default 1452, which Ethernet carries with IPv6.
     pub upper_bound: u16,
     /// After how long a path that carries less is tried again. By default a minute.
     pub retry_interval: Duration,

@@ -127,7 +127,7 @@ mod tests {
     }
 
     proptest! {
-        /// Holds whatever the peer has processed between our largest acknowledged packet and this
+        /// Holds for any packets that the peer has processed between our largest acknowledged packet and this
         /// one.
         #[test]
         fn truncation_is_undone(

@@ -569,7 +569,7 @@ impl VersionInformation {
 }
 
 impl FecParameters {
-    /// Reads the value of the parameter; `None` for an unsupported version, whatever its contents.
+    /// `None` for an unsupported version, even if its contents are malformed.
     fn read(r: &mut Reader<'_>) -> Result<Option<Self>, Invalid> {
         match r.varint()? {
             0 => return Err(Invalid("FEC version 0")),

@@ -24,8 +24,8 @@ impl TransportParameters {
         }
     }
 
-    /// Whether whoever has kept to the limits of `remembered` has kept to these limits. A server that
-    /// accepts 0-RTT must see to that (RFC 9000 section 7.4.1, RFC 9221 section 3).
+    /// Whether a client that has kept to the limits of `remembered` has kept to these limits. A server that
+    /// accepts 0-RTT must ensure that (RFC 9000 section 7.4.1, RFC 9221 section 3).
     #[must_use]
     pub fn covers(&self, remembered: &Self) -> bool {
         let limits = |p: &Self| {

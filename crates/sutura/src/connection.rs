@@ -81,7 +81,7 @@ impl Shared {
         lock(&self.state)
     }
 
-    /// Tells the driver that there may be something to send.
+    /// Tells the driver that there may be data to send.
     pub(crate) fn touch(&self) {
         self.dirty.push(self.handle);
     }
@@ -149,7 +149,7 @@ impl State {
         std::iter::from_fn(|| self.quic.poll_endpoint_event()).for_each(endpoint);
     }
 
-    /// Wakes the tasks that wait for what happened.
+    /// Wakes the tasks that wait for the events of the connection.
     fn dispatch(&mut self, now: Instant) {
         while let Some(event) = self.quic.poll_event() {
             self.uppers.iter_mut().for_each(|upper| upper.on_event(&mut self.quic, &event));

@@ -224,11 +224,11 @@ impl SendGroup {
         cancelled
     }
 
-    /// Waits until it is known what became of a message; returns its number. Each is reported once. Up to
-    /// 4096 are kept for an application that does not ask; then the oldest are dropped.
+    /// Waits until the outcome of a message is known; returns the message's number, too. Each outcome is
+    /// reported once. Up to 4096 are kept for an application that does not ask; then the oldest are dropped.
     ///
     /// # Errors
-    /// The connection is over, and all that is known was reported.
+    /// The connection is over, and all known outcomes were reported.
     pub async fn outcome(&self) -> Result<(u64, MessageOutcome), ConnectionError> {
         poll_fn(|cx| {
             let mut state = self.connection.0.lock();

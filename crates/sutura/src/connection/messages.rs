@@ -1,4 +1,4 @@
-//! Messages and datagrams of a connection, and what becomes of them.
+//! Messages and datagrams of a connection, and their outcomes.
 
 use super::{Connection, State, Upper};
 use crate::sync::enlist;
@@ -135,11 +135,11 @@ impl Connection {
         cancelled
     }
 
-    /// Waits until it is known what became of a message or datagram. Each is reported once. Up to
-    /// 4096 are kept for an application that does not ask; then the oldest are dropped.
+    /// Waits until the outcome of a message or datagram is known. Each outcome is reported once. Up to 4096
+    /// are kept for an application that does not ask; then the oldest are dropped.
     ///
     /// # Errors
-    /// The connection is over, and all that is known was reported.
+    /// The connection is over, and all known outcomes were reported.
     pub async fn message_outcome(&self) -> Result<(MessageId, MessageOutcome), ConnectionError> {
         poll_fn(|cx| {
             let mut state = self.0.lock();

@@ -29,7 +29,7 @@ pub enum WriteError {
     ZeroRttRejected,
 }
 
-/// Why it is not known what became of a stream.
+/// Why the outcome of a stream is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoppedError {
     /// The connection is over.
@@ -171,8 +171,8 @@ impl SendStream {
         Ok(())
     }
 
-    /// Abandons the stream beyond its first `reliable_size` bytes, or beyond what was written if that is
-    /// less (draft-ietf-quic-reliable-stream-reset): the first bytes still reach the peer, which then
+    /// Abandons the stream beyond its first `reliable_size` bytes, or beyond all written bytes if these are
+    /// fewer (draft-ietf-quic-reliable-stream-reset): the first bytes still reach the peer, which then
     /// receives `code`. May be called again for fewer bytes, which leaves the code as it was.
     ///
     /// # Errors

@@ -10,10 +10,10 @@ pub(crate) trait Upper: Any + Debug + Send {
     /// Handles an event of the connection, before the application's tasks are woken for it.
     fn on_event(&mut self, quic: &mut Connection, event: &Event);
 
-    /// Works on what arrived, after all events were passed on. `over` tells whether the connection is over.
+    /// Works on received data, after all events were passed on. `over` tells whether the connection is over.
     fn process(&mut self, now: Instant, quic: &mut Connection, over: bool);
 
-    /// Wakes all tasks that wait for something of the protocol, because the connection is over.
+    /// Wakes all tasks that wait for an event of the protocol, because the connection is over.
     fn wake_all(&mut self);
 
     /// Whether the protocol sends messages of its own.
@@ -43,7 +43,7 @@ pub(crate) trait Upper: Any + Debug + Send {
         false
     }
 
-    /// Lets tasks look again whether there is something to begin.
+    /// Wakes the tasks that were held back, so that they ask again whether they may begin.
     fn wake_held_back(&mut self) {}
 
     /// The application error code that closes the connection if the process has no memory for it, if the

@@ -1,4 +1,4 @@
-//! The tasks that wait for something to happen on a connection.
+//! The tasks that wait for an event of a connection.
 
 use crate::sync::wake;
 use std::collections::HashMap;

@@ -164,8 +164,9 @@ impl RequestStream {
         self.shared.set_extension(extension)
     }
 
-    /// On a server: what of [`Config::protections`](super::Config::protections) protects the response, since
-    /// neither it nor the request says it. `None` as for [`priority`](Self::priority), too.
+    /// On a server: the entry of [`Config::protections`](super::Config::protections) that protects the
+    /// response, if neither the response nor the request names a protection. `None` as for
+    /// [`priority`](Self::priority), too.
     #[must_use]
     pub fn default_protection(&self) -> Option<DefaultProtection> {
         let mut state = self.shared.lock().ok()?;
@@ -195,8 +196,8 @@ impl RequestStream {
         self.shared.announce_body(length).await
     }
 
-    /// Waits until some of the body can be sent, and returns how many bytes of it there is room for:
-    /// whoever fetches no more than that from elsewhere holds nothing for a peer that does not read.
+    /// Waits until some of the body can be sent, and returns how many bytes there is room for: an application
+    /// that fetches no more bytes from their source holds nothing for a peer that does not read.
     ///
     /// # Errors
     /// As [`send_data`](Self::send_data).

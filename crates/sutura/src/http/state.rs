@@ -12,11 +12,11 @@ use sutura_h3 as h3;
 use sutura_h3::{Code, Config, Event, Fields, Quic};
 use sutura_proto::{self as quic, Connection, StreamEvent, StreamId, Uptake};
 
-/// This many responses are watched without a look whether clients have taken them; beyond that, twice as many
-/// as were not taken at the last look.
+/// When this many responses are watched, those that clients have taken are removed. The next removal happens
+/// at twice the number of responses that this one has left, and no earlier than at this number.
 const MIN_WATCHED: usize = 256;
 
-/// Bytes that an open request takes until it is accepted: what HTTP/3 knows of it, and its head.
+/// Bytes that an open request takes until it is accepted: its state in HTTP/3, and its head.
 const EXCHANGE_COST: usize = 2048;
 /// Bytes that the task of a request takes that was accepted.
 const TASK_COST: usize = 8192;

@@ -58,7 +58,7 @@ pub(super) fn request_fields(parts: &request::Parts) -> Fields {
     fields_of(fields, parts.headers.iter().filter(|(name, _)| *name != header::HOST))
 }
 
-/// A failure of what HTTP/3 permits and the `http` crate does not.
+/// The error for a message that HTTP/3 permits and the `http` crate cannot express.
 const fn unsupported(reason: &'static str) -> Error {
     Error::Message { code: Code::MESSAGE_ERROR, reason }
 }

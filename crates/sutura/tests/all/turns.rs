@@ -1,5 +1,5 @@
-//! Nobody keeps an endpoint to himself: what its driver does in one turn is bounded, whatever comes and
-//! whatever there is to send. The runtime has one thread, on which tasks take turns.
+//! No connection keeps an endpoint to itself: the driver's work in one turn is bounded, no matter how much
+//! arrives or is to be sent. The runtime has one thread, on which tasks take turns.
 
 use crate::common::memory::{Memory, MemorySocket};
 use crate::common::{PATIENCE, certificate, client_of, echo, exchange, pattern};
@@ -209,7 +209,7 @@ async fn a_connection_with_much_to_send_leaves_others_their_turn() {
     }
     tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     destinations.lock().unwrap().clear();
-    // Nothing is sent before both have something to send: no other task runs in between.
+    // Nothing is sent before both connections have data to send: no other task runs in between.
     let data = pattern(60_000);
     for (_, send, _) in &mut streams {
         send.write_all(&data).await.unwrap();

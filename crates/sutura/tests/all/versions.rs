@@ -32,7 +32,7 @@ async fn a_server_goes_over_to_the_version_that_it_prefers() {
         for (offered, expected) in offers {
             let mut client = Endpoint::bind(supporting(offered), None, localhost()).unwrap();
             client.set_default_client_config(config.clone());
-            // Also with whatever the client keeps of the connection before.
+            // The later connections use the ticket and token that the client keeps from the earlier ones.
             for _ in 0..3 {
                 let connection = client.connect(address, "localhost").unwrap().await.unwrap();
                 assert_eq!(connection.version(), expected, "{offered:?} {ours:?}");
@@ -51,7 +51,7 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
         let ours = EndpointConfig { original_version: Some(V1), ..supporting(&[V2, V1]) };
         let mut client = Endpoint::bind(ours, None, localhost()).unwrap();
         client.set_default_client_config(config);
-        // Also with whatever the client keeps of the connection before.
+        // The later connection uses the ticket and token that the client keeps from the first.
         for _ in 0..2 {
             let connection = client.connect(address, "localhost").unwrap().await.unwrap();
             assert_eq!(connection.version(), expected, "{theirs:?}");

@@ -116,7 +116,8 @@ async fn datagrams_of_their_client() {
     echo(peers.ours.clone());
     within(async {
         let connection = peers.they_connect().await;
-        // Our packets are no larger than what every path carries, so an echo may be too large.
+        // Our packets are no larger than the size that every path carries, so the echo of a larger datagram
+        // may be too large.
         for len in [0, 1, 700, 1100] {
             let data = Bytes::from(pattern(len));
             connection.send_datagram(data.clone()).unwrap();

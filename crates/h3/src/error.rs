@@ -101,7 +101,7 @@ impl Error {
     }
 }
 
-/// Why something could not be sent. Nothing was sent then.
+/// Why a call could not send its data. Such a call sends nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendError {
     /// Bytes sent earlier are still pending; [`Event::Writable`](crate::Event::Writable) tells when

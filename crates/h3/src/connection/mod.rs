@@ -1,4 +1,4 @@
-//! An HTTP/3 connection: processes what arrives. Messages are sent and read in `api`.
+//! An HTTP/3 connection: processes received frames. Messages are sent and read in `api`.
 
 mod api;
 mod cancellation;
@@ -457,8 +457,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Answers a request that is too large before the application sees it (RFC 9114 section 4.2.2).
-    /// Returns false for anything else.
+    /// Answers a request whose head is too large, before the application sees it (RFC 9114 section 4.2.2).
+    /// Returns false, and does nothing, on a client or if the head has arrived already.
     fn refuse<T: Transport>(&mut self, quic: &mut T, id: StreamId, what: TooLarge) -> bool {
         let head_missing = |exchange: &&mut Exchange| !exchange.has_head();
         let Some(exchange) = self.exchanges.get_mut(&id).filter(head_missing) else { return false };

@@ -51,7 +51,7 @@ impl Connection {
         block
     }
 
-    /// Sends what encoder and decoder have to tell the peer.
+    /// Sends the pending instructions of encoder and decoder.
     pub(super) fn send_instructions<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         if self.outgoing.backlog(ENCODER).is_some() {
             self.outgoing.send(quic, ENCODER, &self.encoder.take_instructions())?;

@@ -26,7 +26,7 @@ pub(super) enum Fault {
     Connection(Error),
     /// The exchange must be abandoned.
     Stream(Code, &'static str),
-    /// Something exceeds a limit, which ends the exchange.
+    /// A part of the message exceeds a limit, which ends the exchange.
     TooLarge(TooLarge),
     /// The peer abandoned its message.
     Reset(Code),

@@ -164,8 +164,8 @@ impl FromStr for Priority {
 /// The priority parameters that one side set: `None` where it has no opinion.
 ///
 /// [`Display`](fmt::Display) gives the equivalent field value, which is empty if all parameters are
-/// `None`. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it rejects anything
-/// that would be skipped.
+/// `None`. [`FromStr`] is for configuration: unlike [`parse`](Self::parse), it rejects parameters that
+/// `parse` skips.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct PriorityParameters {
     /// `u`, 0 to 7.

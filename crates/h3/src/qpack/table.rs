@@ -59,7 +59,7 @@ impl DynamicTable {
         self.entries.get(usize::try_from(at).ok()?)
     }
 
-    /// Changes the capacity, evicting what no longer fits.
+    /// Changes the capacity, evicting entries that no longer fit.
     pub(super) fn set_capacity(&mut self, capacity: u64) {
         self.capacity = capacity;
         self.evict_to(capacity);

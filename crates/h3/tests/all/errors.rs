@@ -331,7 +331,7 @@ fn tolerated() {
     let unknown: &[u8] = &[0x21, 0x03, 1, 2, 3];
     let request = cat(&[unknown, GET, unknown, &[0x00, 0x00], unknown, TRAILERS, unknown]);
     let scripts = [
-        // A reserved stream, a stream without a type, one that is reset, and a long type.
+        // A reserved stream, a stream without a type, a stream that is reset, and a long type.
         script(Uni, &[0x21, 1, 2, 3], Fin),
         script(Uni, &[], Fin),
         script(Uni, &[0x40], Reset),

@@ -44,7 +44,7 @@ impl Message {
     }
 }
 
-/// What one end has sent of its message and received of the peer's.
+/// How many bytes an end has sent of its message and received of the peer's.
 #[derive(Debug, Default)]
 struct Half {
     sent: usize,

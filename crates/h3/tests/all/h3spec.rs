@@ -60,7 +60,8 @@ fn with(name: &str, value: &str) -> Vec<Script> {
     section(&[METHOD, SCHEME, AUTHORITY, PATH, &line(name, value)])
 }
 
-/// The code that the client hears: of the connection, or else of its request.
+/// The error code that the client receives: that of the connection if it was closed, or else that of its
+/// request.
 fn verdict(scripts: &[Script]) -> Option<Code> {
     let mut bench = Bench::new(Side::Server);
     bench.play(scripts, usize::MAX);

@@ -331,8 +331,8 @@ fn the_latest_update_replaces_all_of_the_one_before() {
     }
 }
 
-/// The last identifier that the client may use is accepted, the one after it is not; nor is an identifier
-/// that does not name a request (RFC 9218 section 7.2).
+/// The last identifier that the client may use is accepted; the next identifier is rejected, and so is an
+/// identifier that does not name a request (RFC 9218 section 7.2).
 #[test]
 fn updates_name_requests_that_are_permitted() {
     assert_eq!(server_with(&update_frame(4 * 99, "u=1")).outcome, Ok(()));
@@ -393,7 +393,7 @@ fn weight_and_classes_reach_the_stream_and_change() {
     assert_eq!(fields.get("priority"), Some(&value[..]));
     let own = (Side::Client, stream, shared(1, true, 400, &classes));
     assert!(world.pair.priorities.contains(&own));
-    // The response moves itself to another class and leaves everything else unchanged.
+    // The response moves itself to another class and leaves its other parameters unchanged.
     let head = Fields::response(200).with("priority", "exp_p=(\"late\")");
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(shared(1, true, 400, &[class("late", 3)])));

@@ -1,4 +1,4 @@
-//! How much work each type of frame makes, in steps, whatever is open: over few and many requests.
+//! How much work each type of frame makes, in steps, with few and with many open requests.
 
 use crate::common::Ending::Open;
 use crate::common::Stream::{Bi, Uni};
@@ -175,7 +175,7 @@ fn steps(bench: &mut Bench, kind: Kind, open: u64) -> u64 {
     steps * 1000 / bytes
 }
 
-/// Does with events what an application does.
+/// Handles events as an application does.
 fn drain(bench: &mut Bench) {
     while let Some(event) = bench.connection.poll_event() {
         match event {

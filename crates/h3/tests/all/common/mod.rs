@@ -120,7 +120,7 @@ impl Pair {
         self.half(id, sender).is_some_and(|half| half.fin)
     }
 
-    /// Tells `connection` what happened on every stream.
+    /// Tells `connection` the events of every stream.
     pub fn hint(&mut self, side: Side, connection: &mut Connection) {
         for (&(id, from_client), half) in &mut self.halves {
             if from_client == side.is_client() {

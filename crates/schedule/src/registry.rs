@@ -291,7 +291,7 @@ impl<'a> Parameters<'a> {
         })
     }
 
-    /// Refuses what no policy took.
+    /// Refuses parameters that the policy did not take.
     fn finish(self, policy: &str, known: &str) -> Result<(), UnknownPolicy> {
         if let Some(text) = self.unnamed {
             return Err(is_no_pair(text));

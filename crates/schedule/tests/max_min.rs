@@ -101,7 +101,7 @@ impl Tree {
         }
     }
 
-    /// A node with something to send has positive demand. Wraps, to take away as well.
+    /// A node with data to send has positive demand. Wraps, to take away as well.
     fn add_demand(&mut self, mut index: usize, bytes: u64) {
         loop {
             let demand = &mut self.nodes[index].demand;
@@ -228,7 +228,7 @@ fn packet(random: &mut Rng, small: bool) -> u64 {
     if small { 1 + random.below(L) } else { L }
 }
 
-/// All demands are there from the start; the link is given a part of what would serve them all.
+/// All demands are there from the start; the link carries only a part of them.
 fn demands(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
     for (index, _) in tree.streams() {
@@ -303,7 +303,7 @@ fn check_demands(tree: &Tree, slack: Slack) {
     }
 }
 
-/// Streams come and go; between two changes everybody who is there always has something to send.
+/// Streams come and go; between two changes every open stream always has data to send.
 fn intervals(random: &mut Rng, names: &[Arc<str>]) {
     let mut tree = Tree::random(random);
     // A round that was under way, the present round, and the rest of both.

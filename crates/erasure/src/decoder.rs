@@ -60,8 +60,7 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// An empty decoder. Limits beyond those of the code are lowered
-    /// ([`DecoderLimits::effective`]).
+    /// An empty decoder. Limits above the maxima of the code are lowered ([`DecoderLimits::effective`]).
     #[must_use]
     pub fn new(limits: DecoderLimits) -> Self {
         Self::with_kernel(limits, Kernel::best())
@@ -196,8 +195,8 @@ impl Decoder {
         self.reading.earn(len);
     }
 
-    /// `None` if the limit on equations would remove this one again, or if it would be more work than
-    /// what arrived has earned.
+    /// `None` if the limit on equations would remove this candidate again, or if it would be more work than
+    /// the received symbols have earned.
     fn worth_keeping(&mut self, candidate: Candidate) -> Option<Candidate> {
         let full = self.matrix.rows() >= self.limits.repairs;
         let useless = full && self.matrix.is_oldest_and_unsolved(&candidate);

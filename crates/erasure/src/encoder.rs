@@ -36,7 +36,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// An empty window. Limits beyond those of the code are lowered ([`WindowLimits::effective`]).
+    /// An empty window. Limits above the maxima of the code are lowered ([`WindowLimits::effective`]).
     #[must_use]
     pub fn new(limits: WindowLimits) -> Self {
         Self::with_kernel(limits, Kernel::best())

@@ -7,9 +7,8 @@
 //!
 //! The core of this crate is a sliding-window random linear code over GF(256), related to RFC 8681
 //! and Tetrys (RFC 9407). It handles bytes and symbol numbers and is independent of transports: no
-//! sockets, no clock, no randomness of its own. The terms are those of RFC 8406.
-//! `docs/extension.md`, section "Erasure code", specifies the coded data, the field and the
-//! coefficients to the bit.
+//! sockets, no clock, no randomness of its own. The terms come from RFC 8406. `docs/extension.md`, section
+//! "Erasure code", specifies the coded data, the field and the coefficients to the bit.
 //!
 //! * [`Encoder`] holds the source symbols that may still need protection and makes repair symbols
 //!   over any run of them, one or several at a time, or while symbols are pushed. Symbols may

@@ -113,7 +113,7 @@ fn expected_repairs(generator: &Generator, sources: &[Vec<u8>]) -> Vec<Vec<u8>> 
 }
 
 /// Decodes the present symbols. Checks that afterwards the `expected` source symbols are present
-/// with the right bytes, and that everything else is as the trait documents.
+/// with the right bytes, and that all other symbols are as the trait documents.
 fn check(code: &dyn BlockCode, block: &[Vec<u8>], present: &[bool], expected: &[bool]) {
     let k = code.sources();
     let mut symbols = block.to_vec();

@@ -380,7 +380,7 @@ fn memory_that_is_used_as_badly_as_can_be() {
     // length.
     assert!(most > limits.memory() * 4 / 9, "{most} of {} bytes", limits.memory());
 
-    // All of it is freed.
+    // All memory is freed in the end.
     flooded.release_below(flooded.decoder.upper_bound());
     flooded.decoder.shrink();
     assert_eq!(flooded.decoder.allocated(), 0);

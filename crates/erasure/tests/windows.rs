@@ -37,7 +37,7 @@ static INVERSES: LazyLock<Vec<u8>> = LazyLock::new(|| (0..=255).map(field::inver
 
 type Row = [u8; MAX];
 
-/// Everything received, as equations over all symbols of a window.
+/// All received symbols, as equations over all symbols of a window.
 #[derive(Default)]
 struct Oracle {
     /// In echelon form: the row of each column has zeros before the column, and a one there.

@@ -154,7 +154,7 @@ impl Matrix {
         self.allowance.earn(len);
     }
 
-    /// Pays for admitting a candidate, if what arrived has earned that.
+    /// Pays for admitting a candidate, if the received symbols have earned that much work.
     pub(super) fn pay_for(&mut self, candidate: &Candidate) -> bool {
         let additions = candidate.additions.iter().filter_map(|&(index, _)| self.rows.get(index));
         let read: usize = additions.map(|row| row.payload.padded().len()).sum();
@@ -249,7 +249,7 @@ impl Matrix {
     }
 
     /// Whether this candidate would be the row that [`drop_oldest_row`](Self::drop_oldest_row)
-    /// removes, without having solved anything.
+    /// removes, and has solved no symbol.
     pub(super) fn is_oldest_and_unsolved(&self, candidate: &Candidate) -> bool {
         let lowest = self.rows.first().map_or(usize::MAX, |row| row.pivot);
         candidate.pivot < lowest && candidate.weight > 1
@@ -402,8 +402,8 @@ impl Matrix {
         result
     }
 
-    /// Puts back a row whose pivot became known, unless that would be more work than what arrived has
-    /// earned: it is dropped then.
+    /// Puts back a row whose pivot became known. Drops the row if this would be more work than the received
+    /// symbols have earned.
     fn pivot_again(&mut self, mut row: Row, pool: &mut Pool) -> Result<(), Contradiction> {
         let Some(scale) = normalise(self.kernel, &mut row.coefficients) else {
             let contradicts = !kernel::is_zero(row.payload.bytes());

@@ -54,7 +54,7 @@ fn scalar_products_are_those_of_the_field() {
     }
 }
 
-/// Applies each operation to part of a region, and compares every result with that of the scalar
+/// Applies each operation to part of a region, and compares every result with the result of the scalar
 /// kernel.
 fn check(
     kernel: Kernel,

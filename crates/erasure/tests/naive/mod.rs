@@ -27,7 +27,7 @@ pub fn determined(equations: impl Iterator<Item = Vec<u8>>, unknowns: usize) -> 
     (0..unknowns as u64).map(|unknown| solved.contains_key(&unknown)).collect()
 }
 
-/// Everything received, as equations over all symbols.
+/// All received symbols, as equations over all symbols.
 #[derive(Default)]
 pub struct Naive {
     /// Coefficients from symbol 0 on, and payload.

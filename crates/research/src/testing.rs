@@ -12,7 +12,8 @@ use crate::h2::Dependency;
 use crate::marx::{Bucket, Kind, Resource};
 use crate::tree::{Id, Order};
 
-/// A value with some fields changed: what policies see is not made field by field outside of the core.
+/// A value with some fields changed: the views that policies see cannot be made field by field outside of the
+/// core.
 pub(crate) fn with<T>(mut value: T, change: impl FnOnce(&mut T)) -> T {
     change(&mut value);
     value

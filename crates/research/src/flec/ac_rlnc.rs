@@ -57,13 +57,13 @@ impl RedundancyFactory for AcRlnc {
 #[derive(Debug)]
 struct AcRlncRules {
     c: LossFactor,
-    /// Whether one repair symbol per round trip goes, whatever is expected to be lost.
+    /// Whether exactly one repair symbol is sent per round trip, no matter how many losses are expected.
     literal: bool,
     /// When the next repair symbols fall due; `None` as long as nothing was sent.
     next: Option<Instant>,
     /// Repair symbols of this round trip that are left to send.
     due: u32,
-    /// Round trips since the peer was last known to have received anything, or anything new was sent.
+    /// Round trips since the peer was last known to have received a packet, or new data was sent.
     silent: u32,
 }
 

@@ -1,5 +1,4 @@
-//! Bulk transfers: only the end is protected, where nothing else is left to send while a loss is
-//! repaired.
+//! Bulk transfers: only the end is protected, where no other data is left to send while a loss is repaired.
 
 use super::{Flec, FlecRules, LastFlight, literal};
 use std::sync::Arc;
@@ -17,13 +16,13 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     },
 );
 
-/// Protects the last flight of a transfer, and sends everything else as without protection. The policy
+/// Protects the last flight of a transfer, and sends all earlier data as without protection. The policy
 /// `bulk:literal` follows the paper; this one differs:
 ///
 /// - The paper sends as many repair symbols as losses are expected, its implementation from three
-///   quarters to twice the window. Here they are as many as suffice but for one time in fifty: the
-///   expected losses and a margin. Both the count and the margin follow the measurements of the path; a
-///   transfer that ends before there are any goes by experience.
+///   quarters to twice the window. Here the number suffices forty-nine times in fifty: the expected losses
+///   and a margin. Both the count and the margin follow the measurements of the path; a transfer that ends
+///   before there are any goes by experience.
 /// - Repair symbols that are lost themselves are allowed for, also repair symbols in place of lost data: in
 ///   the last flight nothing else uses the window, and one more round trip would double the wait.
 /// - Only the data of the last flight becomes source symbols. The paper marks all data, which takes

@@ -2,10 +2,10 @@
 //! between new data and redundancy.
 //!
 //! Algorithm 1 asks the pattern first (`FECPattern()`): whether a repair symbol goes although no loss
-//! is known. Then it compares what the peer misses (`md`, [`View::missing`]) with the repair symbols in
-//! flight (`ad`, [`View::added`]): one more goes if `1 - loss - md / ad` is below the threshold
-//! (`ds()`). Otherwise new data does. So lost data is sent again as a repair symbol, which mends whichever
-//! symbol of its span is missing when it arrives.
+//! is known. Then it compares the number of symbols that the peer misses (`md`, [`View::missing`]) with the
+//! repair symbols in flight (`ad`, [`View::added`]): one more goes if `1 - loss - md / ad` is below the
+//! threshold (`ds()`). Otherwise new data does. So lost data is sent again as a repair symbol, which mends
+//! whichever symbol of its span is missing when it arrives.
 //!
 //! | policy | `ds()` | `FECPattern()` (Table II) |
 //! |---|---|---|

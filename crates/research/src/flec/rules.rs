@@ -13,8 +13,8 @@ const MOST_PER_MISSING: f64 = 4.0;
 /// The largest difference that rounding may make between two sides that are equal.
 pub(super) const ROUNDING: f64 = 1e-9;
 
-/// What distinguishes one application from another (Michel 2022, section IV): the pair `ds()` and
-/// `FECPattern()`. [`Flec`] makes a policy of it.
+/// The rules by which applications differ (Michel 2022, section IV): the pair `ds()` and `FECPattern()`.
+/// [`Flec`] makes a policy of it.
 ///
 /// The methods that decide change nothing, and may be called any number of times for a free slot.
 /// [`conformance`](super::conformance()) tests an implementation.

@@ -27,7 +27,7 @@ fn repairs(policy: &dyn Redundancy, now: Instant, view: &View) -> bool {
     decision != Decision::Source
 }
 
-/// The same while there is nothing else to send.
+/// The same view while there is no data to send.
 fn idle(view: View) -> View {
     with(view, |view| (view.has_source, view.idle) = (false, true))
 }
@@ -51,7 +51,7 @@ fn the_thresholds_are_those_of_table_ii() {
             for (missing, added) in (0..12).flat_map(|m| (0..12).map(move |a| (m, a))) {
                 let view = view(100, missing, added, loss);
                 let mut policy = factory.build();
-                // Everything is covered, so that no pattern asks for more.
+                // Repair symbols cover all data, so that no pattern asks for more.
                 policy.on_source_sent(now, 99, &view);
                 for _ in 0..20 {
                     policy.on_repair_sent(now, &view);

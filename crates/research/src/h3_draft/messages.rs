@@ -34,7 +34,7 @@ impl Message {
     }
 }
 
-/// On what streams a client sends its messages.
+/// The streams on which a client sends its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carriage {
     /// Each on a stream of its own, such as the stream of its request: QUIC delivers them in any order, and

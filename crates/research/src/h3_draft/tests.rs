@@ -163,7 +163,7 @@ fn placeholders_and_messages_are_bounded() {
     assert_eq!(messages.held(), 0);
 }
 
-/// The call with the root as parent of what names no parent.
+/// The call with the root as parent of each element that names no parent.
 fn on_the_root(call: &Call) -> Call {
     let explicit = |priority: &Priority| match priority.extension {
         None => priority.clone().with_extension(Dependency::DEFAULT),

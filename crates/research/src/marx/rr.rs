@@ -1,4 +1,4 @@
-//! `rr`: what Edge did before it was Chromium. Every stream has the same share.
+//! `rr`: the scheme of Edge before it was based on Chromium. Every stream has the same share.
 
 use super::{Group, Place, Plan, scheme};
 use crate::tree::Order;

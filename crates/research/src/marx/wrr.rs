@@ -1,4 +1,4 @@
-//! `wrr`: what Safari did. Every stream shares, by weights for kinds.
+//! `wrr`: the scheme of Safari. Every stream shares, by weights for kinds.
 
 use super::{Group, Kind, Place, Plan, Resource, scheme};
 use crate::tree::Order;

@@ -7,8 +7,8 @@
 use crate::framebuffer::MAX_PIXELS;
 use std::time::{Duration, Instant};
 
-/// Pixels that a peer may have painted in a second, in the long run: a screen of 3840x2160 scrolled 60 times. It is a
-/// quarter of what a processor of 2020 copies.
+/// Pixels that a peer may have painted in a second, in the long run: a screen of 3840x2160 scrolled 60 times.
+/// A processor of 2020 copies four times as many.
 pub const MAX_PIXELS_PER_SECOND: u64 = 500_000_000;
 /// Pixels that it may have painted at once after a pause: four of the largest screens.
 pub const MAX_BURST: u64 = 4 * MAX_PIXELS as u64;

@@ -6,8 +6,8 @@
 //! Beside the RFB server, [`rfb::Decoder`] paints the server's updates, which come in cheap encodings;
 //! [`bridge::Source`] finds the parts of the screen that the other end does not show yet and makes *pieces*
 //! of them that do not depend on each other's bytes, each with the pieces that it must come after. Beside the
-//! viewer, [`bridge::Painter`] paints them in whatever order they come in, and [`rfb::Viewer`] sends the
-//! viewer the updates that it asks for.
+//! viewer, [`bridge::Painter`] paints them in any order of arrival, and [`rfb::Viewer`] sends the viewer the
+//! updates that it asks for.
 //!
 //! A few bytes may have many pixels painted; an [`Allowance`] limits how many pixels a peer may have painted
 //! in a time.

@@ -1,4 +1,4 @@
-//! A grid over the screen that says where something is to be sent.
+//! A grid over the screen that tells which parts of it are to be sent.
 
 use crate::rect::Rect;
 
@@ -8,7 +8,7 @@ pub const TILE: u16 = 64;
 /// The work to be done for a cell.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cell {
-    /// Something in it may have changed.
+    /// A pixel of the cell may have changed.
     pub changed: bool,
     /// Whether the contents at the other end are unknown.
     pub unknown: bool,

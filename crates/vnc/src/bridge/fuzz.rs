@@ -28,9 +28,9 @@ pub fn bridge(data: &[u8]) {
     while let Some((&[number, length], rest)) = pieces.split_first_chunk() {
         let (piece, rest) = rest.split_at(rest.len().min(length.into()));
         pieces = rest;
-        // A piece that is refused may have painted something, and nothing else.
+        // A refused piece may have been painted in part, but has no other effect.
         let _ = painter.paint(number.into(), piece);
-        // The size of a screen is limited, but even so a fuzzer would do nothing else than to clear it.
+        // The size of a screen is limited, but even so a fuzzer would spend all its time clearing it.
         if painter.screen().bounds().area() > 1 << 16 {
             return;
         }

@@ -107,7 +107,7 @@ impl Bridge {
         bounds.intersection(Rect::new(x, y, width, height)).unwrap()
     }
 
-    /// Something happens on the screen.
+    /// The screen changes at random.
     fn change(&mut self) {
         match self.below(20) {
             0 => {
@@ -254,7 +254,7 @@ impl Bridge {
         }
     }
 
-    /// Something happens at the receiver: a piece comes or is painted, or is known not to come.
+    /// A random event at the receiver: a piece comes or is painted, or is known not to come.
     pub fn deliver(&mut self) {
         let untold = self.untold.iter().copied().filter(|n| self.on_its_way.contains_key(n));
         let untold: Vec<u64> = untold.collect();
@@ -300,7 +300,7 @@ impl Bridge {
         }
     }
 
-    /// The source hears what became of all pieces that have come or were given up.
+    /// The source hears the outcomes of all pieces that have come or were given up.
     pub fn report_all(&mut self) {
         for number in self.acknowledged() {
             self.open.remove(&number);

@@ -194,7 +194,7 @@ impl Order {
         }
     }
 
-    /// Whether a piece on its way copies from what another writes.
+    /// Whether a piece on its way copies pixels that the piece `written` writes.
     fn is_read(&self, written: &Open) -> bool {
         let reads = self.open.values().filter_map(|open| open.footprint.reads);
         reads.into_iter().any(|read| written.footprint.writes_on(read))
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(send(&mut order, paint(LEFT)), (vec![], vec![0]));
         assert_eq!(send(&mut order, paint(LEFT.around(RIGHT))), (vec![], vec![1, 0]));
         assert_eq!(order.bytes(), 10);
-        // Cancelled pieces change nothing, whatever becomes of them.
+        // Cancelled pieces change nothing, no matter whether they arrive or are lost.
         order.arrived(0);
         assert_eq!((order.lost(1), order.bytes()), (vec![], 10));
         order.arrived(2);

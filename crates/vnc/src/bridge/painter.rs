@@ -1,4 +1,4 @@
-//! Paints pieces in whatever order they come in.
+//! Paints pieces in any order of arrival.
 
 use super::WINDOW;
 use super::piece::{MAX_PIECE, Piece, PieceBody, PieceError};

@@ -72,8 +72,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// A source of everything that `screen` shows. With a `quality` from 1 to 100, pictures with many colours are
-    /// sent lossy, and exactly once nothing else is to be sent.
+    /// A source of everything that `screen` shows. With a `quality` from 1 to 100, pictures with many colours
+    /// are sent lossy first, and exactly once no other part is to be sent.
     ///
     /// # Errors
     /// The screen is too large.

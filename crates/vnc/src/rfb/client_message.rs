@@ -29,7 +29,7 @@ pub enum ClientMessage {
     SetEncodings(Vec<i32>),
     /// The client wants to be sent a part of the screen (7.5.3).
     UpdateRequest {
-        /// Only what has changed.
+        /// Whether the client wants only the pixels that have changed.
         incremental: bool,
         /// The part.
         rect: Rect,

@@ -31,7 +31,7 @@ pub enum RfbError {
     /// A pixel format is not usable.
     #[error("unusable pixel format: {0}")]
     PixelFormat(&'static str),
-    /// Something has a length above its bound.
+    /// A part of a message has a length above its bound.
     #[error("{what} of length {length} is larger than {max}")]
     TooLong {
         /// The part that is too long.

@@ -80,7 +80,8 @@ pub(super) fn bounded(what: &'static str, length: u64, max: usize) -> Result<usi
     }
 }
 
-/// Takes what `read` reads off the front of `input`; nothing if it is not there entirely.
+/// Takes the value that `read` reads off the front of `input`; `None`, and no bytes, if the value is not
+/// there entirely.
 pub(super) fn take<T>(
     input: &mut BytesMut,
     read: impl FnOnce(&mut Reader<'_>) -> Read<T>,
@@ -97,7 +98,7 @@ pub(super) fn take<T>(
     }
 }
 
-/// Text of a peer, without characters that would do something to a terminal.
+/// Text of a peer, without characters that would control a terminal.
 pub(super) fn text(bytes: &[u8]) -> String {
     let clean = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
     String::from_utf8_lossy(bytes).chars().map(clean).collect()

@@ -91,8 +91,8 @@ impl Decoder {
     /// Consumes `input`, paints into `screen` and resizes it, up to the next event; `None` if more bytes are needed.
     ///
     /// # Errors
-    /// A message or an encoding is unknown, a rectangle is not within the screen, or something is larger than its
-    /// bound. The decoder is of no more use then.
+    /// A message or an encoding is unknown, a rectangle is not within the screen, or a field is larger than
+    /// its bound. The decoder is of no more use then.
     pub fn next(
         &mut self,
         input: &mut BytesMut,

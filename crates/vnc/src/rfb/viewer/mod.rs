@@ -214,7 +214,7 @@ impl Viewer {
         if bounds == self.bounds {
             return Ok(());
         }
-        // A viewer that has not asked for anything may still say that it supports new sizes.
+        // A viewer that has not asked for an update may still say that it supports new sizes.
         if !self.support.map_or(self.request.is_none(), Support::can_resize) {
             return Err(RfbError::CannotResize);
         }
@@ -243,7 +243,7 @@ impl Viewer {
         self.request.into_iter().chain(unasked).reduce(Rect::around)
     }
 
-    /// Whether the viewer waits for an update and there is something for it.
+    /// Whether the viewer waits for an update and there is news for it.
     #[must_use]
     pub fn wants(&self) -> bool {
         let support = self.supports();

@@ -379,7 +379,7 @@ impl Bench {
             }
             Action::Request(incremental, rect) => {
                 if !incremental {
-                    // A viewer may ask because it lost something.
+                    // A viewer may ask because it lost its picture of the part.
                     self.shown.fill(rect, 0x00bad);
                 }
                 request(viewer, incremental, rect);

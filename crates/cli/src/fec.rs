@@ -22,7 +22,7 @@ impl Fec {
     const SYNTAX: &str = "expected BLT[,RDT]: 0 to 255 repair symbols and, if they may be delayed, \
                           0 to 60000 milliseconds, such as 3 or 3,25";
 
-    /// The protection by a server of what nobody says anything about.
+    /// The server's protection of responses for which neither the request nor a rule sets a protection.
     pub fn default_protection(&self) -> DefaultProtection {
         DefaultProtection::Parameters { burst: self.burst, delay: self.delay }
     }

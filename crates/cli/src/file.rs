@@ -187,7 +187,7 @@ fn begin(target: &Path, readers: Readers) -> io::Result<NamedTempFile> {
     if readers == Readers::Usual {
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
-    // The error is reported with the path of the target, not with that of the temporary file.
+    // The error is reported with the path of the target, not with the path of the temporary file.
     builder.tempfile_in(directory_of(target)).map_err(|error| match error.raw_os_error() {
         Some(code) => io::Error::from_raw_os_error(code),
         None => error.kind().into(),
@@ -273,7 +273,7 @@ mod tests {
         mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
     }
 
-    /// Reads a pipe to its end, while something is written to it.
+    /// Reads a pipe to its end, while `write` writes to it.
     fn through(fifo: &Path, write: impl FnOnce()) -> String {
         let reading = fifo.to_owned();
         let reader = std::thread::spawn(move || {
@@ -309,7 +309,7 @@ mod tests {
         fs::create_dir(scratch.path().join("sub")).unwrap();
         symlink("file", &link).unwrap();
         symlink("../link", &deep).unwrap();
-        // First to what does not exist yet.
+        // The first time, the file does not exist yet.
         for text in [b"one", b"two"] {
             write(&deep, text, Readers::Usual).unwrap();
             assert_eq!(fs::read(&path).unwrap(), text);

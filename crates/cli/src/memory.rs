@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use sutura::MemoryBudget;
 
-/// The least that a server can work with: a few connections, one of which transfers something.
+/// The least that a server can work with: a few connections, one of them with a transfer.
 const LEAST: usize = 1 << 20;
 
 /// The option, for commands that accept connections.

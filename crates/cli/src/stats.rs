@@ -24,7 +24,7 @@ impl Statistics {
         Self { at: Instant::now(), all: connection.stats(), protections }
     }
 
-    /// Lines about what happens, with the rate since `earlier`. The first begins with `name`.
+    /// Lines about the transfer so far, with the rate since `earlier`. The first begins with `name`.
     pub fn live(&self, name: &str, earlier: &Self) -> Vec<String> {
         let took = self.at.saturating_duration_since(earlier.at);
         let received = self.all.received.bytes - earlier.all.received.bytes;

@@ -290,7 +290,7 @@ mod tests {
             text.contains("as `openssl req -x509` makes it, and not itself in ca.pem"),
             "{text}"
         );
-        // All else is checked as ever: dates, names.
+        // Dates and names are checked as ever.
         let expired = own_authority(&["localhost"], 2021);
         let text = judge(file(), &[&expired], &expired).unwrap();
         assert!(text.contains("expired"), "{text}");

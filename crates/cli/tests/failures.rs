@@ -246,7 +246,7 @@ fn a_peer_that_does_not_speak_quic_is_given_up() {
     let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     assert!(complaint(&get(address), 5).contains("does not answer over QUIC within 1 s"));
-    // A peer that answers with something else.
+    // A peer that answers with other bytes than QUIC's.
     let echo = std::thread::spawn(move || {
         silent.set_read_timeout(Some(PATIENCE)).unwrap();
         let mut buffer = [0; 2048];

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use support::*;
 
-/// A file, the priority that the client wants for it, with more options, and what results from it.
+/// A file, the priority that the client wants for it, further options, and the priority in the server's log.
 type Case<'a> = (&'a str, &'a [&'a str], &'a str);
 
 /// Fetches each file alone, and checks whether it is protected, and the server's log.
@@ -190,7 +190,8 @@ fn schedulers_are_told_what_responses_are() {
 }
 
 /// An image that is asked for first, and a document twice as long, over a link that takes more than a second
-/// for the image: whoever shares is done with the image first, whoever knows the document sends that first.
+/// for the image: a scheduler that shares is done with the image first; a scheduler that knows the document
+/// sends the document first.
 #[test]
 fn a_document_overtakes_an_image_where_the_scheduler_knows_them() {
     let (scratch, site, out) = Scratch::with_site();

@@ -325,7 +325,7 @@ fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
     let bridge = connect(&server, &[]);
     let viewer = Watcher::start(&bridge.address, [0; 16]);
     viewer.wait_for(&screen);
-    // Killed, or ended by whoever starts it again.
+    // The server is killed, or ended with a signal that it can handle.
     for (colour, signal) in [(0x0065_4321, Signal::KILL), (0x0012_3456, Signal::TERM)] {
         server.process.signal(signal);
         server.process.output();

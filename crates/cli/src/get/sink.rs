@@ -28,8 +28,9 @@ impl Target {
     }
 }
 
-/// Receives a response. A file has a temporary name until it is complete, and is removed if it
-/// never is; what cannot be replaced is written as the response arrives (see [`file`]).
+/// Receives a response. A file has a temporary name until it is complete, and is removed if the response
+/// stays incomplete; a target that cannot be replaced, such as a pipe, is written as the response arrives
+/// (see [`file`]).
 #[derive(Debug)]
 pub enum Sink {
     Stdout(tokio::io::Stdout),

@@ -18,12 +18,12 @@ pub struct Service {
     pub site: Site,
     /// Priorities of responses, overriding those of the requests.
     pub rules: Rules,
-    /// How HTTP/3 is spoken, and what protects responses for which neither rule nor request says it.
+    /// Settings of HTTP/3, with the protection of responses for which neither rule nor request sets one.
     pub http: sutura::http::Config,
     /// The `alt-svc` field of HTTP/1.1 responses.
     pub alt_svc: Option<String>,
     pub log: Log,
-    /// Whether the scheduler goes by what responses are.
+    /// Whether the scheduler goes by the kinds of resources.
     pub describes: bool,
 }
 

@@ -115,7 +115,7 @@ fn lock(house: &Mutex<House>) -> MutexGuard<'_, House> {
     house.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What counts as one address: an IPv6 host has 2^64 of them.
+/// The part of an address that counts as one place: an IPv6 host has 2^64 addresses.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(ip) if !ip.is_loopback() => {

@@ -44,7 +44,7 @@ const MAX_PIECES: u64 = 4096;
 const RESUME_TIME: Duration = Duration::from_secs(60);
 /// How long each step of a handshake over the network may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long each step of a handshake may take of whoever has shown nothing yet: programs answer at once.
+/// How long each step of a handshake may take that needs no person: programs answer at once.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The message to viewers that were silent when others came.
 const GAVE_WAY: &str = "others wanted to connect, and this one was silent";

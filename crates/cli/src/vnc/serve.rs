@@ -448,7 +448,7 @@ impl Bridge {
         }
     }
 
-    /// Serves a session over a connection until something ends that.
+    /// Serves a session over a connection until the session or the connection ends.
     async fn show(
         self: &Arc<Self>,
         mut served: Served,

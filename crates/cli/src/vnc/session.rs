@@ -126,7 +126,7 @@ impl Session {
         }
     }
 
-    /// Serves the viewer until something ends that.
+    /// Serves the viewer until the connection, the session or the program ends.
     pub async fn run(
         &mut self,
         link: &mut Link,
@@ -266,7 +266,7 @@ impl Session {
         }
     }
 
-    /// When the server is to be asked, or something sharpened.
+    /// When to ask the server for an update, or to sharpen lossy parts of the screen.
     fn wake_time(&self, link: &Link) -> Instant {
         if !self.has_room(link) {
             return Instant::now() + NEVER;

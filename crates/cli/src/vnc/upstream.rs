@@ -72,7 +72,7 @@ enum Unasked {
 pub enum Unusable {
     /// The password is wrong.
     Password(String),
-    /// Anything else.
+    /// Any other reason.
     Other(String),
 }
 

@@ -146,7 +146,7 @@ impl WaitingViewer<'_> {
         }
     }
 
-    /// Tells the viewer, which was not offered anything yet, why it is not let in.
+    /// Tells the viewer, which was not offered a session yet, why it is not let in.
     fn refuse(&mut self, ending: ViewerEnding) -> ViewerEnding {
         if let ViewerEnding::Lost(why) | ViewerEnding::Over(why) = &ending {
             self.handshake.refuse(why, &mut self.socket.output);
@@ -237,7 +237,7 @@ async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<ServerLink,
         Exit::Certificate => ViewerEnding::Over(failure.message),
         _ => ViewerEnding::Lost(failure.message),
     })?;
-    // Before anything of a group can come.
+    // Called before the first bytes of a group can come.
     let pieces = connection.receive_groups();
     let (send, recv) = connection.open_bi().await.map_err(Broken::Connection)?;
     let mut control = Control::new(send, recv);

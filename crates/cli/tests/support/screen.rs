@@ -17,7 +17,7 @@ use sutura_vnc::{Framebuffer, Rect};
 
 use super::support::wait_until;
 
-/// How often a thread looks whether it has something else to do than to read.
+/// How often a thread looks whether there is work other than reading.
 const TICK: Duration = Duration::from_millis(2);
 /// The server's challenge. The right answer is the same backwards.
 const CHALLENGE: [u8; 16] = *b"0123456789abcdef";
@@ -29,7 +29,7 @@ pub fn right_answer() -> [u8; 16] {
     answer
 }
 
-/// Something that happens on the server's screen.
+/// A change of the server's screen.
 #[derive(Debug, Clone)]
 enum Happening {
     Painted(Rect),
@@ -326,7 +326,7 @@ impl Watcher {
         self.seen.lock().unwrap()
     }
 
-    /// Says something to the server.
+    /// Sends a message to the server.
     pub fn say(&self, message: &ClientMessage) {
         message.write(&mut self.orders.lock().unwrap());
     }

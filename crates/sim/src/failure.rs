@@ -23,7 +23,7 @@ pub enum FailureKind {
     Livelock,
     /// No event is left, but the goal is not reached.
     Quiescent,
-    /// Neither end sent anything for too long although there was something to send.
+    /// Neither end sent anything for too long although there was data to send.
     Stall {
         /// The length of the silence.
         silence: Duration,

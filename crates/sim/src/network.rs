@@ -30,14 +30,14 @@ struct Datagram {
 struct Place {
     address: SocketAddr,
     node: Box<dyn Node>,
-    /// Whether the node may have something new to send.
+    /// Whether the node may have new data to send.
     touched: bool,
     /// Until when the node sleeps.
     wakes: Duration,
 }
 
 impl Place {
-    /// When the node next has something to do, since the start of `clock`.
+    /// When the node next has work, since the start of `clock`.
     fn next_time(&self, clock: Clock, now: Duration) -> Option<Duration> {
         let timeout = self.node.next_timeout().map(|at| clock.since_start(at).max(self.wakes));
         // Data that the node wants to send when it falls asleep goes when it wakes.
@@ -181,7 +181,7 @@ impl Network {
         node.downcast_ref()
     }
 
-    /// The node `id`; `None` if it is not a `T`. Whatever it has to send afterwards is sent by the
+    /// The node `id`; `None` if it is not a `T`. Data that the node has to send afterwards is sent by the
     /// next [`flush`](Self::flush) or [`step`](Self::step).
     pub fn node_mut<T: Node>(&mut self, id: NodeId) -> Option<&mut T> {
         let place = self.places.get_mut(id.0)?;

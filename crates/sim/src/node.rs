@@ -10,7 +10,7 @@ use sutura_proto::{EcnCodepoint, Transmit};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeId(pub usize);
 
-/// Something that sends and receives datagrams.
+/// A host that sends and receives datagrams.
 ///
 /// After [`receive`](Self::receive) and [`timeout`](Self::timeout), the network calls
 /// [`transmit`](Self::transmit) until it returns `None`.

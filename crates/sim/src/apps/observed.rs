@@ -16,7 +16,7 @@ pub struct Observed<A> {
 }
 
 impl<A> Observed<A> {
-    /// Runs `app` and reports what its connection does to `observer`.
+    /// Runs `app` and reports the events of its connection to `observer`.
     pub fn new(app: A, observer: impl Observer + 'static) -> Self {
         Self { app, observer: Some(Box::new(observer)) }
     }

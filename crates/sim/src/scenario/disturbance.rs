@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::quinn::QuinnHost;
 use crate::{Host, Network, NodeId, Quic};
 
-/// Something that happens to a host, not to its links.
+/// An event that disturbs a host, not its links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Disturbance {
     /// The client gets another address without noticing, as behind a NAT that forgot a binding.

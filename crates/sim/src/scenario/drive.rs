@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_millis(10);
 /// How long it may take after the end of the work until all streams are released. With losses,
 /// their ends may have to be retransmitted.
 const MAX_STREAM_REST: Duration = Duration::from_secs(60);
-/// How many probe timeouts a silence may last while there is something to send.
+/// How many probe timeouts a silence may last while there is data to send.
 const MAX_SILENCE: u32 = 3;
 
 /// A view of a running scenario.
@@ -48,7 +48,7 @@ impl<C, S> View<'_, C, S> {
 pub struct Progress {
     /// The work is done.
     pub done: bool,
-    /// At least one end has something to send.
+    /// At least one end has data to send.
     pub busy: bool,
 }
 
@@ -237,7 +237,7 @@ impl Run {
     }
 
     /// Checks that the time without a datagram stays within [`MAX_SILENCE`] probe timeouts. Called
-    /// while there is something to send.
+    /// while there is data to send.
     fn check_silence(&mut self) -> Result<(), Failure> {
         let Some(since) = self.network.last_sent() else { return Ok(()) };
         // A host that sleeps can neither send nor answer.

@@ -1,4 +1,4 @@
-//! Two hosts, a link each way, and something to do: the shortcut for experiments and tests.
+//! Two hosts, a link each way, and their work: the shortcut for experiments and tests.
 
 mod bulk;
 mod disturbance;

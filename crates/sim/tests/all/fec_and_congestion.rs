@@ -137,7 +137,7 @@ fn check_datagrams(from: &Record, to: &Record, what: &str) {
 }
 
 /// Protected transfers both ways, interleaved with datagrams that fill whole packets. The simulator
-/// fails the run if an end has something to send and does not.
+/// fails the run if an end has data to send and does not send it.
 fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Protection) {
     let what = format!("{algorithm}, {protection}, {loss}, seed {seed}");
     let [up, down] = [Shared::default(), Shared::default()];

@@ -1,5 +1,5 @@
-//! A congestion controller defined outside the transport: it fulfils the contract, is told exactly
-//! what becomes of every packet, recovered or not (RFC 9265), and alone determines how much is sent.
+//! A congestion controller defined outside the transport: it fulfils the contract, is told exactly the
+//! outcome of every packet, recovered or not (RFC 9265), and alone determines how much is sent.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -8,7 +8,7 @@ use sutura_proto::Protection;
 use sutura_proto::policy::LossFloor;
 use sutura_sim::{Ends, Scenario, StreamPlan};
 
-/// Streams `messages` messages over `down` and returns what both ends counted.
+/// Streams `messages` messages over `down` and returns the counts of both ends.
 fn stream(seed: u64, down: &str, messages: u64, protection: Option<Protection>) -> Ends {
     let plan = StreamPlan { protection, ..StreamPlan::frames(messages) };
     let up = link("rate=10mbit delay=50ms");

@@ -1,4 +1,4 @@
-//! Transfers over paths that lose packets whatever their rate.
+//! Transfers over paths that lose packets at any rate.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +86,7 @@ fn pages_of_quinn(seed: u64) -> Vec<Duration> {
     }
 }
 
-/// Times of our downloads of the same sizes: of the first one, and of the others.
+/// Times of our downloads of the same sizes: the time of the first download, and the times of the later ones.
 fn pages_of_ours(seed: u64) -> (Duration, Vec<Duration>) {
     let transport =
         TransportConfig { congestion: Arc::new(Algorithm::CUBIC), ..TransportConfig::default() };

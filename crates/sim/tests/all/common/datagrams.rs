@@ -1,4 +1,4 @@
-//! Sends datagrams of the maximum size alongside an application, and records what becomes of each.
+//! Sends datagrams of the maximum size alongside an application, and records the outcome of each datagram.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

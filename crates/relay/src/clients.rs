@@ -52,8 +52,8 @@ impl Clients {
         Self { hosts: hosts.collect(), limit, idle_timeout, all, by_address, seen: 0 }
     }
 
-    /// The client at `address` that uses `door`, which is created if necessary; `None` if there are
-    /// too many.
+    /// The client at `address` that uses `door`, which is created if necessary; `None` if there are too many
+    /// clients or the door does not exist.
     ///
     /// # Errors
     /// The system cannot provide another socket.
@@ -105,7 +105,7 @@ impl Clients {
         Ok(())
     }
 
-    /// Records that the client has sent or received something.
+    /// Records that the client has sent or received a datagram.
     pub(crate) fn touch(&mut self, id: ClientId, now: Duration) {
         if let Some(client) = self.all.get_mut(id) {
             client.last_used = now;
@@ -157,7 +157,7 @@ mod tests {
         let b = clients.find_or_insert(0, address(2), SECOND).unwrap().unwrap();
         assert_ne!(a, b);
         assert_eq!(clients.find_or_insert(0, address(1), SECOND).unwrap(), Some(a));
-        // At another door it is somebody else; nobody comes through a wall.
+        // At another door the same address is another client; there is no door 2.
         assert_eq!(clients.find_or_insert(2, address(1), SECOND).unwrap(), None);
         assert_eq!(clients.get(b).unwrap().address, address(2));
         assert_eq!((clients.len(), clients.seen()), (2, 2));

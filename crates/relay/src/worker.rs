@@ -121,7 +121,7 @@ impl Worker {
         !state.stop
     }
 
-    /// Sleeps until something is due or arrives.
+    /// Sleeps until a datagram arrives, or a packet or a rebinding is due.
     fn wait(&self) -> Readable {
         let rebinding = self.rebindings.last().map(|rebinding| rebinding.at);
         let due = [self.up.next_time(), self.down.next_time(), rebinding];

@@ -1,11 +1,11 @@
-//! Head-of-line blocking: the data that QUIC held back, and what TCP would have held back.
+//! Head-of-line blocking: the data that QUIC held back, and the data that TCP would have held back.
 //!
-//! Data is held back from the moment it is received until everything before it has arrived: in
-//! QUIC, everything before it in its stream; in TCP, everything before it in the single byte
-//! stream. The simulated TCP puts the bytes of all streams into one sequence, in the order in which
-//! they were first sent. If only the receiver's record is available, that order is a guess: a
-//! STREAM frame beyond the known end of its stream is placed at the end of the sequence, after the
-//! gap that it opens; data that fills the gap later already has its place.
+//! Data is held back from the moment it is received until all earlier bytes have arrived: in QUIC, the
+//! earlier bytes of its stream; in TCP, the earlier bytes of the single byte stream. The simulated TCP puts
+//! the bytes of all streams into one sequence, in the order in which they were first sent. If only the
+//! receiver's record is available, that order is a guess: a STREAM frame beyond the known end of its stream
+//! is placed at the end of the sequence, after the gap that it opens; data that fills the gap later already
+//! has its place.
 
 use serde::Serialize;
 use std::collections::BTreeMap;

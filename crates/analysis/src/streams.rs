@@ -30,7 +30,7 @@ pub struct StreamSummary {
     /// When its last new byte arrived.
     #[serde(rename = "last_byte_ms", serialize_with = "millis::option::serialize")]
     pub last_byte: Option<Duration>,
-    /// When all bytes and the end (FIN) had arrived. `None` if something is missing.
+    /// When all bytes and the end (FIN) had arrived. `None` if bytes or the end are missing.
     #[serde(rename = "completed_ms", serialize_with = "millis::option::serialize")]
     pub completed: Option<Duration>,
     /// Its length, if its end was seen.

@@ -24,8 +24,8 @@ fn sent(frames: &[String]) -> String {
     format!(r#"{{"time":0,"name":"t:packet_sent","data":{{"frames":[{frames}]}}}}"#)
 }
 
-/// Checks what every file below records: a request for `/a` on stream 0, answered in two STREAM
-/// frames of 1000 and 500 bytes, 20 ms and 30 ms after the request was sent.
+/// Checks the content of every file below: a request for `/a` on stream 0, answered in two STREAM frames of
+/// 1000 and 500 bytes, 20 ms and 30 ms after the request was sent.
 fn check(trace: &Trace, path: bool) {
     assert_eq!((trace.malformed, trace.truncated), (0, false), "{trace:?}");
     assert_eq!(trace.vantage, Vantage::Client);

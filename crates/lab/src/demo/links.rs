@@ -106,7 +106,7 @@ mod tests {
             assert!((config.loss.mean() - loss).abs() < 1e-4, "{}", config.loss.mean());
             let product = rate as f64 / 8.0 * 2.0 * config.delay.as_secs_f64();
             assert_eq!(config.queue, sutura_link::Queue::Bytes((1.5 * product) as u64));
-            // Something is left for the network when the link's delay is taken off.
+            // Some time is left for the network when the link's delay is taken off.
             assert!(config.delay + Duration::from_millis(20) < link.deadline());
         }
     }

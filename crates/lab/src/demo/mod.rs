@@ -34,7 +34,7 @@ use crate::{Error, Options, parallel};
 pub const CONNECTIONS: u64 = 4;
 /// How long the stream and the feed run on each and count, in seconds.
 pub const SECONDS: u32 = 45;
-/// Everything that was measured.
+/// All measurements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Demo {
     /// The seed from which all randomness derives.
@@ -198,10 +198,10 @@ impl Trials<'_> {
     }
 }
 
-/// Longer than anything that comes takes.
+/// Longer than a message or byte takes that comes at all.
 const NEVER: Duration = Duration::from_secs(1_000_000);
 
-/// A time in milliseconds; `None` for what never came.
+/// A time in milliseconds; `None` for a message or byte that never came.
 fn took(time: Duration) -> Option<f64> {
     (time < NEVER).then(|| millis(time))
 }

@@ -155,7 +155,7 @@ fn share(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), percent)
 }
 
-/// A quantile of the times; what never came has none.
+/// A quantile of the times; "lost" if the quantile falls on a message that never came.
 fn time(row: &Row, quantile: &str) -> String {
     let time = row.times_ms.get(quantile);
     time.map_or("-".to_owned(), |ms| ms.map_or("lost".to_owned(), |ms| format!("{ms:.1}")))

@@ -15,7 +15,7 @@ use crate::{Error, Options};
 
 /// The policy that must do no harm.
 const AUTO: &str = "auto";
-/// Policies that send the redundancy that they are told to, whatever the path is like.
+/// Policies that send the same redundancy on every path.
 const FIXED: [&str; 3] = ["tail", "incremental", "block"];
 const CONTROLLERS: [Algorithm; 2] = [Algorithm::BBR, Algorithm::CUBIC];
 /// Shares of the packets that are lost each way.

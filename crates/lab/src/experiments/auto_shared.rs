@@ -38,7 +38,7 @@ named! {
     }
 }
 
-/// How many flows share what.
+/// Flows that share a link, some of which use `auto`.
 #[derive(Clone, Copy, Debug)]
 struct Sharing {
     congestion: Algorithm,

@@ -53,7 +53,7 @@ struct Signals {
     priorities: [&'static str; PAGE.len()],
 }
 
-/// Figure 1a: what Safari signals, everything incremental. Images C and D are below the fold.
+/// Figure 1a: the signals of Safari, all resources incremental. Images C and D are below the fold.
 const EPS: Signals = Signals {
     name: "EPS",
     about: "urgencies alone, as Safari sets them: HTML, CSS, JS, then font and images",
@@ -241,7 +241,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Err
 }
 
 /// The bytes of the first resource that arrived before bytes of any other. The server sends them when the
-/// first request arrives, before it knows of the others.
+/// first request arrives, before it knows of the later requests.
 fn head_start(arrivals: &[Arrival]) -> u64 {
     arrivals.iter().take_while(|arrival| arrival.request == 0).map(|arrival| arrival.bytes).sum()
 }

@@ -1,4 +1,4 @@
-//! Experiments that run a case for each of many seeds: nothing may fail, and what does is told with its
+//! Experiments that run a case for each of many seeds: no case may fail, and a failure is reported with its
 //! seed.
 
 use std::any::Any;
@@ -169,7 +169,7 @@ impl<C: Case> Outcomes<C> {
     }
 }
 
-/// A line of a table: cases that have something in common.
+/// A line of a table: cases that have a property in common.
 pub(super) struct Line<'a, C: Case> {
     name: String,
     of: Vec<&'a Ended<C>>,

@@ -44,7 +44,7 @@ enum Incident {
 }
 
 impl Incident {
-    /// Everything that happens, with its time.
+    /// All incidents, with their times in seconds.
     const ALL: [(u64, Self); 7] = [
         (2, Self::Nothing),
         (10, Self::OtherPort),
@@ -81,7 +81,7 @@ impl Incident {
     }
 }
 
-/// The path: 2 % loss, and what happens to it.
+/// The path: 2 % loss, changes of the MTU, and an outage.
 fn link() -> Result<LinkConfig, Error> {
     Ok("rate=10mbit delay=30ms queue=75kb loss=bern:0.02 mtu=1480b step=30s,mtu=1228b \
         step=40s,mtu=1480b outage=60s..85s"
@@ -200,8 +200,8 @@ impl LongSession {
         }
     }
 
-    /// Goes on by one event of the simulation. Returns for how long nothing had been read, if something
-    /// was now.
+    /// Goes on by one event of the simulation. If the client read bytes now, returns for how long it had read
+    /// none.
     fn step(&mut self) -> Result<Option<Duration>, Failure> {
         if !self.network.step()? {
             return Err(self.network.failure(FailureKind::Quiescent));

@@ -156,7 +156,7 @@ mod tests {
     }
 
     proptest! {
-        /// Everything before the first symbol that random equations leave open is handed out.
+        /// All symbols before the first one that random equations leave open are handed out.
         #[test]
         fn it_hands_out_what_elimination_determines(
             steps in prop::collection::vec(step(), 1..40), seed: u64,

@@ -81,7 +81,7 @@ impl Bound {
         })
     }
 
-    /// The share of late bytes if the sender knew what will be lost.
+    /// The share of late bytes if the sender knew the losses in advance.
     #[must_use]
     pub fn clairvoyant(&self, repairs: f64, slack: Duration) -> Option<f64> {
         interpolate(self.curve(slack)?, repairs, |point| point.clairvoyant)

@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    /// The second packet of the second message is lost, and nothing else.
+    /// Only the second packet of the second message is lost.
     fn one_loss(repairs: usize) -> String {
         let mut trace = vec!['0'; 4 * 20 + 20 * repairs];
         trace[4 + repairs + 1] = '1';
@@ -319,7 +319,7 @@ mod tests {
         // is made 20 ms later and sent in 0.8 ms. Its acknowledgement is later than 9/8 of a round trip, so
         // the time counts: the lost packet arrives after 112.5 + 50 + 0.8 ms, 113.3 ms later than the path.
         // Until then 3 packets of its own message and all of messages 20 to 100 ms later wait;
-        // those made 80 ms later wait for 33.3 ms, those made 100 ms later for 13.3.
+        // messages made 80 ms later wait for 33.3 ms, messages made 100 ms later for 13.3.
         assert_eq!(late(&one_loss(0), scheduled(0.0, 0, 0)), [23_000, 19_000]);
     }
 

@@ -1,4 +1,4 @@
-//! The model of a page load: which resources, how large, and what asks for each of them.
+//! The model of a page load: the resources, their sizes, and the cause of each request.
 
 use std::time::Duration;
 

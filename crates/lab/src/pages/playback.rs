@@ -2,7 +2,7 @@
 //!
 //! A wire takes one packet every 10 ms. Each packet carries one stream, so the last packet of a response
 //! takes as much time as any other. No packet is lost, and a request takes no time. Between the scheduler and
-//! the wire is a buffer: packets in it keep their order, whatever comes later.
+//! the wire is a buffer: packets in it keep their order, even if more urgent packets come later.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -111,7 +111,7 @@ impl Client {
         self.requests.is_requested(request)
     }
 
-    /// Whether an end has something to send: the handshake, or a response.
+    /// Whether an end has data to send: the handshake, or a response.
     pub(super) fn is_busy(&self) -> bool {
         self.started.is_none() || self.requests.are_under_way()
     }
@@ -126,7 +126,7 @@ impl Client {
         &self.streams
     }
 
-    /// Everything that was read so far, in order.
+    /// All arrivals of bytes so far, in order.
     pub(super) fn arrivals(&self) -> &[Arrival] {
         &self.arrivals
     }

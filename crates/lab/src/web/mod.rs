@@ -37,13 +37,13 @@ pub trait End: 'static {
     /// Handles an event of HTTP/3.
     ///
     /// # Errors
-    /// The peer does not do what this end expects.
+    /// The event is not one that this end expects.
     fn on_event(&mut self, session: &mut Session<'_>, event: h3::Event) -> Result<(), AppError>;
 
-    /// Called after all events. Returns when to call it again if nothing happens before.
+    /// Called after all events. Returns when to call it again if no event happens before.
     ///
     /// # Errors
-    /// HTTP/3 refuses something.
+    /// HTTP/3 refuses a call.
     fn poll(&mut self, session: &mut Session<'_>) -> Result<Option<Instant>, AppError>;
 }
 

@@ -1,4 +1,4 @@
-//! Page loads over HTTP/3 in the simulator, from a server that knows what each resource is.
+//! Page loads over HTTP/3 in the simulator, from a server that knows the properties of each resource.
 
 use std::sync::Arc;
 

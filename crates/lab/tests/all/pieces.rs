@@ -37,8 +37,8 @@ fn fetch(how: How, loss: &str, seed: u64) -> PageLoad {
     load(&scenario, client, server, 0).unwrap()
 }
 
-/// The mean time at which a byte is there, and the bytes of each response. The client checks what and
-/// where they are.
+/// The mean time at which a byte is there, and the bytes of each response. The client has checked the bytes
+/// and their offsets.
 fn summary(arrivals: &[Arrival]) -> (Duration, BTreeMap<usize, u64>) {
     let (mut each, mut sum) = (BTreeMap::new(), Duration::ZERO);
     for Arrival { at, request, bytes } in arrivals {
@@ -48,8 +48,8 @@ fn summary(arrivals: &[Arrival]) -> (Duration, BTreeMap<usize, u64>) {
     (sum / u32::try_from(REQUESTS * BYTES).unwrap(), each)
 }
 
-/// On a lossy path, what arrives behind a loss is there a round trip earlier if the frame around it is
-/// known; all bytes come, once and where they belong.
+/// On a lossy path, bytes that arrive behind a loss can be read a round trip earlier if their frame is known;
+/// all bytes come once, at their offsets.
 #[test]
 fn what_arrives_behind_a_loss_does_not_wait_for_it() {
     let mut means = [Duration::ZERO; 4];

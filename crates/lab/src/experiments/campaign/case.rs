@@ -1,4 +1,4 @@
-//! A case of the campaign: who does what over which path, and what happens meanwhile.
+//! A case of the campaign: the two ends, their work, their path, and the disturbances.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ named! {
     }
 }
 
-/// Everything that a seed decides.
+/// All random choices of a case.
 #[derive(Clone, Debug)]
 pub struct TransferCase {
     pub seed: u64,
@@ -70,7 +70,7 @@ impl seeded::Case for TransferCase {
     /// The case of a seed.
     ///
     /// # Errors
-    /// A link or a policy is not what this module takes it for, which is a bug.
+    /// A link or a policy is not valid, which is a bug of this module.
     fn of(seed: u64) -> Result<Self, Error> {
         let mut rng = Rng::new(seed);
         let peers = [Peers::Ours, Peers::Ours, Peers::QuinnServer, Peers::QuinnClient];

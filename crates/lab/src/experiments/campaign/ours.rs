@@ -17,7 +17,7 @@ const EVENTS: usize = 30;
 /// Runs a case.
 ///
 /// # Errors
-/// Whatever the oracles of [`Scenario`] find.
+/// The first fault that the oracles of [`Scenario`] find.
 pub fn run(case: &TransferCase) -> Result<Traffic, Failure> {
     let mut scenario = Scenario::new(case.seed)
         .link(&case.up, &case.down)

@@ -7,7 +7,7 @@ use sutura_random::Rng;
 
 use crate::Error;
 
-/// A link, and what settings must know of it.
+/// A link, and the properties of it that settings depend on.
 pub struct RandomLink {
     pub link: LinkConfig,
     /// The lowest rate of the link in Mbit/s.

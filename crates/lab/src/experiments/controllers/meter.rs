@@ -51,7 +51,7 @@ impl Passage {
 pub struct Meter(Rc<RefCell<Vec<(NodeId, Passage)>>>);
 
 impl Meter {
-    /// Watches what these servers send.
+    /// Records the packets that these servers send.
     pub fn new(servers: impl IntoIterator<Item = NodeId>) -> Self {
         let flows = servers.into_iter().map(|server| (server, Passage::default()));
         Self(Rc::new(RefCell::new(flows.collect())))

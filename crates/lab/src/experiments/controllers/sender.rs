@@ -9,7 +9,8 @@ use quinn_proto::{TransportConfig as QuinnTransport, VarInt};
 use sutura_proto::policy::CongestionFactory;
 use sutura_proto::{Algorithm, Protection, TransportConfig, registry};
 
-/// Sends at the rate that it is told, whatever becomes of it: there is nothing to compare.
+/// A controller that keeps to its rate, no matter how many packets are lost: it does not adapt, so it is not
+/// compared.
 const FIXED_RATE: &str = "fixed";
 /// Repair symbols behind the last byte of a transfer, for senders with redundancy.
 const BURST: u32 = 3;

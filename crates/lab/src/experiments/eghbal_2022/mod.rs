@@ -97,7 +97,7 @@ impl Visit {
         Self { loss: 2, history, congestion, protected, burst: BURST, delay: Duration::ZERO }
     }
 
-    /// The same connection with something else protected.
+    /// The same connection with other resources protected.
     #[must_use]
     pub const fn protecting(self, protected: Protected) -> Self {
         Self { protected, ..self }
@@ -133,7 +133,7 @@ impl Visit {
 /// The outcome of one page. Times are from its requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VisitTimes {
-    /// Until anything of a response arrived: the round trip that the requests take.
+    /// Until the first bytes of a response arrived: the round trip that the requests take.
     pub began: Duration,
     /// Until the first urgent resource was complete, in the order of the requests.
     pub first: Duration,

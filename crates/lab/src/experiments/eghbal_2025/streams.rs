@@ -18,7 +18,7 @@ const GRAINS: [(usize, &str); 2] = [(MESSAGES, "message"), (1, "update")];
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Grain {
     pub(super) mbit: u64,
-    /// Streams of an update, and what each of them is.
+    /// How many streams an update has, and what each stream carries.
     pub(super) grain: (usize, &'static str),
     pub(super) permitted: u64,
 }

@@ -48,7 +48,7 @@ fn measure(case: &FileLoad, count: u64, base: u64) -> Result<Vec<Vec<Sample>>, E
     STACKS.iter().map(of_stack).collect()
 }
 
-/// The median ratio of the downloads in which anything was lost.
+/// The median ratio of the downloads in which a packet was lost.
 fn ratio(samples: &[Sample]) -> Cell {
     let ratios = Values::of(samples.iter().filter_map(|sample| sample.ratio));
     if ratios.is_empty() { Cell::none() } else { ratios.cell(0.5) }

@@ -33,7 +33,7 @@ struct Served {
     channel: FileLoss,
 }
 
-/// The downloads of one configuration in which anything was lost.
+/// The downloads of one configuration in which a packet was lost.
 type ServedRuns = Runs<Served, Sample>;
 
 impl ServedRuns {

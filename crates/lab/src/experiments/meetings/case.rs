@@ -1,4 +1,4 @@
-//! A meeting: two ends, the path between them, and what happens to them.
+//! A meeting: two ends, the path between them, and the disturbances of their hosts.
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const DEADLINE: Duration = Duration::from_secs(900);
 /// How many events are shown with a failure.
 const EVENTS: usize = 30;
 
-/// Everything that a seed decides.
+/// All random choices of a meeting.
 #[derive(Clone, Debug)]
 pub struct MeetingCase {
     pub seed: u64,
@@ -45,7 +45,7 @@ impl seeded::Case for MeetingCase {
     /// The meeting of a seed.
     ///
     /// # Errors
-    /// A link or a policy is not what this module takes it for, which is a bug.
+    /// A link or a policy is not valid, which is a bug of this module.
     fn of(seed: u64) -> Result<Self, Error> {
         let mut rng = Rng::new(seed);
         let calm = Duration::ZERO;
@@ -71,15 +71,14 @@ impl seeded::Case for MeetingCase {
     /// Lets the two ends meet.
     ///
     /// # Errors
-    /// A byte is wrong, a connection breaks or contradicts itself, or anything is left when
-    /// everything is over.
+    /// A byte is wrong, a connection breaks or contradicts itself, or state is left after the end.
     fn run(&self) -> Result<MeetingTally, Failure> {
         Meeting::new(self)?.complete(self)
     }
 }
 
 impl MeetingCase {
-    /// Whether anything happens to a host.
+    /// Whether a disturbance happens to a host.
     pub fn is_disturbed(&self) -> bool {
         !self.disturbances.is_empty()
     }

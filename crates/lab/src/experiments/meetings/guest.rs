@@ -1,4 +1,4 @@
-//! An application that does at random whatever an application can do, and checks every byte.
+//! An application that makes random calls of the transport, and checks every byte.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use sutura_sim::{App, AppError, Pattern};
 
 use super::super::campaign::settings;
 
-/// Whatever is sent begins with the key of its pattern and its length, 8 bytes each.
+/// Streams, messages and datagrams begin with the key of their pattern and their length, 8 bytes each.
 const HEADER: usize = 16;
 /// Bytes that are written or read at a time.
 const PIECE: usize = 16 * 1024;
@@ -88,8 +88,8 @@ impl Reading {
         }
     }
 
-    /// Checks that all has arrived that a reset with this code promised. Returns whether it promised
-    /// anything.
+    /// Checks that all has arrived that a reset with this code promised. Returns whether the code is a
+    /// promise.
     fn reset(&self, code: u64) -> Result<bool, AppError> {
         match code.checked_sub(PROMISE) {
             Some(promised) if promised > self.at => {
@@ -243,7 +243,7 @@ impl Guest {
         self.messages.extend(quic.send_message(body(self.rng.next_u64(), size), options));
     }
 
-    /// Does something.
+    /// Makes random calls.
     fn act(&mut self, now: Instant, quic: &mut Connection) -> Result<(), AppError> {
         match self.rng.below(18) {
             0..=4 => self.open(quic)?,

@@ -1,5 +1,5 @@
-//! Random meetings: two ends do whatever an application can do, at random, over random paths and while
-//! things happen to their hosts. Nothing may be wrong, stuck or left.
+//! Random meetings: two ends make random calls of the transport, over random paths and while their hosts are
+//! disturbed. No byte may be wrong, no end may get stuck, and no state may be left.
 
 mod case;
 mod guest;

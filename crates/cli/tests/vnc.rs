@@ -123,8 +123,8 @@ fn the_picture_is_right_in_the_end_whatever_is_lost() {
     assert_eq!(screen.connections(), 2);
 }
 
-/// Each mark is one update of the whole screen, in a dozen pieces. Pieces of more than two of them are seen at once
-/// if geometry alone orders them.
+/// Each mark is one update of the whole screen, in a dozen pieces. Pieces of more than two of them are seen
+/// at once if geometry alone orders them.
 #[test]
 fn fences_let_nobody_see_parts_of_three_updates() {
     for more in [&["--order", "fences"][..], &["--order", "fences", "--continuous-updates"]] {

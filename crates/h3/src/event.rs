@@ -84,8 +84,8 @@ pub enum Event {
         /// The fault in the peer's message, as text.
         reason: &'static str,
     },
-    /// This end answered a request by itself, because its header section or the body that it announces exceeds the limits
-    /// (server). The application never sees the request.
+    /// This end answered a request by itself, because its header section or the body that it announces
+    /// exceeds the limits (server). The application never sees the request.
     Refused {
         /// The exchange.
         stream: StreamId,

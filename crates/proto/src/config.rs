@@ -94,9 +94,9 @@ pub struct TransportConfig {
     /// [`Connection::send_message`](crate::Connection::send_message).
     pub cancel_late: Option<u64>,
     /// The application error code with which this end stops a stream (STOP_SENDING) as soon as repair symbols
-    /// gave it all that was missing of it, and with which the peer says so of a stream of ours; `None` to leave
-    /// it at acknowledgements, which say the same. Both ends need it. The application reads the stream all the
-    /// same, and its sender is told that it is finished (Eghbal and Lu 2025, section 4.2).
+    /// gave it all that was missing of it, and with which the peer says so of a stream of ours; `None` to
+    /// leave it at acknowledgements, which say the same. Both ends need it. The application reads the stream
+    /// all the same, and its sender is told that it is finished (Eghbal and Lu 2025, section 4.2).
     pub stop_recovered: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,

@@ -4,9 +4,9 @@
 //! cargo run --release -p sutura-vnc --example record -- localhost:5901 15 >scene.csv
 //! ```
 //!
-//! A line is a piece: milliseconds since the first, update, bytes, the rectangle that it copies from (empty if it
-//! paints), and those that it writes: `x:y:width:height` each, with blanks between. `sutura lab vnc-scenes` replays
-//! such recordings.
+//! A line is a piece: milliseconds since the first, update, bytes, the rectangle that it copies from (empty
+//! if it paints), and those that it writes: `x:y:width:height` each, with blanks between. `sutura lab
+//! vnc-scenes` replays such recordings.
 
 use std::error::Error;
 use std::io::{ErrorKind, Read, Write};

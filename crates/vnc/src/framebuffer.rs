@@ -115,8 +115,8 @@ impl Framebuffer {
         }
     }
 
-    /// Copies the rectangle `from` to the place `to` of the same size; they may overlap. Does nothing unless both
-    /// are within the screen.
+    /// Copies the rectangle `from` to the place `to` of the same size; they may overlap. Does nothing unless
+    /// both are within the screen.
     pub fn copy(&mut self, from: Rect, to: Rect) {
         let bounds = self.bounds();
         // An empty rectangle is within the screen wherever it is.

@@ -1,7 +1,7 @@
 //! The sans-IO parts of a bridge for remote desktops over lossy paths.
 //!
-//! A remote desktop stalls when a packet is lost, because its protocol, RFB (RFC 6143), needs every rectangle in
-//! the order in which it was sent. Most rectangles do not need that: rectangles of different places of the
+//! A remote desktop stalls when a packet is lost, because its protocol, RFB (RFC 6143), needs every rectangle
+//! in the order in which it was sent. Most rectangles do not need that: rectangles of different places of the
 //! screen can be painted in any order (Eghbal and Lu 2025). The bridge has a [`Framebuffer`] at either end.
 //! Beside the RFB server, [`rfb::Decoder`] paints the server's updates, which come in cheap encodings;
 //! [`bridge::Source`] finds the parts of the screen that the other end does not show yet and makes *pieces*

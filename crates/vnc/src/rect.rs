@@ -22,8 +22,8 @@ impl Rect {
         Self { x, y, width, height }
     }
 
-    /// The rectangle between four edges, of which the right and the bottom one are outside. Edges that are beyond
-    /// 65535 are moved there.
+    /// The rectangle between four edges, of which the right and the bottom one are outside. Edges that are
+    /// beyond 65535 are moved there.
     fn between(x: u32, y: u32, right: u32, bottom: u32) -> Self {
         let clamp = |edge: u32| u16::try_from(edge).unwrap_or(u16::MAX);
         Self::new(

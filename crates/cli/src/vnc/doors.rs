@@ -1,7 +1,7 @@
 //! Which guests are let in while there is not room for all.
 //!
-//! A guest who has not shown yet that it means to stay is *silent*: it has not finished its handshake, or does
-//! not answer the password. When there is no room, the oldest silent guest of the network with the most
+//! A guest who has not shown yet that it means to stay is *silent*: it has not finished its handshake, or
+//! does not answer the password. When there is no room, the oldest silent guest of the network with the most
 //! silent guests gives way. So a silent guest keeps no others out, and a guest who comes often has no guests
 //! of other networks turned out.
 

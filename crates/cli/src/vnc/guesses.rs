@@ -11,7 +11,8 @@ use super::doors::network;
 
 /// Wrong tokens of an address that cost nothing: somebody may have mistaken one.
 const FREE: u32 = 3;
-/// How long an address waits after the next wrong token. Each further one doubles the wait, up to the longest time.
+/// How long an address waits after the next wrong token. Each further one doubles the wait, up to the longest
+/// time.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 const MAX_WAIT: Duration = Duration::from_secs(10);
 /// The longest time that an attempt waits for its turn; attempts that would wait longer are refused at once.

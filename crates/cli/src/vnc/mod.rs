@@ -1,5 +1,5 @@
-//! `sutura vnc`: a remote desktop over a lossy path. One command runs beside an RFB server, the other beside a
-//! viewer; between them, changes of the screen travel as pieces that need not arrive in order.
+//! `sutura vnc`: a remote desktop over a lossy path. One command runs beside an RFB server, the other beside
+//! a viewer; between them, changes of the screen travel as pieces that need not arrive in order.
 
 mod connect;
 mod control;
@@ -32,7 +32,8 @@ const DEFAULT_PORT: u16 = 5900;
 const DONE: u64 = 0;
 /// The application error code of a connection whose peer does not keep the bridge's protocol.
 const INVALID: u64 = 1;
-/// The application error code of a connection that ends because the server's end does, which may be started again.
+/// The application error code of a connection that ends because the server's end does, which may be started
+/// again.
 const RESTARTING: u64 = 2;
 /// When a connection counts as lost.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(10);

@@ -28,7 +28,8 @@ pub struct TokenArgs {
     /// Read the token from this file
     #[arg(long, value_name = "FILE", conflicts_with = "token")]
     token_file: Option<PathBuf>,
-    /// The token; others on this machine may see it in the list of processes, so prefer the file or the variable
+    /// The token; others on this machine may see it in the list of processes, so prefer the file or the
+    /// variable
     #[arg(long, value_name = "TEXT", env = "SUTURA_VNC_TOKEN", hide_env_values = true)]
     token: Option<String>,
 }
@@ -82,8 +83,8 @@ pub fn keep_in(directory: &Path) -> Result<Zeroizing<String>, Failure> {
     read(&path)
 }
 
-/// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they have
-/// the same length.
+/// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they
+/// have the same length.
 pub fn same(a: &str, b: &str) -> bool {
     a.as_bytes().ct_eq(b.as_bytes()).into()
 }

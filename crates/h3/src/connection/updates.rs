@@ -83,7 +83,8 @@ impl Overrides {
         self.order.push_back(id);
     }
 
-    /// Takes a new wish of the client for the response on `id`, and returns all statements about its priority.
+    /// Takes a new wish of the client for the response on `id`, and returns all statements about its
+    /// priority.
     pub(super) fn update(&mut self, id: StreamId, client: PriorityParameters) -> Said {
         match self.said.get_mut(&id) {
             Some(said) => {

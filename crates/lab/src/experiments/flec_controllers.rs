@@ -1,6 +1,6 @@
-//! FlEC's bulk rules with each congestion controller (Michel et al. 2022, sections VI-B1 and VI-B2): BBR and CUBIC,
-//! both as they are here, where they know the floor of a path's loss, and as in the paper, where they answer every
-//! loss.
+//! FlEC's bulk rules with each congestion controller (Michel et al. 2022, sections VI-B1 and VI-B2): BBR and
+//! CUBIC, both as they are here, where they know the floor of a path's loss, and as in the paper, where they
+//! answer every loss.
 
 use sutura_proto::Algorithm;
 

@@ -38,8 +38,8 @@ fn bulk_shortens_files_for_fewer_bytes_than_ac_rlnc() {
     assert!(times[1] < 0.97 && times[2] < 1.02, "{times:?}");
 }
 
-/// Figs. 6 to 8: a receiver that buffers less than a round trip holds has a file sooner, for few bytes more; a
-/// path without loss pays nothing.
+/// Figs. 6 to 8: a receiver that buffers less than a round trip holds has a file sooner, for few bytes more;
+/// a path without loss pays nothing.
 #[test]
 fn a_receiver_with_a_small_buffer_has_a_file_sooner() {
     let with_loss = compared(satellite(2.0), 2_000_000, Some(150_000), &["buffer"], 4);

@@ -1,6 +1,7 @@
-//! Figures 4 and 5 of Holzinger et al. (2025, sections V-B3 and V-B4) as the paper made them: responses of HTTP/3,
-//! which the requests ask to protect by `exp_b` and `exp_d`, and for the steady stream by `i`. Beside them are plain
-//! streams, and variants with our congestion control and reaction to loss in place of the paper's.
+//! Figures 4 and 5 of Holzinger et al. (2025, sections V-B3 and V-B4) as the paper made them: responses of
+//! HTTP/3, which the requests ask to protect by `exp_b` and `exp_d`, and for the steady stream by `i`. Beside
+//! them are plain streams, and variants with our congestion control and reaction to loss in place of the
+//! paper's.
 
 use super::paper_path::Channel;
 use super::{Way, holzinger_bulk, holzinger_stream};

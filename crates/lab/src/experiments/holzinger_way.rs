@@ -1,5 +1,5 @@
-//! How the objects and streams of Holzinger et al. (2025, section V-B) travel: as plain streams, or as responses of
-//! HTTP/3 as in the paper.
+//! How the objects and streams of Holzinger et al. (2025, section V-B) travel: as plain streams, or as
+//! responses of HTTP/3 as in the paper.
 
 use std::time::Duration;
 

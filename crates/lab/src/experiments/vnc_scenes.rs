@@ -1,5 +1,5 @@
-//! Recordings of a remote desktop, replayed over a lossy path in total order, with fences between updates, and in
-//! the order that geometry demands.
+//! Recordings of a remote desktop, replayed over a lossy path in total order, with fences between updates,
+//! and in the order that geometry demands.
 
 use std::sync::Arc;
 use std::time::Duration;

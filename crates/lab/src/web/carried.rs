@@ -1,5 +1,5 @@
-//! Applications that use plain streams, over HTTP/3: each stream becomes an exchange, whose request asks for the
-//! priority and the protection of the response.
+//! Applications that use plain streams, over HTTP/3: each stream becomes an exchange, whose request asks for
+//! the priority and the protection of the response.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Instant;

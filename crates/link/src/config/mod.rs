@@ -55,8 +55,8 @@ pub struct LinkConfig {
     pub background: Option<Background>,
     /// Times during which everything is lost, in any order.
     pub outages: Vec<Outage>,
-    /// Changes of rate, delay and longest packet, in any order. A link without a rate has one from the first that
-    /// names one.
+    /// Changes of rate, delay and longest packet, in any order. A link without a rate has one from the first
+    /// that names one.
     pub steps: Vec<Step>,
 }
 

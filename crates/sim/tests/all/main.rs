@@ -1,4 +1,5 @@
-//! Whole connections over simulated networks. One program, so that it is linked once and its tests run side by side.
+//! Whole connections over simulated networks. One program, so that it is linked once and its tests run side
+//! by side.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod auto;

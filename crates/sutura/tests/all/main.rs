@@ -1,4 +1,5 @@
-//! Endpoints on sockets, or on a network in memory. One program, so that it is linked once and its tests run side by side.
+//! Endpoints on sockets, or on a network in memory. One program, so that it is linked once and its tests run
+//! side by side.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod budget;

@@ -32,8 +32,8 @@ pub enum UpdateOrder {
     /// By the rectangles that pieces write and read: parts of two updates may be shown at once.
     #[default]
     Geometry,
-    /// A fence between any two updates (Eghbal and Lu 2025, section 3): no piece of an update is painted before all
-    /// of the former one are.
+    /// A fence between any two updates (Eghbal and Lu 2025, section 3): no piece of an update is painted
+    /// before all of the former one are.
     Fences,
 }
 

@@ -93,9 +93,9 @@ impl Source {
         Ok(source)
     }
 
-    /// Has the pieces of different updates ordered otherwise than by geometry. With [`UpdateOrder::Fences`], the
-    /// caller must show the source whole updates only, and the next update once all pieces of the last one are
-    /// taken.
+    /// Has the pieces of different updates ordered otherwise than by geometry. With [`UpdateOrder::Fences`],
+    /// the caller must show the source whole updates only, and the next update once all pieces of the last
+    /// one are taken.
     #[must_use]
     pub fn with_order(mut self, order: UpdateOrder) -> Self {
         self.order = Order::new(order);

@@ -337,8 +337,8 @@ fn a_part_that_changes_all_the_time_does_not_hold_up_the_rest() {
     panic!("the rest is never sent");
 }
 
-/// The colours that a viewer sees at once while five updates of the whole screen are on their way, each of pieces in
-/// four places.
+/// The colours that a viewer sees at once while five updates of the whole screen are on their way, each of
+/// pieces in four places.
 fn colours_at_once(order: UpdateOrder, seed: u64) -> BTreeSet<Vec<u32>> {
     const PLACES: [(u16, u16); 4] = [(0, 0), (64, 0), (0, 64), (64, 64)];
     let mut bridge = Bridge::with_order(seed, None, order);

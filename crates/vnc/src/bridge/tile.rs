@@ -39,8 +39,8 @@ pub enum TileError {
     Jpeg,
 }
 
-/// Writes a rectangle of at most [`TILE`] columns and rows that is within the screen; returns whether it is exact.
-/// With a `quality` from 1 to 100, a picture with many colours is written as JPEG if that is smaller.
+/// Writes a rectangle of at most [`TILE`] columns and rows that is within the screen; returns whether it is
+/// exact. With a `quality` from 1 to 100, a picture with many colours is written as JPEG if that is smaller.
 pub fn encode(screen: &Framebuffer, rect: Rect, quality: Option<u8>, out: &mut Vec<u8>) -> bool {
     debug_assert!(is_tile(rect) && screen.bounds().contains(rect));
     out.put_u16(rect.x);

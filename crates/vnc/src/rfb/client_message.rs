@@ -78,8 +78,9 @@ impl ClientMessage {
     /// The extended clipboard, which some viewers use without asking, is skipped.
     ///
     /// # Errors
-    /// The type is unknown, a list is longer than [`MAX_ENCODINGS`], [`MAX_SCREENS`] or [`MAX_FENCE`](super::MAX_FENCE), a text is
-    /// longer than [`MAX_CUT_TEXT`], or the pixel format is unusable.
+    /// The type is unknown, a list is longer than [`MAX_ENCODINGS`], [`MAX_SCREENS`] or
+    /// [`MAX_FENCE`](super::MAX_FENCE), a text is longer than [`MAX_CUT_TEXT`], or the pixel format is
+    /// unusable.
     pub fn parse(input: &mut BytesMut) -> Result<Option<Self>, RfbError> {
         loop {
             match wire::take(input, Self::read)? {

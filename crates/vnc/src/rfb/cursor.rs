@@ -8,8 +8,8 @@ use bytes::BufMut as _;
 /// The number of columns and of rows of the largest pointer.
 pub const MAX_CURSOR: usize = 256;
 
-/// The pointer's shape. `pixels` and `mask` go row by row and have one value for each pixel; pixels that they do not
-/// have are transparent.
+/// The pointer's shape. `pixels` and `mask` go row by row and have one value for each pixel; pixels that they
+/// do not have are transparent.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cursor {
     /// The number of columns.

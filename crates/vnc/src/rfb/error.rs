@@ -3,8 +3,8 @@
 use crate::framebuffer::TooLarge;
 use crate::rect::Rect;
 
-/// The peer breaks the protocol, does not let us in, or needs something that is not supported. The connection is of
-/// no more use.
+/// The peer breaks the protocol, does not let us in, or needs something that is not supported. The connection
+/// is of no more use.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RfbError {
     /// The first bytes of a server are not a version of the protocol.

@@ -1,5 +1,5 @@
-//! Fences (the *Fence* extension of the community's version of the protocol): messages that the other side answers.
-//! Both sides send them in the same format.
+//! Fences (the *Fence* extension of the community's version of the protocol): messages that the other side
+//! answers. Both sides send them in the same format.
 
 use super::wire::{Read, Reader, bounded};
 use bytes::{BufMut as _, Bytes};

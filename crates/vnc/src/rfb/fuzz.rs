@@ -88,8 +88,8 @@ impl Client {
     }
 }
 
-/// A viewer sends `data`, behind a byte that chooses whether it starts with a handshake and with which. Keys and the
-/// pointer draw on the screen.
+/// A viewer sends `data`, behind a byte that chooses whether it starts with a handshake and with which. Keys
+/// and the pointer draw on the screen.
 ///
 /// # Panics
 /// The output for the viewer cannot be decoded, or the viewer does not show the screen in the end.

@@ -4,7 +4,8 @@
 //! updates. Towards a viewer: [`ViewerHandshake`] lets it in, [`ClientMessage::parse`] reads its messages,
 //! and [`Viewer`] knows the changes that it was not sent yet.
 //!
-//! Some messages and encodings are of the community's version of the protocol, <https://github.com/rfbproto/rfbproto>.
+//! Some messages and encodings are of the community's version of the protocol,
+//! <https://github.com/rfbproto/rfbproto>.
 
 mod client_message;
 mod cursor;

@@ -35,8 +35,8 @@ impl Channel {
     }
 }
 
-/// Red, green and blue of the colour map that a viewer gets that asks for one: a number of 8 bits has 2 bits of blue
-/// above 3 of green above 3 of red.
+/// Red, green and blue of the colour map that a viewer gets that asks for one: a number of 8 bits has 2 bits
+/// of blue above 3 of green above 3 of red.
 const BGR233: [Channel; 3] =
     [Channel { max: 7, shift: 0 }, Channel { max: 7, shift: 3 }, Channel { max: 3, shift: 6 }];
 

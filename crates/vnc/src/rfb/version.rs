@@ -26,8 +26,8 @@ impl Version {
         }
     }
 
-    /// The newest of ours that the peer knows. `foreign` makes the error for a peer that does not speak RFB from
-    /// its first bytes.
+    /// The newest of ours that the peer knows. `foreign` makes the error for a peer that does not speak RFB
+    /// from its first bytes.
     pub(super) fn take(
         input: &mut BytesMut,
         foreign: impl FnOnce(String) -> RfbError,

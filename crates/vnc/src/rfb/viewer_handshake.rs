@@ -39,7 +39,8 @@ enum ViewerState {
     Done,
 }
 
-/// The handshake with a viewer, whose server we are. The methods of the caller do nothing when it is not their turn.
+/// The handshake with a viewer, whose server we are. The methods of the caller do nothing when it is not
+/// their turn.
 #[derive(Debug)]
 pub struct ViewerHandshake {
     version: Version,

@@ -71,8 +71,8 @@ const BASELINE: ScreenPath = ScreenPath {
     congestion: Algorithm::BBR,
     figures: ["Fig. 9", "Fig. 18"],
 };
-/// All paths of Table 1: one thing differs from the baseline. The last two have the controllers as the paper's
-/// are, which answer every loss.
+/// All paths of Table 1: one thing differs from the baseline. The last two have the controllers as the
+/// paper's are, which answer every loss.
 const PATHS: [ScreenPath; 11] = [
     BASELINE,
     ScreenPath { loss: 0.1, figures: ["Fig. 10", "Fig. 19"], ..BASELINE },

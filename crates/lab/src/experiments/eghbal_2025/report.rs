@@ -74,8 +74,8 @@ pub(super) fn report(summaries: &[ScreenFigures]) -> Report {
     )
 }
 
-/// Two charts for each figure of the paper: the distribution of the time for which messages are blocked, or of
-/// responses, and the gaps between deliveries.
+/// Two charts for each figure of the paper: the distribution of the time for which messages are blocked, or
+/// of responses, and the gaps between deliveries.
 fn charts(rows: &[&ScreenFigures]) -> Vec<Chart> {
     let figures = rows.chunk_by(|a, b| figure(a) == figure(b));
     figures.flat_map(|rows| distributions(rows).into_iter().chain(gaps::chart(rows))).collect()

@@ -67,8 +67,8 @@ fn cubic_as_in_the_paper_is_slow_and_gains_too() {
     assert!(p99(&repaired.blocked) < p99(&total.blocked) / 2.0);
 }
 
-/// Section 6.2: of the time until an update is there, redundancy takes more off with BBR than with CUBIC, which
-/// the losses slow down all the same.
+/// Section 6.2: of the time until an update is there, redundancy takes more off with BBR than with CUBIC,
+/// which the losses slow down all the same.
 #[test]
 fn redundancy_gains_more_with_bbr_than_with_cubic() {
     let gain = |figure| {

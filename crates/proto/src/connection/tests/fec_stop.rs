@@ -33,8 +33,8 @@ impl Observer for Stops {
     }
 }
 
-/// Sends a stream with three repair symbols from the server and loses these datagrams of it. Returns the stream
-/// and the STOP_SENDING frames that the server got.
+/// Sends a stream with three repair symbols from the server and loses these datagrams of it. Returns the
+/// stream and the STOP_SENDING frames that the server got.
 fn transfer(pair: &mut Pair, lost: &[usize]) -> (StreamId, Vec<(StreamId, u64)>) {
     let stops = Arc::default();
     let now = pair.now;

@@ -88,7 +88,8 @@ impl Decoder {
         matches!(self.state, State::Rectangle | State::Body(..))
     }
 
-    /// Consumes `input`, paints into `screen` and resizes it, up to the next event; `None` if more bytes are needed.
+    /// Consumes `input`, paints into `screen` and resizes it, up to the next event; `None` if more bytes are
+    /// needed.
     ///
     /// # Errors
     /// A message or an encoding is unknown, a rectangle is not within the screen, or a field is larger than

@@ -5,8 +5,8 @@ use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
 use bytes::BytesMut;
 
-/// How often the subrectangles of a rectangle may cover it. Encoders cover it less than once; without a bound, each
-/// 12 bytes could have a whole screen painted.
+/// How often the subrectangles of a rectangle may cover it. Encoders cover it less than once; without a
+/// bound, each 12 bytes could have a whole screen painted.
 pub const MAX_RRE_OVERDRAW: usize = 4;
 
 /// A rectangle of which some subrectangles are painted.

@@ -6,8 +6,8 @@ use super::support::Support;
 use crate::rect::Rect;
 use bytes::Bytes;
 
-/// Updates that a viewer is sent unasked before it has answered the fence behind the first of them: at 60 a second,
-/// half a second of them.
+/// Updates that a viewer is sent unasked before it has answered the fence behind the first of them: at 60 a
+/// second, half a second of them.
 pub const MAX_UNDER_WAY: u32 = 32;
 
 /// The updates that a viewer is sent unasked, and how many it has taken.

@@ -94,9 +94,10 @@ pub struct TransportConfig {
     /// [`Connection::send_message`](crate::Connection::send_message).
     pub cancel_late: Option<u64>,
     /// The application error code with which this end stops a stream (STOP_SENDING) as soon as repair symbols
-    /// gave it all that was missing of it, and with which the peer says so of a stream of ours; `None` to
-    /// leave it at acknowledgements, which say the same. Both ends need it. The application reads the stream
-    /// all the same, and its sender is told that it is finished (Eghbal and Lu 2025, section 4.2).
+    /// have completed the stream, and by which it recognises the peer's STOP_SENDING of this kind. `None` to
+    /// rely on acknowledgements alone, which tell the sender the same later. Both ends need the same code.
+    /// The receiver's application still reads the whole stream, and the sender's is told that the stream is
+    /// finished (Eghbal and Lu 2025, section 4.2).
     pub stop_recovered: Option<u64>,
     /// How long an acknowledgement may be delayed.
     pub max_ack_delay: Duration,
@@ -264,8 +265,9 @@ pub struct EndpointConfig {
     /// a version that every server is likely to know. The server may then go over to a better version without
     /// a round trip.
     pub original_version: Option<Version>,
-    /// Where a server asks its clients to send to once the handshake is done (RFC 9000 section 9.6), if
-    /// that is not where they connect to. The server must receive at that address with the same socket.
+    /// The address to which a server asks its clients to send after the handshake (RFC 9000 section 9.6), if
+    /// it differs from the address to which they connect. The server must receive at that address with the
+    /// same socket.
     pub preferred_address: Option<PreferredAddresses>,
     /// Generates the identifiers that peers address this endpoint's connections by.
     pub connection_ids: Arc<dyn ConnectionIdGenerator>,

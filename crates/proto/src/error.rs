@@ -52,7 +52,7 @@ codes! {
     INVALID_TOKEN = 0xb;
     /// The application closed the connection before 1-RTT keys were available.
     APPLICATION_ERROR = 0xc;
-    /// More out-of-order CRYPTO data arrived than can be buffered.
+    /// More out-of-order CRYPTO data arrived than the receiver can buffer.
     CRYPTO_BUFFER_EXCEEDED = 0xd;
     /// A key update violated the protocol.
     KEY_UPDATE_ERROR = 0xe;

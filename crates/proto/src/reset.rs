@@ -52,7 +52,7 @@ impl fmt::Debug for ResetToken {
 #[derive(Clone)]
 pub struct ResetKey {
     key: Arc<hmac::Key>,
-    /// Keys under which there may be connections that this endpoint does not know.
+    /// Earlier keys, under which peers may hold connections that this endpoint has forgotten.
     previous: Vec<Arc<hmac::Key>>,
 }
 
@@ -67,8 +67,9 @@ impl ResetKey {
         Self { key: derived(&secret, context), previous: Vec::new() }
     }
 
-    /// Also resets the connections that were opened under `previous` and forgotten. Which key was theirs
-    /// cannot be seen, so the keys take turns, and it takes a packet more until a peer understands.
+    /// Also resets the connections that were opened under `previous` and forgotten. A packet does not show
+    /// which key its connection used, so the keys take turns, and a peer may need one more packet to be
+    /// reset.
     #[must_use]
     pub fn with_previous(mut self, previous: &Self) -> Self {
         self.previous.push(previous.key.clone());
@@ -81,7 +82,7 @@ impl ResetKey {
         if owner.is_empty() {
             return self;
         }
-        // Longer than any identifier, so that it is the token of none.
+        // Longer than any identifier, so that the derived key is no identifier's token.
         let context = [b"the owner of identifiers: ", owner].concat();
         let of = |key: &Arc<hmac::Key>| derived(key, &context);
         Self { key: of(&self.key), previous: self.previous.iter().map(of).collect() }
@@ -92,7 +93,7 @@ impl ResetKey {
         token(&self.key, cid)
     }
 
-    /// The token with which a connection of this identifier, which is not known, is reset in this turn.
+    /// The token with which an unknown connection with this identifier is reset in this turn.
     fn token_in_turn(&self, cid: &ConnectionId, turn: usize) -> ResetToken {
         let turn = turn % (self.previous.len() + 1);
         let key = turn.checked_sub(1).and_then(|turn| self.previous.get(turn));

@@ -4,9 +4,9 @@ use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::transport_parameters::VersionInformation;
 use crate::wire::version::Version;
 
-/// To which of `ours`, best first, a server would rather go over than stay with the version that its
-/// client began with. Never to an older one: who begins with a newer version does so on purpose, and
-/// may not be able to go back.
+/// The versions among `ours`, best first, to which a server prefers to go over from the version of the
+/// client's first packets. None of them is older: a client that begins with a newer version does so on
+/// purpose, and may not be able to go back.
 pub fn better(original: Version, ours: &[Version]) -> impl Iterator<Item = Version> + '_ {
     let preferred = ours.iter().copied().take_while(move |ours| *ours != original);
     preferred.filter(move |ours| *ours > original && original.is_compatible_with(*ours))

@@ -60,8 +60,8 @@ pub(crate) fn random_cid(random: &mut (impl RngCore + ?Sized), size: usize) -> C
     ConnectionId::new(bytes).unwrap_or_default()
 }
 
-/// A new identifier of `generator`. If that breaks its contract, the identifier is random instead, so
-/// that packets for it are still read.
+/// A new identifier of `generator`. If the generator breaks its contract, the identifier is random instead,
+/// so that packets for it are still read.
 pub(crate) fn new_cid(
     generator: &dyn ConnectionIdGenerator,
     random: &mut impl RngCore,

@@ -129,7 +129,7 @@ impl Excuse {
         self.past = Toll::default();
     }
 
-    /// Handles `packets` losses that turn out to be none.
+    /// Handles `packets` losses that turn out to be spurious.
     pub(super) fn on_spurious(&mut self, packets: usize) {
         let earlier = packets.saturating_sub(self.toll.lost as usize);
         self.toll = self.toll.without(packets);

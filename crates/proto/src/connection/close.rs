@@ -40,7 +40,7 @@ pub struct CloseState {
     pub reason: Option<CloseReason>,
     /// Whether to send a CONNECTION_CLOSE now.
     pub due: bool,
-    /// Whether the connection is over once that was sent.
+    /// Whether the connection is over once the CONNECTION_CLOSE was sent.
     once: bool,
     /// Packets received since this end closed, and the count at which the CONNECTION_CLOSE is sent
     /// again. The count doubles each time, so that two ends never keep each other busy.

@@ -1,10 +1,10 @@
 //! The peer's address changes (RFC 9000 section 9): because it moved, or because a NAT on the path
 //! forgot a binding.
 //!
-//! A server goes over to the address from which the newest packet came that is more than a probe. Until
-//! that is validated it remembers the path that it left, and goes back if validation fails. Path frames
-//! go out in datagrams of their own, so that congestion control and other data neither delay them nor are
-//! charged for them.
+//! A server goes over to the address from which the newest packet came, unless the packet is only a probe.
+//! Until the address is validated, the server remembers the path that it left, and goes back if validation
+//! fails. Path frames go out in datagrams of their own, so that congestion control and other data neither
+//! delay them nor are charged for them.
 
 mod preferred;
 
@@ -188,7 +188,7 @@ impl Connection {
     }
 
     fn take_next_cid(&mut self) -> Result<(), TransportError> {
-        // Without another one, the only one is better than none.
+        // If the peer has issued no other identifier, the present one stays in use.
         self.path.remote_cids.advance()?;
         self.update_capacity();
         Ok(())
@@ -218,7 +218,7 @@ impl Connection {
         self.migration.challenge = Some(challenge);
     }
 
-    /// Gets things going on a path that was just taken.
+    /// Resumes sending on a path that was just taken.
     fn resume(&mut self, now: Instant) {
         self.path.recovery.reset_backoff();
         // The acknowledgement of the PING shows which packets were lost on the path before.

@@ -109,8 +109,9 @@ impl Connection {
 
     /// Keeps a token of the server for the next connection.
     pub(super) fn on_new_token(&mut self, token: &[u8]) {
-        // The next connection begins with the version that this one would have begun with if its server
-        // had not refused that, and tokens are good for one (RFC 9369 section 5).
+        // The next connection begins with the version with which this connection began, or would have begun
+        // if the server had not refused it. A token is good for one version only (RFC 9369 section 5), so a
+        // token of another version is useless.
         let first = self.negotiation.original;
         let useful = !self.handshake.retry.negotiated && first == self.version;
         let new_token = &mut self.handshake.new_token;

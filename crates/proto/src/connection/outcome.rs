@@ -211,9 +211,9 @@ impl Connection {
         }
     }
 
-    /// Whether the handshake may be confirmed at the server, and this client not know it because it
-    /// has another address since. The server has discarded the keys of the handshake then, and only a
-    /// 1-RTT packet tells it where the client is.
+    /// Whether the server may have confirmed the handshake without this client's knowledge, because the
+    /// client's address has changed since. The server has discarded the keys of the handshake then, and only
+    /// a 1-RTT packet tells it where the client is.
     fn may_have_moved_early(&self) -> bool {
         let confirmable = self.state == LifeStage::Established && !self.handshake.confirmed;
         self.side.is_client() && confirmable && self.path.recovery.pto_count() > 1

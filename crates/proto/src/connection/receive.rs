@@ -79,9 +79,9 @@ pub struct DatagramOrigin {
 struct PacketSummary {
     /// Whether it must be acknowledged.
     ack_eliciting: bool,
-    /// Whether it has more to say than that the peer is there.
+    /// Whether it carries more than proof that the peer is alive.
     speaks: bool,
-    /// Whether it only finds out about a path (RFC 9000 section 9.1).
+    /// Whether it only probes a path (RFC 9000 section 9.1).
     probing: bool,
 }
 
@@ -313,8 +313,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the source identifier is the peer's. The peer's first packet chooses it; later
-    /// packets with another one are discarded (RFC 9000 section 7.2).
+    /// Whether the source identifier is the peer's. The peer's first packet sets the identifier; later
+    /// packets with another identifier are discarded (RFC 9000 section 7.2).
     fn is_from_peer(&mut self, space: SpaceId, scid: ConnectionId) -> bool {
         if self.handshake.peer_scid.is_none() && space == SpaceId::Initial {
             self.handshake.peer_scid = Some(scid);

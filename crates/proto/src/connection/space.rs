@@ -48,7 +48,7 @@ impl PacketNumberSpace {
         self.next_pn
     }
 
-    /// Takes the next packet number. With `skip`, the number after it may be skipped for good.
+    /// Takes the next packet number. With `skip`, the number after the taken one may be left unused for ever.
     pub fn take_pn(&mut self, skip: bool, rng: &mut StdRng) -> u64 {
         let pn = self.next_pn;
         self.next_pn += 1;

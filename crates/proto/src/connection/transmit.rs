@@ -64,8 +64,7 @@ pub(super) struct OpenPacket {
     pub(super) early: bool,
     /// Whether its datagram is marked with ECT(0).
     pub(super) ect0: bool,
-    /// The stream whose data it carries. Data that may share a packet with any stream does not
-    /// count.
+    /// The stream whose data it carries. `None` if its data may share a packet with any stream.
     pub(super) stream: Option<StreamId>,
 }
 
@@ -300,8 +299,8 @@ impl Connection {
             &Observation::PacketSent { space, early, pn, size, payload: &out[payload..end] },
         );
         let whole = &mut out[..end + TAG_SIZE];
-        // The first cannot fail for a packet that fits in a datagram, and the second cannot fail
-        // for a packet that has a tag and a sample.
+        // The length cannot fail for a packet that fits in a datagram, and sealing cannot fail for a packet
+        // that has a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
         if self.greases_fixed_bit() && self.rng.random() {

@@ -1,5 +1,6 @@
 //! Sessions are good for one version of QUIC (RFC 9369 section 5): a client must not offer a ticket in
-//! another version than that in which it got it, and a server knows none of other versions.
+//! another version than the one in which it got the ticket, and a server does not recognise tickets of other
+//! versions.
 
 use std::sync::Arc;
 

@@ -3,9 +3,9 @@
 //! Anybody can send Initials with forged source addresses. A client that has shown that it receives packets
 //! at its address therefore displaces a client that has not, and never the other way round.
 //!
-//! A handshake counts until nothing is left of it, however it ends. A failed handshake makes room first.
-//! Clients that are refused before they have shown anything leave nothing behind, but how many of them there
-//! were lately counts for the decision to send a Retry.
+//! A handshake counts until no state is left of it, even if it has failed. A failed handshake makes room
+//! first. Clients that are refused before they have proved their address leave no state behind, but their
+//! recent number counts for the decision to send a Retry.
 
 use super::ConnectionHandle;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -71,7 +71,7 @@ pub enum Admission {
     Wait,
 }
 
-/// How many clients came to nothing lately without showing that they exist.
+/// How many handshakes failed lately whose clients had not shown that they exist.
 #[derive(Debug, Default)]
 struct Vain {
     count: usize,
@@ -80,7 +80,7 @@ struct Vain {
 }
 
 impl Vain {
-    /// Forgets half of them for each half-life that has passed.
+    /// Forgets half of the failures for each half-life that has passed.
     fn age(&mut self, now: Instant) {
         let since = *self.since.get_or_insert(now);
         let lives = now.saturating_duration_since(since).as_secs() / HALF_LIFE.as_secs();

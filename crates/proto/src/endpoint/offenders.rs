@@ -48,7 +48,7 @@ impl Offender {
 #[derive(Debug, Default)]
 pub struct Offenders {
     all: HashMap<Network, Offender>,
-    /// Until when no more is to be gained by looking for entries that can be forgotten.
+    /// Until when it is useless to look for entries that can be forgotten.
     swept: Option<Instant>,
 }
 
@@ -62,7 +62,7 @@ impl Offenders {
             }
         }
         let offender = self.all.entry(network).or_insert(Offender { blame: 0, at: now });
-        // Whole units are forgiven; the time of a started one still counts.
+        // Whole units are forgiven; the time since the last whole unit still counts.
         let left = offender.left(now);
         if left < offender.blame || left == 0 {
             (offender.blame, offender.at) = (left, now);

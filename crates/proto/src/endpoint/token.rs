@@ -23,8 +23,8 @@ pub const NEW_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3600);
 /// How long a generated key seals tokens. The previous key still opens tokens, so that each token serves its
 /// time.
 pub const KEY_LIFETIME: Duration = NEW_TOKEN_LIFETIME;
-/// Used tokens that are remembered, of each kind. Beyond that the oldest is forgotten, and would
-/// validate the address that it is bound to once more before it expires.
+/// Used tokens that are remembered, of each kind. Beyond that number the oldest token is forgotten, and could
+/// validate its address once more before it expires.
 pub const MAX_USED_TOKENS: usize = 16_384;
 
 const KIND_LEN: usize = 4;
@@ -34,7 +34,7 @@ const TIME_LEN: usize = 8;
 /// Names one token among all of its kind.
 type Salt = [u8; SALT_LEN];
 
-/// How a client got a token. The two must be distinguishable (RFC 9000 section 8.1.1).
+/// How a client got a token. Tokens of the two kinds must be distinguishable (RFC 9000 section 8.1.1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TokenKind {
     Retry,

@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 /// Steps while the fuzzer has input.
 const MAX_HOSTILE_STEPS: usize = 1_500;
-/// Time within which everything must have arrived, or the connection be over, afterwards. An idle
-/// timeout is 30 seconds.
+/// After the fuzzer's input, the time within which all data must have arrived or the connection be over. An
+/// idle timeout is 30 seconds.
 const PATIENCE: Duration = Duration::from_secs(200);
 const LATENCY: Duration = Duration::from_millis(10);
 /// Bytes that each end sends.

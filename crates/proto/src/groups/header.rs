@@ -117,8 +117,8 @@ pub fn decode(bytes: &[u8]) -> Result<(StreamKind, usize), GroupHeaderError> {
 }
 
 impl Header {
-    /// Appends the header to `out`. Messages to come after that are below the fence are left out, since
-    /// they come first anyway.
+    /// Appends the header to `out`. Leaves out messages of `after` that are below the fence, since they come
+    /// first anyway.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let Self { group, number, before: Before { fence, after } } = self;
         let after = || after.iter().filter(|id| *id >= fence && *id < number);

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Numbers kept as runs that neither overlap nor touch. Unlike a
-/// [`RangeSet`](crate::wire::range_set::RangeSet), which is made for changes at its ends, it takes about
-/// as long for each change, wherever that is and however many runs there are.
+/// [`RangeSet`](crate::wire::range_set::RangeSet), which is made for changes at its ends, a change in the
+/// middle is as fast as one at the ends, and takes little longer with many runs.
 #[derive(Debug, Default)]
 pub(super) struct Runs(BTreeMap<u64, u64>);
 
@@ -34,7 +34,7 @@ impl Runs {
         self.0.range(..=number).next_back().is_some_and(|(_, end)| number < *end)
     }
 
-    /// The first number from 0 on that is not in it.
+    /// The first number from 0 on that is not in the set.
     pub(super) fn first_gap(&self) -> u64 {
         self.0.get(&0).copied().unwrap_or(0)
     }

@@ -64,7 +64,7 @@ impl Gaps {
         }
     }
 
-    /// The part of it that a later connection should believe.
+    /// The counts, reduced to the weight that a later connection should give them.
     pub(super) fn remembered(mut self) -> Self {
         self.scale((REMEMBERED / self.total().max(REMEMBERED)).min(1.0));
         self
@@ -82,7 +82,7 @@ impl Gaps {
     /// The mean of the time `T` by Bayes' rule, its values being equally likely at first; zero if
     /// losses do not come in bursts. `share` of all packets are lost.
     fn time(&self, share: f64) -> Duration {
-        // As with each new path, and then all that follows would come to the same.
+        // A new path has no counts yet; the computation below would give zero, too.
         if self.bins().next().is_none() {
             return Duration::ZERO;
         }

@@ -213,7 +213,8 @@ pub struct RemoteCids {
     active: RemoteCid,
     /// All other identifiers, sorted by sequence number.
     spare: Vec<RemoteCid>,
-    /// Identifiers below this are to be retired, because the peer said so or we stopped using them.
+    /// Identifiers with lower sequence numbers are to be retired, because the peer said so or we stopped
+    /// using them.
     retire_below: u64,
     retirements: Vec<Retirement>,
     limit: usize,

@@ -70,7 +70,7 @@ pub struct Challenge {
     /// must carry.
     sent: Vec<([u8; 8], bool)>,
     due: bool,
-    /// When to send another, as this one may have been lost.
+    /// When to send another frame, as the last one may have been lost.
     repeat_at: Instant,
     interval: Duration,
     deadline: Instant,

@@ -307,8 +307,8 @@ impl AckTracker {
     }
 
     /// Whether a packet that carries our ACK frame and nothing ack-eliciting should also carry a
-    /// PING. One rule bounds how long ranges are kept, the other how many bytes they cost on a
-    /// lossy path. Either asks for a PING in at most one of 32 packets, so two ends never keep each
+    /// PING. [`MAX_ACK_ONLY`] bounds how long ranges are kept, [`MAX_LONG_ACK_ONLY`] how many bytes they cost
+    /// on a lossy path. Either asks for a PING in at most one of 32 packets, so two ends never keep each
     /// other awake.
     pub fn wants_ping(&self) -> bool {
         let long = self.received.ranges.len() >= LONG_ACK_RANGES;

@@ -32,7 +32,7 @@ pub fn loss_delay(rtt: &RttEstimator) -> Duration {
     rtt.saturating_add(rtt / 8).max(GRANULARITY)
 }
 
-/// How much longer than expected a packet sent at `sent` took that is acknowledged `now`. Measured
+/// By how much the acknowledgement at `now` of a packet sent at `sent` is later than expected. Measured
 /// against the same round-trip time as [`loss_delay`], whose eighth remains as a margin.
 pub fn lateness(now: Instant, sent: Instant, rtt: &RttEstimator) -> Duration {
     now.saturating_duration_since(sent).saturating_sub(awaited(rtt))

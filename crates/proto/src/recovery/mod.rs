@@ -198,9 +198,9 @@ impl<C: Copy> Recovery<C> {
     }
 
     /// The number from which the encoding of the next packet number must cover the distance (RFC
-    /// 9000 section 17.1). This is the largest acknowledged one, but on a path that reorders a lower
-    /// one: when many later packets arrive first, a number that is too short for that is decoded to
-    /// a wrong one, and the packet is lost.
+    /// 9000 section 17.1). Usually this is the largest acknowledged number. On a path that reorders it is
+    /// lower: when many later packets arrive first, a number with too few bytes is decoded to a wrong one,
+    /// and the packet is lost.
     pub fn decoded_from(&self, space: SpaceId) -> Option<u64> {
         let largest = self.largest_acked(space)?;
         let overtaken = if self.reordering.is_seen() { MAX_PACKET_THRESHOLD } else { 0 };
@@ -222,9 +222,9 @@ impl<C: Copy> Recovery<C> {
         self.record(space, packet, time);
     }
 
-    /// Records a packet that is being sent and carries only redundancy. It asks for an acknowledgement
-    /// as well as a probe does, so it puts the probe off. But redundancy may go on for ever, so it puts off
-    /// the probe for other packets in flight by no more than one probe timeout.
+    /// Records a packet that is being sent and carries only redundancy. Like a probe, the packet asks for an
+    /// acknowledgement, so it puts the next probe off. But redundancy may go on for ever, so it puts off the
+    /// probe for other packets in flight by no more than one probe timeout.
     pub fn on_redundancy_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
         let state = &self.spaces[space as usize];
         let oldest = state.sent.front().filter(|_| state.probed > 0).map(|oldest| oldest.time);

@@ -160,8 +160,8 @@ impl<C: Copy> Recovery<C> {
         Some(Probe { time: self.probe_time(sent, space)?, space, count: PROBES })
     }
 
-    /// `since` is usually when the last packet was sent. A later timeout counts as well: the packet
-    /// that it asked for may not have been sent, and the timer must not spin in the meantime.
+    /// `since` is usually when the last packet was sent. A later timeout counts as well: the probe that it
+    /// demanded may not have been sent, and the timer must not spin in the meantime.
     fn probe_time(&self, since: Instant, space: SpaceId) -> Option<Instant> {
         let since = self.last_pto.map_or(since, |last| last.max(since));
         since.checked_add(self.pto_with_backoff(space))

@@ -28,7 +28,7 @@ fn packets_that_were_never_sent_cannot_be_acknowledged() {
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
 }
 
-/// However long a delay a peer claims, in units of however much, it takes away no more than was measured.
+/// No claimed delay, in no unit, reduces the round-trip time below the measured minimum.
 #[test]
 fn an_absurd_delay_is_not_believed() {
     for exponent in [0, 3, 20] {

@@ -41,7 +41,7 @@ fn a_retry_makes_a_client_prove_its_address_before_there_is_any_state() {
 fn a_client_of_a_server_that_refuses_its_token_learns_so_at_once() {
     let mut crowd = Crowd::new(retry_always());
     let client = crowd.client(CLIENT);
-    // Until the Retry has arrived; its answer then comes from another port.
+    // The Retry arrives; then the client's answer comes from another port.
     crowd.run_for(2 * LATENCY);
     crowd.clients[client].address = "198.51.100.1:1001".parse().unwrap();
     crowd.run_for(2 * LATENCY + Duration::from_millis(10));
@@ -82,7 +82,7 @@ fn a_token_for_later_saves_the_retry_once() {
         crowd.run_for(HANDSHAKE);
         assert!(crowd.clients[client].connected);
     }
-    // The same Initial again, after the connection has ended, is worth no more than any other.
+    // The same Initial again, after the connection has ended, is treated like any other Initial.
     let (from, initial) = crowd.received[0].clone();
     let now = crowd.now;
     crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");

@@ -27,7 +27,7 @@ fn transport_parameters_cut_short() {
         let mut pair = hostile(Lies { cut: Some(cut), ..Lies::default() });
         pair.run_for(SECOND);
         match pair.loss(Side::Client) {
-            // Without its last parameters, the extension is whole.
+            // A cut between two parameters leaves a valid extension.
             None => {}
             Some(ConnectionError::ClosedByPeer(error)) => {
                 assert_eq!(error.code, TransportErrorCode::TRANSPORT_PARAMETER_ERROR);

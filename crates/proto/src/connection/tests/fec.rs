@@ -289,7 +289,7 @@ fn streams_of_the_protocol_itself_get_no_blocks() {
     }
 }
 
-/// A matrix may have a row for each of several streams.
+/// The matrix of a block code may hold symbols of several streams.
 #[test]
 fn blocks_span_streams_that_share_a_session() {
     let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });

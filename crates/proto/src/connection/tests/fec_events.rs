@@ -21,11 +21,11 @@ const ALGORITHMS: [Algorithm; 3] = [Algorithm::NEW_RENO, Algorithm::CUBIC, Algor
 const PIECE: usize = 3_000;
 /// No packet has room for two datagrams of this size.
 const DATAGRAM: usize = 750;
-/// How many pieces a flow sends between two events, and twice as many datagrams.
+/// How many pieces a flow sends between two events; it sends twice as many datagrams.
 const PIECES: usize = 40;
 const LOSS: f64 = 0.1;
-/// How long a datagram takes, and a flow waits between two pieces: long enough for all of them and their
-/// repair symbols, even in the smallest window.
+/// The one-way delay, and the pause of a flow between two pieces: long enough for a piece, its datagrams and
+/// their repair symbols, even in the smallest window.
 const LATENCY: Duration = Duration::from_millis(20);
 const INTERVAL: Duration = Duration::from_millis(300);
 
@@ -218,7 +218,8 @@ fn what_is_protected_survives_updates_of_the_keys() {
         let mut flow = Flow::new(Pair::connected(), from);
         for update in 1..6 {
             let side = if update % 2 == 0 { from } else { from.peer() };
-            // In the middle of it, so that symbols of one session are under the keys of both phases.
+            // The update comes in the middle of a transfer, so that symbols of one session are under the keys
+            // of both phases.
             flow.send();
             assert!(flow.pair.end(side).conn().update_keys(), "{update}");
             flow.goes_on(&format!("from {from:?}, update {update}"));

@@ -75,7 +75,7 @@ fn a_stream_that_repair_completed_is_stopped_once_and_counts_as_finished() {
     assert_eq!(whole.server.conn().stats().stream_bytes_retransmitted, 0);
     assert_eq!(whole.client.conn().stats().streams.streams, 0);
     assert_eq!(whole.server.conn().stats().streams.streams, 0);
-    // Without losses there is nothing to say, and without the option nobody says it.
+    // Without losses or without the option, the client sends no STOP_SENDING.
     assert_eq!(transfer(&mut pair(Some(CODE)), &[]).1, []);
     assert_eq!(transfer(&mut pair(None), &[2, 4]).1, []);
 }
@@ -84,7 +84,7 @@ fn a_stream_that_repair_completed_is_stopped_once_and_counts_as_finished() {
 fn what_is_stopped_with_the_code_is_finished_and_with_any_other_is_not() {
     for (code, finished) in [(CODE, true), (CODE + 1, false)] {
         let mut pair = pair(Some(CODE));
-        // Nothing that the client says arrives, so that the server has to send all of it again.
+        // No packet of the client arrives, so that the server has to send the whole stream again.
         let id = pair.send(Side::Server, Dir::Uni, &pattern(6_500));
         pair.filter = Box::new(|from, _| from == Side::Server);
         pair.flush(Side::Server);

@@ -244,7 +244,7 @@ fn both_ends_export_the_same_keying_material_once_the_handshake_is_complete() {
     while !pair.client.conn().handshake.complete {
         assert!(pair.step(pair.now + 200 * MS), "the handshake stalled");
     }
-    // The server has all keys by now, but does not know yet that the client does.
+    // The server has all keys by now, but does not know yet that the client has them, too.
     assert_eq!(export(&mut pair, Side::Server, b"label", None), Err(ExportError));
     pair.handshake();
     let ours = export(&mut pair, Side::Client, b"label", Some(b"context")).unwrap();

@@ -75,7 +75,7 @@ fn a_flood_of_identifiers_ends_the_connection() {
     pair.inject(Side::Client, &[new_id(4, 0), new_id(5, 0)]);
     let limit = Some(TransportErrorCode::CONNECTION_ID_LIMIT_ERROR);
     assert_eq!(pair.error(Side::Server), limit);
-    // Or one after another, without ever acknowledging the retirements.
+    // The peer may also issue identifiers one by one, and never acknowledge the retirements.
     let mut pair = Pair::connected();
     pair.filter = Box::new(|_, _| false);
     let mut sequence = 3;

@@ -182,7 +182,7 @@ fn two_updates_in_a_row_are_an_error() {
         let first = ping(&mut pair, true);
         pair.receive(Side::Server, first);
         if acknowledged {
-            // The server acknowledges it, whether or not that arrives.
+            // The server acknowledges the packet, but the acknowledgement is lost.
             pair.filter = Box::new(|_, _| false);
             pair.run_for(SECOND);
         }

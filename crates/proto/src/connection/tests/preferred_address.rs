@@ -92,7 +92,7 @@ fn no_identifier_is_used_with_both_addresses() {
     pair.handshake();
     exchange(&mut pair);
     assert_eq!(pair.client.conn().remote_address(), preferred());
-    // A server that sees its client move asks also where it was before.
+    // A server that sees its client move also challenges the client's old address.
     let challenge = Frame::PathChallenge([7; 8]);
     for (from, answers) in [(home, 0), (preferred(), 1)] {
         let mut payload = Vec::new();

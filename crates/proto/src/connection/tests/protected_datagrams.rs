@@ -131,7 +131,7 @@ fn what_cannot_be_mended_is_given_up_and_frees_the_window() {
     };
     assert_eq!(given_up(&mut pair), 3);
     assert!(pair.server.conn().egress.is_coding_quiet(), "no symbol is left in the window");
-    // A repair symbol of the next one covers that alone.
+    // A repair symbol for the next datagram covers that datagram alone.
     lose(&mut pair, &[0]);
     send(&mut pair, &pattern(700));
     pair.run_for(SECOND);

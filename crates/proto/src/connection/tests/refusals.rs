@@ -31,7 +31,7 @@ enum End {
     Silence,
 }
 
-/// A handshake that has come as far as the server's first answer, and then ends like that.
+/// A handshake that reaches the server's first answer, and then ends as `end` says.
 fn ended(end: End, retry: bool) -> Crowd {
     let retry_above = retry.then_some(0);
     let mut crowd = Crowd::new(EndpointConfig { retry_above, ..EndpointConfig::default() });

@@ -161,7 +161,7 @@ fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
             conn.egress.probe_symbol(SymbolRef { session, id: 0 });
         }
         assert_eq!(conn.check(), Ok(()));
-        // The second waits behind the first, or the first behind the second.
+        // The session of the second stream waits behind that of the first, or the other way round.
         for id in ids {
             conn.egress.on_stream_frame(now, &whole(id, 500), Fate::Acked, &path);
             assert_eq!(conn.check(), Ok(()));

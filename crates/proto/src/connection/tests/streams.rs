@@ -147,7 +147,7 @@ fn limits_change_while_the_connection_lives() {
     };
     let ids = open(&mut pair);
     assert_eq!(ids.len(), 150);
-    // Fewer: streams that end are not replaced until that few are left.
+    // A lower limit: streams that end are not replaced until no more than 10 are left.
     pair.server.conn().set_max_concurrent_streams(Dir::Uni, 10);
     for id in &ids {
         pair.client.conn().send_stream(*id).finish().unwrap();

@@ -28,7 +28,8 @@ fn server(pair: &Pair, versions: SessionVersions) -> End {
     End::new(pair.server.start_session(versions, parameters).expect("server session"))
 }
 
-/// A client that learns of `to` when it has sent its ClientHello, if at all, and a server.
+/// A client and a server; the client learns after its ClientHello that it goes over to `to`, if that is
+/// given.
 fn connect(pair: &Pair, from: Version, to: Option<Version>, mut server: End) -> (End, End) {
     let mut client = client(pair, going_over(from, None));
     for (level, bytes) in client.flush() {

@@ -59,7 +59,7 @@ fn no_common_protocol_is_an_alert() {
 
 #[test]
 fn a_protocol_that_was_not_offered_is_an_alert() {
-    // Two clients that differ only in what they offer; one gets the other's answer.
+    // Two clients that differ only in the protocols that they offer; the first gets the answer to the second.
     let offer = |names: &[&str]| Pair {
         client: Arc::new(NullClientConfig::new(protocols(names))),
         ..pair()

@@ -37,7 +37,7 @@ pub struct MemoryBudget(Arc<SharedBudget>);
 struct SharedBudget {
     limit: usize,
     used: AtomicUsize,
-    /// The part of it that connections hold which are being closed.
+    /// The bytes in use by connections that are being closed.
     leaving: AtomicUsize,
     connections: AtomicUsize,
     hosts: Mutex<HashMap<IpAddr, Arc<Host>>>,
@@ -108,7 +108,8 @@ impl MemoryBudget {
         self.used().saturating_sub(self.0.leaving.load(Relaxed))
     }
 
-    /// Whether more is held than may be, because peers send all that they were promised.
+    /// Whether connections hold more than the limit, because peers use all the flow control credit that they
+    /// were granted.
     pub(crate) fn is_exceeded(&self) -> bool {
         self.staying() > self.limit()
     }

@@ -246,7 +246,8 @@ impl SendGroup {
     }
 }
 
-/// Sends a message of a group, but not in 0-RTT: who receives a group depends on all of it.
+/// Sends a message of a group, but not in 0-RTT: the receiver of a group needs all its messages, and rejected
+/// 0-RTT would lose some.
 fn try_send(
     state: &mut State,
     id: GroupId,

@@ -84,7 +84,7 @@ impl RecvStream {
         Self { connection, id, ended: false, early }
     }
 
-    /// The connection's state, unless this stream never was.
+    /// The connection's state; an error if the stream was opened in 0-RTT that the server rejected.
     fn lock(&self) -> Result<MutexGuard<'_, State>, ReadError> {
         let state = self.connection.0.lock();
         if state.is_void(self.early) { Err(ReadError::ZeroRttRejected) } else { Ok(state) }

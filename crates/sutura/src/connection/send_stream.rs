@@ -65,7 +65,7 @@ impl SendStream {
         Self { connection, id, early }
     }
 
-    /// The connection's state, unless this stream never was.
+    /// The connection's state; an error if the stream was opened in 0-RTT that the server rejected.
     fn lock(&self) -> Result<MutexGuard<'_, State>, WriteError> {
         let state = self.connection.0.lock();
         if state.is_void(self.early) { Err(WriteError::ZeroRttRejected) } else { Ok(state) }

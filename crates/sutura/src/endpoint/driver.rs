@@ -19,9 +19,9 @@ use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
 use tokio::time::Sleep;
 
-/// Batches of datagrams received in one turn, whatever they contain.
+/// Most batches of datagrams received in one turn.
 const RECEIVE_BATCHES: usize = 16;
-/// Datagrams after which no other batch is received in one turn.
+/// After this many datagrams in one turn, no further batch is received.
 const RECEIVE_DATAGRAMS: usize = 1024;
 /// Most datagrams that a connection builds as one batch for the kernel: the number that fits into 64 KiB, the
 /// kernel's maximum, on paths with the usual 1500 bytes.
@@ -65,7 +65,7 @@ impl Entries {
         self.slots.get_mut(handle.0)?.as_mut()
     }
 
-    /// Gives memory back that is left from when there were many more.
+    /// Gives back memory that was needed for many more connections than there are now.
     fn give_back(&mut self) {
         if self.slots.len() > 64 && self.len < self.slots.len() / 4 {
             while self.slots.pop_if(|slot| slot.is_none()).is_some() {}
@@ -102,7 +102,7 @@ pub(crate) struct Driver {
     unsent: Option<Unsent>,
     buffer: Vec<u8>,
     touched: Vec<ConnectionHandle>,
-    /// When to look after the connections for which memory is short, if there may be any.
+    /// When to look after connections for which memory is short, if there may be such connections.
     tend_at: Option<Instant>,
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 use sutura_proto::{self as proto, ConnectionError};
 
-/// A client that asks for a connection. Nothing was processed of its handshake yet, and little is
-/// remembered of it. `await` it to accept it; if it is dropped, the client is refused.
+/// A client that asks for a connection. The server has not processed its handshake yet, and keeps little
+/// state for it. `await` it to accept it; if it is dropped, the client is refused.
 #[derive(Debug)]
 #[must_use = "dropping this refuses the client"]
 pub struct Incoming {

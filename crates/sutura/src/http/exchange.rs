@@ -320,7 +320,7 @@ impl RequestStream {
 }
 
 impl SharedExchange {
-    /// The connection's state, unless this exchange never was.
+    /// The connection's state; an error if the exchange began in 0-RTT that the server rejected.
     pub(super) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
         let state = self.connection.0.lock();
         if state.is_void(self.early) { Err(Error::ZeroRttRejected) } else { Ok(state) }
@@ -426,7 +426,7 @@ impl SharedExchange {
             match result {
                 Ok(()) => Poll::Ready(Ok(())),
                 Err(SendError::Blocked) => Poll::Pending,
-                // There may be a reason why the exchange is over.
+                // The exchange may have recorded why it is over.
                 Err(SendError::UnknownStream) => {
                     let unknown = || send_error(SendError::UnknownStream);
                     Poll::Ready(Err(failed.unwrap_or_else(unknown)))

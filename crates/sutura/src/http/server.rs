@@ -116,7 +116,7 @@ impl Responder {
 #[derive(Debug)]
 pub struct Server {
     connection: Connection,
-    /// Until it is to be looked whether clients make progress.
+    /// The wait for the next check whether clients make progress.
     sleep: Option<Pin<Box<Sleep>>>,
 }
 
@@ -134,8 +134,8 @@ impl Server {
         Self { connection, sleep: None }
     }
 
-    /// Sets how long to wait for a client that makes no progress. Only while [`accept`](Self::accept) is
-    /// awaited, somebody looks.
+    /// Sets how long to wait for a client that makes no progress. Progress is checked only while
+    /// [`accept`](Self::accept) is awaited.
     pub fn set_timeouts(&self, timeouts: Timeouts) {
         if let Some(http) = self.connection.0.lock().uppers.get::<HttpState>() {
             http.timeouts = timeouts;

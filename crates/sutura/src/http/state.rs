@@ -144,7 +144,7 @@ impl Upper for HttpState {
         self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST
     }
 
-    /// The application answers one request at any rate.
+    /// One request is never held back, so that the application always makes progress.
     fn holds_back(&self, left: usize) -> bool {
         left < TASK_COST && self.accepted() > 0
     }
@@ -360,7 +360,7 @@ impl HttpState {
             if self.exchanges.get(&stream).is_none_or(|exchange| exchange.stopped.is_none()) {
                 return Some((stream, fields));
             }
-            // If HTTP/3 has forgotten it too, there is nothing to cancel.
+            // If HTTP/3 has forgotten the request, too, there is nothing to cancel.
             let _ = self.h3.cancel(quic, stream, Code::REQUEST_REJECTED);
             self.forget(stream, quic);
         }

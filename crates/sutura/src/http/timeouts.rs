@@ -35,7 +35,7 @@ impl Timeouts {
         Self { head: None, body: None, response: None }
     }
 
-    /// How often to look, so that nobody waits for more than a quarter longer than is said.
+    /// How often to check progress: so often that no wait exceeds its timeout by more than a quarter.
     pub(super) fn interval(&self) -> Option<Duration> {
         [self.head, self.body, self.response].into_iter().flatten().min().map(|least| least / 4)
     }

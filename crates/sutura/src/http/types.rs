@@ -54,7 +54,8 @@ pub(super) fn request_fields(parts: &request::Parts) -> Fields {
     if let Some(Protocol(protocol)) = protocol {
         fields = fields.with(":protocol", protocol.clone());
     }
-    // The host is said by `:authority`, from which it must not differ (RFC 9114 section 4.3.1).
+    // `:authority` names the host; a `host` field must not differ from it (RFC 9114 section 4.3.1), and is
+    // left out.
     fields_of(fields, parts.headers.iter().filter(|(name, _)| *name != header::HOST))
 }
 

@@ -441,7 +441,7 @@ impl Recorder {
         self.event(now, "recovery:metrics_updated", data, out)
     }
 
-    /// Writes an event of HTTP/3 or of the application's own; others are not for a qlog.
+    /// Writes an event of HTTP/3 or of the application, and ignores events of other types.
     fn application(
         &mut self,
         now: Instant,

@@ -11,8 +11,8 @@ use sutura::{
 
 const PROTOCOL: &[u8] = b"early";
 
-/// A server and a client that want 0-RTT, and another configuration of the server, which knows
-/// nothing of the sessions of the first.
+/// A server and a client that want 0-RTT, and a second configuration for the server, which does not know the
+/// sessions of the first.
 fn endpoints(protocol: &[u8]) -> (Endpoint, Endpoint, SocketAddr, ServerConfig) {
     let (certificate, key) = certificate();
     let server = || {
@@ -57,7 +57,7 @@ async fn exchange(connection: &Connection, data: &[u8]) {
 async fn prepare(client: &Endpoint, address: SocketAddr) {
     let connecting = client.connect(address, "localhost").unwrap();
     let connection = connecting.into_0rtt().expect_err("no ticket yet").await.unwrap();
-    // The tickets come before the answer, or at the same time.
+    // The tickets come no later than the answer.
     exchange(&connection, b"first").await;
     exchange(&connection, b"second").await;
     connection.close(0, b"");

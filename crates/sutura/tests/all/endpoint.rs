@@ -1,4 +1,4 @@
-//! Endpoints as a whole: closing them, limits that change, and sockets of one's own.
+//! Endpoints as a whole: closing them, limits that change, and custom sockets.
 
 use crate::common::memory::{Memory, MemorySocket};
 use crate::common::{all, client_of, connected, echo, exchange, localhost, pair, pattern};

@@ -28,7 +28,7 @@ async fn a_client_moves_to_another_socket_in_the_middle_of_an_exchange() {
 #[tokio::test]
 async fn a_server_sees_where_its_client_went() {
     let (connection, peer, client) = connected(b"echo", &TransportConfig::default()).await;
-    // Until a message has been answered, the handshake may not be confirmed.
+    // Until a message has been acknowledged, the handshake may not be confirmed.
     let mut hello = connection.open_uni().await.unwrap();
     hello.write_all(b"hello").await.unwrap();
     hello.finish().unwrap();

@@ -16,7 +16,7 @@ use sutura::{
 
 /// Batches that a driver receives in one turn; `RECEIVE_BATCHES` of the driver.
 const BATCHES: usize = 16;
-/// Datagrams that it receives in one turn, and no more than one batch beyond.
+/// Datagrams after which a driver receives no further batch in a turn.
 const DATAGRAMS: usize = 1024;
 /// Batches that one connection sends in one turn.
 const SENT: usize = 8;

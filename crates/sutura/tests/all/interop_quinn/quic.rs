@@ -207,7 +207,8 @@ async fn an_ordered_group_of_their_client() {
             peers.ours.accept().await.unwrap().await.unwrap()
         });
         let mut groups = ours.receive_groups();
-        // Group 0; the number; how many before it need not come first; none to come after in addition.
+        // The header: group 0, the message's number, its distance from the fence before it, and no other
+        // messages to wait for.
         for stream in [[0, 5, 1, 0], [0, 4, 0, 0], [0, 3, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]] {
             let mut send = theirs.open_uni().await.unwrap();
             send.write_all(&stream).await.unwrap();

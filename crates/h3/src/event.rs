@@ -10,7 +10,7 @@ use crate::settings::Settings;
 /// An event from [`Connection::poll_event`](crate::Connection::poll_event).
 ///
 /// An exchange ends with `Finished` (the peer's message is complete), `Reset`, `Failed` or
-/// `Refused`. After the latter three, its stream is unknown.
+/// `Refused`. After `Reset`, `Failed` and `Refused`, its stream is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// The peer's SETTINGS arrived. Once per connection.

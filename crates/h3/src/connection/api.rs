@@ -83,8 +83,8 @@ impl Connection {
     }
 
     /// The protection of the response when neither end asks for one
-    /// ([`Config::protections`](crate::Config::protections), server). `None` if an end does, or if it is left
-    /// to the transport.
+    /// ([`Config::protections`](crate::Config::protections), server). `None` if an end asks for one, or if
+    /// the configuration leaves the choice to the transport.
     #[must_use]
     pub fn default_protection(&self, stream: StreamId) -> Option<&DefaultProtection> {
         let parameters = self.exchanges.get(&stream)?.parameters();
@@ -93,7 +93,7 @@ impl Connection {
     }
 
     /// Sends a request (client). `priority` becomes its `priority` field, unless `fields` has one,
-    /// and sets the order in which its own body is sent. Set `fin` if neither body nor trailers
+    /// and sets the order in which the request's own body is sent. Set `fin` if neither body nor trailers
     /// follow.
     ///
     /// # Errors

@@ -89,7 +89,7 @@ impl Exchange {
         self.client.overridden_by(&self.server)
     }
 
-    /// All that is said of the response's priority, once the exchange is over.
+    /// Both ends' statements about the response's priority, which outlast the exchange.
     pub(super) fn into_said(self) -> Said {
         Said { client: self.client, server: self.server, extension: self.extension }
     }

@@ -444,8 +444,8 @@ impl Connection {
             }
             Fault::Reset(code) => {
                 self.on_cancelled(quic, id);
-                // Without the rest of the peer's message there is nothing to answer, or no answer
-                // to come (RFC 9114 section 4.1.1).
+                // A server cannot answer half a request, and a client gets no further part of the answer (RFC
+                // 9114 section 4.1.1).
                 if let Some(exchange) = self.exchanges.get_mut(&id) {
                     exchange.receive.give_up();
                     self.decoder.cancel(id);

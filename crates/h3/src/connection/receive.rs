@@ -96,7 +96,7 @@ pub(super) enum Phase {
 pub(super) enum Order {
     /// In the order of the stream.
     Stream,
-    /// As it arrives, as far as the DATA frame is known that it is in.
+    /// In the order of arrival, as far as the bytes are in a DATA frame whose header has been read.
     Arrival,
 }
 

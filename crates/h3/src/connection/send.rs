@@ -33,7 +33,7 @@ pub(super) struct Send {
     at: usize,
     /// Body to send after them.
     chunk: Bytes,
-    /// Bytes of body that the header of a DATA frame has announced and that nobody has given yet.
+    /// Bytes of body that the header of a DATA frame has announced and the application has not given yet.
     announced: u64,
     /// Whether a caller got `Blocked`.
     waits: bool,

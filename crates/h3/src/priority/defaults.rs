@@ -61,8 +61,8 @@ impl DefaultProtections {
         row[usize::from(priority.incremental)].as_ref()
     }
 
-    /// The erasure coding of a response whose ends say this, which may be none; `None` if it is left to
-    /// the transport's configuration.
+    /// The erasure coding of a response with these parameters; `Some(None)` for no erasure coding, and `None`
+    /// to leave the choice to the transport's configuration.
     pub(crate) fn protection(&self, parameters: &PriorityParameters) -> Option<Option<Protection>> {
         let asked = parameters.clone().resolve();
         if asked.burst.is_some() {
@@ -78,7 +78,7 @@ impl DefaultProtections {
     }
 }
 
-/// How a response is protected for which nobody says it.
+/// The protection of a response for which neither end asks for one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DefaultProtection {
     /// As if the response had these values of `exp_b` and, if it has none of its own, `exp_d`.
@@ -88,7 +88,7 @@ pub enum DefaultProtection {
         /// For how long they may be delayed, at most [`MAX_DELAY`](super::MAX_DELAY).
         delay: Duration,
     },
-    /// By this policy, whatever else the priority says.
+    /// By this policy, no matter what delay the priority names.
     Policy(Protection),
 }
 

@@ -65,9 +65,9 @@ const MAX_CANCELLED: usize = 64;
 /// How a line refers to the dynamic table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// The entry with this absolute index is the line.
+    /// The entry with this absolute index equals the line.
     Line(u64),
-    /// The entry with this absolute index has its name.
+    /// The entry with this absolute index has the line's name.
     Name(u64),
     None,
 }
@@ -150,7 +150,7 @@ impl Encoder {
         self.cancelled.push_back(stream);
     }
 
-    /// Whether nothing that was sent is still to be acknowledged.
+    /// Whether the peer has acknowledged all sections that refer to the table.
     pub(crate) fn is_settled(&self) -> bool {
         self.outstanding.oldest().is_none()
     }
@@ -178,7 +178,7 @@ impl Encoder {
             writer.line(field);
         }
         let SectionWriter { base, section, lines, .. } = writer;
-        // Without references any Base goes, and zero is the shortest.
+        // Without references any Base is valid, and zero has the shortest encoding.
         let base = if section.required > 0 { base } else { 0 };
         Prefix { required: section.required, base }.encode(self.max_capacity, out);
         out.extend_from_slice(&lines);

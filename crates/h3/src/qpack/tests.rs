@@ -53,7 +53,7 @@ fn rfc9204_b2_to_b5_dynamic_table() {
     // B.3.
     decoder.receive(b"\x4acustom-key\x0ccustom-value").unwrap();
     assert_eq!(decoder.take_instructions(), b"\x01");
-    // B.4: one stream is cancelled before its section arrives, which another one understands.
+    // B.4: one stream is cancelled before its section arrives; the section of another stream is decoded.
     decoder.receive(b"\x02").unwrap();
     decoder.cancel(StreamId(8));
     assert_eq!(decoder.take_instructions(), b"\x48\x01");
@@ -173,7 +173,7 @@ fn nobody_is_made_to_wait_who_does_not_want_to() {
     let [first, second] = twice(0, &fields);
     assert_eq!(first.1, second.1);
     assert_eq!((decode(&first.1), second.0), (Ok(fields.clone()), Vec::new()));
-    // The first one may block another; a second one may not.
+    // One stream may wait for the table, a second stream may not.
     let [first, second] = twice(1, &fields);
     assert_eq!(first.1, b"\x02\x80\x10");
     assert_eq!(decode(&second.1), Ok(fields.clone()));

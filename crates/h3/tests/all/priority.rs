@@ -202,7 +202,7 @@ fn what_nobody_says_the_servers_configuration_decides() {
     assert_eq!(protected(&world, stream), expected);
 }
 
-/// A field of the response leaves nothing to the configuration.
+/// If the response has a `priority` field, the configured protection does not apply.
 #[test]
 fn the_responses_own_field_comes_before_the_configuration() {
     let mut world = World::new(Config::default(), protecting_server());
@@ -342,7 +342,7 @@ fn updates_name_requests_that_are_permitted() {
     }
 }
 
-/// Nothing is ever promised, so no push has a priority, however many pushes the client permits.
+/// This server promises no pushes, so no update may name one, however many pushes the client permits.
 #[test]
 fn updates_of_pushes_name_none() {
     for push in [0, 5, 6] {
@@ -466,7 +466,7 @@ fn what_the_server_tells_its_scheduler_counts_beside_all_priorities() {
     let told = world.pair.priorities.len();
     assert_eq!(tell(&mut world, extension(1)), Ok(()));
     assert_eq!(world.pair.priorities.len(), told, "the same again changes nothing");
-    // The priorities of the response and of the client leave it alone.
+    // The priorities of the response and of the client do not change the extension.
     world.respond(stream, &Fields::response(200).with("priority", "u=2"), false);
     assert_eq!(last(&world, stream), Some(extended(request(2, true), 1)));
     assert_eq!(tell(&mut world, extension(2)), Ok(()));

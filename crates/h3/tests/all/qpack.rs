@@ -74,7 +74,7 @@ fn without_a_table_at_either_end_nothing_is_inserted() {
     }
 }
 
-/// Ends that permit each other to wait, over a transport that delivers in pieces.
+/// Ends that let each other's messages wait for the table, over a transport that delivers in pieces.
 #[test]
 fn messages_wait_for_the_table_and_none_is_lost() {
     for seed in 0..20 {

@@ -111,7 +111,7 @@ fn with_requests(open: u64) -> Bench {
 
 /// The stream on which frame `n` of this kind arrives, and its bytes; `None` for a datagram.
 fn frame(kind: Kind, open: u64, n: u64) -> (Option<StreamId>, Vec<u8>) {
-    // No more streams in a packet than a hundred requests allow.
+    // Even with many requests, a packet names no more streams than with a hundred.
     let scattered = n * 37 % open.min(100) * open.div_ceil(100);
     let update =
         |index: u64| (Some(uni(0)), update_frame(u16::try_from(4 * index).unwrap(), "u=2"));

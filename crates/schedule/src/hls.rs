@@ -135,7 +135,7 @@ impl ClassShare {
         self.given = if self.dealt == 0 { 0 } else { self.part(self.dealt) };
     }
 
-    /// The part of the base for members with these of all weights.
+    /// The part of the base that is due to members with these `weights` in total.
     fn part(&self, weights: u64) -> i64 {
         if weights >= self.sum {
             return self.base;
@@ -149,8 +149,8 @@ impl ClassShare {
         part as i64
     }
 
-    /// The share of the next member, which has this weight. Shares are rounded so that they add up. A
-    /// member that has come in from elsewhere gets no more than there is.
+    /// The share of the next member, which has this weight. Shares are rounded so that they add up to the
+    /// base. A member that has come from another class since the round began gets no more than is left.
     fn deal(&mut self, weight: u64) -> i64 {
         if self.sum == 0 {
             return 0;
@@ -236,9 +236,9 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Begins a round of a single stream directly below the root, which gets all of the quantum. Most
-    /// rounds are, where nobody asks for classes, and have a packet or two: a call would be a part of
-    /// their cost.
+    /// Begins a round of a single stream directly below the root, which gets all of the quantum. Most rounds
+    /// are of this kind if no stream has classes. They are so short, a packet or two, that even the call
+    /// would cost a good part of their time.
     #[inline(always)]
     fn begin_alone(&mut self, slot: Slot) {
         let Whole { round, begun, streams, at, .. } = &mut self.whole;
@@ -388,8 +388,8 @@ impl Tree<Rounds> {
         }
     }
 
-    /// Whether the stream whose turn it is may send more than its balance: it carries the protocol, or it
-    /// ends the round and has the next for itself, as things are.
+    /// Whether the stream whose turn it is may send more than its balance: it carries the protocol, or it is
+    /// the last stream of the round and would be the only stream of the next.
     #[inline]
     fn is_free(&self, slot: Slot) -> bool {
         let TreeNode { parent, rank, .. } = self.nodes[slot];
@@ -409,7 +409,7 @@ impl Tree<Rounds> {
         !(rank.incremental && state.members[rank.urgency.class()] > 1) && queue.is_first(slot)
     }
 
-    /// Whether this is true of a class and all classes above it.
+    /// Whether a class and all classes above it [are alone](Self::is_alone).
     #[inline(never)]
     fn is_alone_above(&self, class: u32) -> bool {
         let mut slot = class as usize;

@@ -129,7 +129,8 @@ impl Tree {
         let mut groups: BTreeMap<(u8, bool, u64), Vec<usize>> = BTreeMap::new();
         for &child in self.children[class].iter().filter(|&&child| self.nodes[child].demand > 0) {
             let Node { urgency, incremental, stream, .. } = self.nodes[child];
-            // A class before a stream of the same key can only be if the stream is below another.
+            // A class never has the key of a stream beside it: the stream whose key the class has is below
+            // the class.
             let key = if incremental { 0 } else { stream.unwrap_or_else(|| keys[&child]) };
             groups.entry((urgency, incremental, key)).or_default().push(child);
         }
@@ -166,11 +167,11 @@ impl Tree {
     }
 }
 
-/// The max-min fair shares of members with (demand, weight) of `capacity`, each exactly: as a
-/// numerator over the common denominator that comes second.
+/// The exact max-min fair shares of `capacity` for members with (demand, weight): numerators, and their
+/// common denominator.
 fn water_fill(members: &[(u64, u64)], capacity: u64) -> (Vec<u128>, u128) {
     let mut order: Vec<usize> = (0..members.len()).collect();
-    // By the level at which they have enough, demand / weight.
+    // Sorted by demand / weight, the level at which a member has enough.
     order.sort_by(|&a, &b| {
         let ((da, wa), (db, wb)) = (members[a], members[b]);
         (u128::from(da) * u128::from(wb)).cmp(&(u128::from(db) * u128::from(wa)))
@@ -197,7 +198,7 @@ fn water_fill(members: &[(u64, u64)], capacity: u64) -> (Vec<u128>, u128) {
 #[test]
 fn the_solver_solves_what_can_be_solved_by_hand() {
     assert_eq!(water_fill(&[(100, 1), (100, 1)], 50), (vec![50, 50], 2));
-    // 10 need no more; 90 are left, a third and two thirds.
+    // The first member needs only 10; the other two get a third and two thirds of the remaining 90.
     assert_eq!(water_fill(&[(10, 5), (80, 1), (80, 2)], 100), (vec![30, 90, 180], 3));
     assert_eq!(water_fill(&[(10, 1), (20, 7)], 30), (vec![10, 20], 1));
     assert_eq!(water_fill(&[(7, 1)], 3), (vec![3], 1));

@@ -66,9 +66,8 @@ pub fn extended_scheduler(factory: &dyn SchedulerFactory, extend: Extend<'_>) {
 /// Makes an extension of a random number and of the streams that it may name.
 pub type Extend<'a> = &'a dyn Fn(u64, Range<StreamKey>) -> Option<Extension>;
 
-/// Checks a table of policies of any seam: each is found by its name, unless it needs parameters, has a
-/// line of its own and takes the parameters that are listed, and no others. `name` returns the name of a
-/// policy.
+/// Checks a table of policies of any seam: each is found by its name unless it needs parameters, has a line
+/// of its own, and takes exactly the parameters that are listed. `name` returns the name of a policy.
 ///
 /// # Panics
 ///

@@ -257,7 +257,7 @@ fn a_newcomer_and_one_who_was_away_get_nothing_for_the_past() {
         scheduler.activate(4);
         active(scheduler, 8, below(&[]));
         let served = serve(scheduler, 60);
-        // The same for each, give or take the round in progress.
+        // Each stream gets the same, give or take the round in progress.
         let mean = served.values().sum::<usize>() / 3;
         assert!(served.values().all(|bytes| bytes.abs_diff(mean) <= 6000), "{served:?}");
     });

@@ -1,10 +1,10 @@
 //! How much arithmetic on equations a decoder does for the symbols that it is sent.
 //!
 //! A symbol of a few bytes may make a decoder rework all of its equations, each as long as the longest
-//! symbol. A sender could have that done for every small packet. So received bytes pay for work, and an
-//! equation that is not paid for is dropped, as the oldest equation is when there are too many. The decoder
-//! then recovers less, but nothing wrong. Equations and symbols of like sizes pay for themselves many times
-//! over.
+//! symbol. A hostile sender could cause this work with every small packet. So received bytes pay for work,
+//! and an equation that is not paid for is dropped, like the oldest equation when there are too many. The
+//! decoder then recovers less, but nothing wrong. Equations and symbols of like sizes pay for themselves many
+//! times over.
 
 use crate::limits::DecoderLimits;
 

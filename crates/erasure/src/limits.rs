@@ -51,7 +51,8 @@ impl WindowLimits {
         }
     }
 
-    /// Buffer bytes that may be held however poorly they are used; see [`Pool`](crate::pool::Pool).
+    /// Bytes of buffers that may be allocated, even if their contents are short; see
+    /// [`Pool`](crate::pool::Pool).
     pub(crate) fn budget(self) -> usize {
         2 * self.bytes + 2 * self.longest()
     }

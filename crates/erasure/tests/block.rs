@@ -246,7 +246,8 @@ fn ldpc_staircase_needs_elimination_and_does_it() {
     assert!(stuck > 0, "iterative decoding would have done");
 }
 
-/// The effort is bounded however much is lost, and within the bound everything is tried.
+/// The effort is bounded no matter how many symbols are lost; up to the bound, all losses that can be
+/// recovered are.
 #[test]
 fn ldpc_staircase_does_not_eliminate_beyond_its_bound() {
     let (k, m, bound) = (2000, 1060, LdpcStaircase::MAX_ML_UNKNOWNS);

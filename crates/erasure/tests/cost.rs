@@ -111,7 +111,7 @@ fn the_bytes_of_dependent_repair_symbols_are_not_read() {
     assert!(decoder.repair_burst(&again).into_iter().all(|o| o == Ok(RepairOutcome::Dependent)));
     assert!(decoder.work() - before <= coefficients(50), "{}", decoder.work() - before);
 
-    // Together with a useful one they cost no more.
+    // Useless symbols cost no more in a burst with a useful symbol.
     let mut mixed = vec![symbols[10].clone()];
     mixed.extend_from_slice(&symbols[..5]);
     let before = decoder.work();

@@ -1,11 +1,11 @@
 //! How often an equal number of repair symbols does not suffice for lost symbols.
 //!
 //! Theory: let a square matrix over GF(256) have independent elements, each 1 with a probability of
-//! 2/256 and any other nonzero value with 1/256. The expected number of nonzero vectors that it
-//! maps to zero is 1 to seven digits, for any size from 2 on. They come in lines of 255, so a
-//! matrix is singular with a probability of 1/255. (Matrices with more than one such line count several
-//! times, but are only one in 256 to the fourth.) The uneven distribution of the elements makes no visible
-//! difference: for 2 by 2, where all matrices can be counted, see below.
+//! 2/256 and any other nonzero value with 1/256. The expected number of nonzero vectors that the matrix maps
+//! to zero is 1 to seven digits, for any size from 2 on. These vectors come in lines of 255, so a matrix is
+//! singular with a probability of 1/255. (Matrices with more than one such line count several times, but are
+//! only one in 256 to the fourth.) The uneven distribution of the elements makes no visible difference: for 2
+//! by 2, where all matrices can be counted, see below.
 //!
 //! Keys and ids are counters here, as in practice, so this tests the coefficients.
 //! `PROBABILITY_TRIALS` multiplies the number of trials.

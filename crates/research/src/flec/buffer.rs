@@ -19,16 +19,16 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 
 /// At most this many times as many repair symbols are in flight as losses are expected.
 const MOST_IN_FLIGHT: f64 = 2.0;
-/// A buffer of fewer round trips than this, in quarters, fills up before a loss is repaired by
-/// sending again: it is found out after a round trip, and the acknowledgement takes another.
+/// A buffer of fewer round trips than this, in quarters, fills up before a retransmission repairs a loss: the
+/// loss is detected after one round trip, and the retransmission and its acknowledgement take another.
 const STALL_QUARTERS: u64 = 9;
 /// Bytes of a source symbol on the smallest path that QUIC allows.
 const MAX_SYMBOL_BYTES: u64 = 1200;
 
 /// Protects data before the receiver's buffer is full (Algorithm 2).
 ///
-/// A loss holds up everything behind it in the receiver's buffer. If that fills up before the data
-/// arrives a second time, the sender stops for about a round trip. The policy `buffer:literal` follows the
+/// A loss holds up everything behind it in the receiver's buffer. If the buffer fills up before the
+/// retransmission arrives, the sender stops for about a round trip. The policy `buffer:literal` follows the
 /// paper; this one differs:
 ///
 /// - The paper sends a repair symbol for every `1 / G_p` source symbols, its implementation one more for
@@ -76,7 +76,7 @@ struct BufferRules {
     end: LastFlight,
     /// Symbols below this are protected.
     protected: u64,
-    /// How many repair symbols protect the newest of them, and how many are to.
+    /// How many repair symbols protect the newest protected symbol, and how many it is to have.
     triggered: u32,
     most: u32,
 }
@@ -99,8 +99,8 @@ impl BufferRules {
     }
 }
 
-/// Whether a loss that is repaired by sending again would stop the sender: until that has arrived
-/// and its acknowledgement is back, two round trips pass.
+/// Whether a loss that a retransmission repairs would stop the sender: two round trips pass until the
+/// acknowledgement of the retransmission is back.
 fn would_stall(view: &View) -> bool {
     view.is_blocked() || view.buffer <= view.path.in_flight.saturating_mul(STALL_QUARTERS) / 4
 }

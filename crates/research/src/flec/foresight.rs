@@ -22,7 +22,7 @@ pub(super) fn expected_loss(path: &PathView) -> f64 {
     let known = path.floor.high < 1.0;
     let (prior, worth) =
         if known { (path.floor.rate, REMEMBERED_PACKETS) } else { (PRIOR_LOSS, PRIOR_PACKETS) };
-    // Without any loss, everything ever seen speaks for a path that loses nothing.
+    // If no packet was ever lost, all outcomes count, as evidence of a path without losses.
     let most = if path.loss > 0.0 { RECENT_PACKETS } else { f64::MAX };
     let seen = (path.outcomes as f64).min(most);
     ((path.loss * seen + prior * worth) / (seen + worth)).min(MAX_LOSS)
@@ -39,14 +39,14 @@ pub(super) fn most_lost(path: &PathView, packets: f64) -> f64 {
 pub(super) fn lacks_repairs(view: &View) -> bool {
     let open = view.unacked.saturating_sub(view.missing);
     let lost = most_lost(&view.path, f64::from(open) + f64::from(view.added));
-    // Beyond two for each symbol, a copy of every symbol would be cheaper.
+    // Beyond two repair symbols for each source symbol, a copy of every symbol would be cheaper.
     view.added < 2 * view.unacked && f64::from(view.added) < f64::from(view.missing) + lost
 }
 
 fn most_lost_at(packets: f64, loss: f64, burst: f64) -> f64 {
     let expected = packets * loss;
     let variance = expected * (1.0 - loss) * (2.0 * burst - 1.0);
-    // Counts are whole numbers: half a packet is the rounding.
+    // Half a packet less, because counts are whole numbers (continuity correction).
     (expected + DEVIATIONS * variance.sqrt() - 0.5).max(0.0)
 }
 

@@ -15,7 +15,7 @@ const SILENCE_DIVISOR: u32 = 8;
 pub struct LastFlight {
     /// From when on all data counts as sent; `None` if there is more.
     over: Option<Instant>,
-    /// Whether a repair symbol was sent since then, so that there is nothing to wait for.
+    /// Whether a repair symbol was sent since `over`, so that there is nothing to wait for.
     begun: bool,
 }
 
@@ -45,7 +45,7 @@ impl LastFlight {
         self.begun = self.over.is_some_and(|at| at <= now);
     }
 
-    /// When all data counts as sent; `None` if that was acted upon, or if there is more.
+    /// When all data counts as sent; `None` if a repair symbol was sent since, or if there is more data.
     #[must_use]
     pub fn timeout(&self) -> Option<Instant> {
         self.over.filter(|_| !self.begun)

@@ -25,7 +25,7 @@ impl LastMoment {
     }
 
     /// Lines 1 and 2: whether the message with the closest deadline would be too late if it waited for
-    /// the next one. If none has a deadline, or nobody knows when the next one comes, none waits.
+    /// the next one. Also true if no message has a deadline, or if it is unknown when the next message comes.
     pub(super) fn is_near(now: Instant, view: &View) -> bool {
         let (Some(deadline), Some(next)) = (view.deadline, view.next_message) else { return true };
         now.max(next).checked_add(way(&view.path)).is_none_or(|arrival| arrival >= deadline)

@@ -95,7 +95,7 @@ fn expected(packets: impl Into<f64>, view: &View) -> f64 {
 struct Sequence {
     /// Symbols below this are protected (`last`).
     last: u64,
-    /// How many repair symbols protect the newest of them (`nTriggered`), and how many are to
+    /// How many repair symbols protect the newest protected symbol (`nTriggered`), and how many it is to have
     /// (`maxTrigger`).
     triggered: u32,
     most: u32,
@@ -112,8 +112,8 @@ impl Sequence {
         self.triggered < self.most
     }
 
-    /// A repair symbol was sent that the pattern asked for. If it is the first since symbols were added,
-    /// `most` repair symbols go.
+    /// A repair symbol was sent that the pattern asked for. If it is the first since symbols were added, a
+    /// new sequence of `most` repair symbols begins.
     fn on_sent(&mut self, view: &View, most: impl FnOnce(f64) -> f64) {
         match self.unprotected(view) {
             0 => self.triggered = self.triggered.saturating_add(1),
@@ -134,7 +134,7 @@ fn losses_or_a_burst(view: &View) -> impl FnOnce(f64) -> f64 {
 #[derive(Debug, Clone, Default)]
 struct LiteralBulkRules {
     sequence: Sequence,
-    /// Whether the application has given no more than was sent (`allStreamSent()`).
+    /// Whether all data that the application has written was sent (`allStreamSent()`).
     all_sent: bool,
 }
 

@@ -25,7 +25,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// A part of the congestion window stays free for the next messages: at most the window divided by this is in
 /// flight. The paper names no value of its `theta`; this value is its implementation's.
 const HEADROOM: f64 = 1.1;
-/// With more, no repair symbol would ever go.
+/// With a larger divisor, no repair symbol would ever be sent.
 const MAX_HEADROOM: f64 = 100.0;
 
 /// Protects messages as late as possible (Michel 2022, Algorithm 4).
@@ -87,7 +87,7 @@ struct MessageRules {
     moment: LastMoment,
     /// The number of unprotected symbols when it last changed.
     unprotected: u32,
-    /// How many repair symbols protect the newest symbol, and how many are to.
+    /// How many repair symbols protect the newest symbol, and how many it is to have.
     triggered: u32,
     most: u32,
     /// How long the least patient unprotected message may take; `None` if none has a deadline.

@@ -117,7 +117,7 @@ fn a_bulk_transfer_protects_what_it_sent_last() {
     assert_eq!(policy.timeout(), Some(now + RTT / 8));
     assert!(!repairs(&*policy, now, &end));
     let now = now + RTT / 8;
-    // Three are expected to be lost, in bursts of two.
+    // Three packets are expected to be lost, in bursts of two.
     let count = sent(&mut *policy, now, end);
     assert!((6..=12).contains(&count), "{count}");
     // Known losses come on top, and repair symbols for them may be lost as well.

@@ -197,8 +197,8 @@ fn a_stream_can_be_moved_below_one_of_its_dependants() {
 fn a_missing_parent_is_the_default_priority() {
     let mut h2 = H2::new();
     active(&mut h2, D, on(None, 16, false));
-    // C is gone when E comes to depend on it: E is a sibling of D, without a higher weight and
-    // without taking D over.
+    // C is gone when E comes to depend on it: E becomes a sibling of D with the default weight, and D does
+    // not become a dependant of E.
     active(&mut h2, E, on(Some(C), 256, true));
     active(&mut h2, F, on(Some(F), 256, true));
     assert_eq!([D, E, F].map(|stream| h2.parent(stream)), [None; 3]);
@@ -264,7 +264,8 @@ fn weights_hold_in_bytes_whatever_the_packets() {
         let Some(grant) = h2.next(room) else { panic!("all are active") };
         h2.charge(grant.stream, room);
         *sent.entry(grant.stream).or_default() += room as u64;
-        // Retransmissions and repair symbols count for whom they are sent, also during a pause.
+        // Retransmissions and repair symbols are charged to the stream for which they are sent, even while it
+        // is inactive.
         if n % 10 == 0 {
             let stream = weights[n / 10 % 6].0;
             h2.deactivate(stream);
@@ -275,7 +276,7 @@ fn weights_hold_in_bytes_whatever_the_packets() {
     }
     let total: u64 = sent.values().sum();
     let all: u64 = weights.iter().map(|(_, weight)| weight).sum();
-    // A got more than its share without asking for it, and nothing besides.
+    // Charges without grants alone give A more than its share, so it is left out.
     for (stream, weight) in &weights[1..] {
         let (got, due) = (sent[stream], total * weight / all);
         assert!(got.abs_diff(due) <= due / 100 + 1400, "{stream}: {got} of {due}");

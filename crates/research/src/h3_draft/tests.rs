@@ -133,7 +133,7 @@ fn placeholders_group_requests_and_can_be_moved() {
     let served = serve(&mut scheduler, 40);
     let count = |wanted: Element| served.iter().filter(|key| **key == wanted.key()).count();
     assert_eq!([A, B, C].map(count), [20, 10, 10]);
-    // All of the group at once: behind A, as one message can do only here.
+    // One message moves the whole group behind A, which is possible only with placeholders.
     after(Carriage::OwnStreams, &mut scheduler, &[(4, message(P, Some(A), false))]);
     assert_eq!(serve(&mut scheduler, 4), [A.key(); 4]);
     scheduler.remove(A.key());

@@ -1,9 +1,9 @@
 //! `bucket`: Meenan's proposal for HTTP/3 of 2019 (Marx 2020, figure 10).
 //!
 //! Strict buckets, 63 first. Within a bucket the streams of concurrency 3 go first, one after the other.
-//! Then one packet each: a stream of concurrency 2, which are served one after the other, and a stream
-//! of concurrency 1, which take turns. If one of the two kinds has nothing to send, it leaves its packet to
-//! the other. Concurrency 2 begins.
+//! Then packets alternate between the streams of concurrency 2, served one after the other, and the streams
+//! of concurrency 1, which take turns; concurrency 2 begins. If one of the two kinds has nothing to send, the
+//! other gets its packets.
 //!
 //! A [`Resource`] may have a byte of its own, which can be changed at any time with the priority of its
 //! stream. Other resources have the byte of their kind in figure 10, where a page uses 63, 31 and 0.
@@ -17,7 +17,7 @@ pub(super) const PLAN: Plan =
     Plan { rank: Rank::Key, ..Plan::new(GROUPS, |resource| place(resource, by_kind)) };
 
 const PAGE: usize = 0;
-/// The groups of a bucket: itself, concurrency 3, and the two others together and alone.
+/// The groups of a bucket: the bucket itself, concurrency 3, and concurrency 1 and 2, together and alone.
 const PER_BUCKET: usize = 5;
 const BUCKETS: usize = Bucket::MAX_PRIORITY as usize + 1;
 

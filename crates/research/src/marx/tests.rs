@@ -209,7 +209,7 @@ fn a_byte_puts_a_stream_into_any_bucket_and_can_be_changed() {
     scheduler.remove(24);
     // Half for the first stream of level 2, half for the streams of level 1 in turns.
     assert_eq!(testing::serve(&mut scheduler, 6), [8, 4, 8, 16, 8, 4]);
-    // The streams of level 3 go by stream, not by when they came there.
+    // The streams of level 3 go in the order of their keys, not of their arrival at the level.
     scheduler.reprioritize(12, own("63/3", 0));
     assert_eq!(testing::serve(&mut scheduler, 1), [12]);
     scheduler.reprioritize(0, own("63/3", 0));

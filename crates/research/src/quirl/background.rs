@@ -16,12 +16,12 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     |parameters| Ok(Arc::new(Background::new(parameters.millis("delay", DEFAULT_DELAY)?))),
 );
 
-/// How long there is nothing to send before the first repair symbol.
+/// How long the connection must have had nothing to send before the first repair symbol.
 const DEFAULT_DELAY: Duration = Duration::from_millis(2);
 /// At most one repair symbol for this many source symbols in flight: while no losses are known, and later.
 const SOURCES_PER_REPAIR_AT_FIRST: u32 = 4;
 const SOURCES_PER_REPAIR: u32 = 3;
-/// No more than this while nothing is known of the losses.
+/// At most this many repair symbols are in flight while no losses are known.
 const REPAIRS_AT_FIRST: u32 = 5;
 
 /// Keeps repair symbols in flight while the connection has nothing else to send: QUIRL's scheduler for
@@ -29,9 +29,9 @@ const REPAIRS_AT_FIRST: u32 = 5;
 /// flights are protected by as many repair symbols as losses are to be expected in a round trip, at most by a
 /// third.
 ///
-/// QUIRL's delay begins when there is nothing to send, here with the last source symbol of the session.
-/// This makes a difference only where other data of the connection is sent in between; the repair
-/// symbols have waited enough then.
+/// QUIRL's delay begins when there is nothing to send; here it begins with the last source symbol of the
+/// session. The two differ only if other data of the connection is sent after that symbol, and then the
+/// repair symbols have already waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Background {
     delay: Duration,

@@ -52,7 +52,7 @@ fn in_flight(view: &View) -> u32 {
 /// How many packets are lost in a round trip that begins with a loss. Recovered packets count as lost.
 #[derive(Debug, Default)]
 struct LossesPerTrip {
-    /// The round trip that began with the last loss outside of one.
+    /// The newest such round trip; it begins with the first loss after the previous one has ended.
     trip: Option<Trip>,
     /// The losses of earlier round trips.
     smoothed: Option<Smoothed>,
@@ -143,9 +143,10 @@ mod tests {
             assert_eq!(losses.most(now + RTT * id / 5), None, "it is not over");
         }
         let over = now + RTT;
-        // Four, and twice the initial deviation of one.
+        // Four losses, and twice the initial deviation of one.
         assert_eq!((losses.most(over), losses.most(over)), (Some(6), Some(6)));
-        // Then two: 7/8 of 4 and 1/8 of 2 is 3.75, 3/4 of 1 and 1/4 of 2 is 1.25, rounded up 2.
+        // Then two losses: the mean is 7/8 of 4 and 1/8 of 2 is 3.75, the deviation 3/4 of 1 and 1/4 of 2 is
+        // 1.25, rounded up 2.
         losses.on_lost(over, 10, &v);
         losses.on_lost(over, 11, &v);
         assert_eq!(losses.most(over), Some(6), "it is not over");

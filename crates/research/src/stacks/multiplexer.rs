@@ -34,8 +34,8 @@ pub enum Block {
     Packets(u32),
     /// This many bytes or the first packet, whichever is more.
     Bytes(u64),
-    /// The bytes of the congestion window, as [`Scheduler::on_congestion_window`] says; a packet
-    /// until it does.
+    /// The bytes of the congestion window, as told by [`Scheduler::on_congestion_window`]; a packet before
+    /// the first call.
     Window,
 }
 
@@ -79,7 +79,7 @@ impl Multiplexer {
         Self { discipline, tree, control, equals, streams, arrivals: 0, window: 0 }
     }
 
-    /// Streams that are held and entries of the tree.
+    /// The number of inserted streams, and of entries of the tree.
     #[cfg(test)]
     pub(super) fn sizes(&self) -> (usize, usize) {
         (self.streams.len(), self.tree.capacity())

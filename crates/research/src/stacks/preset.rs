@@ -130,8 +130,8 @@ impl SchedulerFactory for Preset {
     }
 }
 
-/// Retransmission approach 1, 2 or 3 (section 2.1). The other order of approach 3 is one stream after
-/// the other, or in turns where new data is `sequential`.
+/// Retransmission approach 1, 2 or 3 (section 2.1). Approach 3 resends in another order than that of new
+/// data: in turns if new data is `sequential`, and else one stream after the other.
 #[must_use]
 pub fn resend_order(approach: u8, sequential: bool) -> Arc<dyn ResendOrderFactory> {
     match approach {

@@ -167,7 +167,7 @@ impl Tree {
                 self.rehang(sibling, slot);
             }
         }
-        // If a sibling was active this node is now, so that nothing changes for the parent.
+        // If a sibling was active, this node is active now, so nothing changes for the parent.
     }
 
     /// Moves a node, without telling its old parent that it may have become inactive.
@@ -175,7 +175,7 @@ impl Tree {
         self.dequeue(slot);
         family::detach(&mut self.nodes, slot);
         family::attach(&mut self.nodes, slot, parent);
-        // The old parent's clock means nothing under the new one.
+        // A position on the old parent's clock means nothing under the new parent.
         self.nodes[slot].at = 0;
         self.settle(slot);
     }

@@ -165,7 +165,7 @@ impl Tail {
         self.0 = Some(item.stream);
     }
 
-    /// To be told before a stream is removed; says whether the chain is empty then.
+    /// Called before a stream is removed; returns whether the chain is empty then.
     pub(crate) fn forget(&mut self, tree: &Tree, stream: u64) -> bool {
         if self.0 == Some(stream) {
             let parent = tree.nodes[tree.streams[&stream]].parent;

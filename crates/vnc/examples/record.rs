@@ -103,7 +103,7 @@ fn read(tcp: &mut TcpStream, input: &mut BytesMut) -> Result<(), Box<dyn Error>>
     }
 }
 
-/// Waits until the server has said what has changed; returns whether it did before the end.
+/// Waits for the end of the server's next update; returns whether it came before `end`.
 fn answer(
     tcp: &mut TcpStream,
     input: &mut BytesMut,

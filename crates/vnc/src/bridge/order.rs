@@ -286,7 +286,7 @@ impl Order {
     /// Forgets the pieces that have arrived and wait for no other pieces.
     fn forget_painted(&mut self) {
         let arrived = self.open.iter().filter(|(_, open)| open.fate == Fate::Arrived);
-        // In their order, since one may wait for another.
+        // In the order of their numbers, since a piece may wait for an earlier one.
         for number in arrived.map(|(&number, _)| number).collect::<Vec<_>>() {
             if self.open.get(&number).is_some_and(|open| !self.waits(open)) {
                 self.open.remove(&number);
@@ -484,9 +484,9 @@ mod tests {
         let none = Plan::default();
         assert_eq!(send_of(&mut order, 1, paint(LEFT)), Plan { fence: true, ..none.clone() });
         assert_eq!(send_of(&mut order, 1, paint(RIGHT)), none);
-        // Within an update, geometry is left, and nothing is superseded.
+        // Within an update, geometry still orders the pieces, and none is superseded.
         assert_eq!(send_of(&mut order, 1, paint(LEFT)), Plan { after: vec![0], ..none.clone() });
-        // The next update paints over both, and somewhere else.
+        // The next update paints over both pieces, and at another place.
         let over = paint(LEFT.around(RIGHT));
         assert_eq!(send_of(&mut order, 2, over.clone()), Plan { fence: true, ..none.clone() });
         assert_eq!(send_of(&mut order, 2, paint(Rect::new(50, 50, 1, 1))), none);

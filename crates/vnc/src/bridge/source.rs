@@ -160,7 +160,7 @@ impl Source {
         self.cells.any(|cell| cell.blurred)
     }
 
-    /// Whether more may be sent now; otherwise one piece is on its way for too long.
+    /// Whether more pieces may be sent now; false while the oldest piece on its way is too far behind.
     #[must_use]
     pub fn is_open(&self) -> bool {
         !self.order.is_full()
@@ -222,7 +222,7 @@ impl Source {
             let cell = self.cells.take(index);
             let whole = self.cells.rect(index);
             let exact = quality.is_none();
-            // A blurred cell differs from the screen in a way that is not known here.
+            // Which pixels of a blurred cell differ from the screen is unknown here.
             let rect = if cell.unknown || (cell.blurred && exact) {
                 Some(whole)
             } else {

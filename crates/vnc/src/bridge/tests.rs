@@ -110,7 +110,7 @@ fn copies_that_were_sent_of_what_is_lost(have_come: bool) {
     let mut bridge = with_a_picture();
     bridge.noise(LEFT);
     let lost = bridge.send_next();
-    // The copies are of a clean place, as far as the source knows.
+    // As far as the source knows, the copies read from a place that the other end has.
     bridge.copy(LEFT, MIDDLE);
     bridge.copy(MIDDLE, RIGHT);
     let copies = [bridge.send_next(), bridge.send_next()];
@@ -323,7 +323,7 @@ fn a_part_that_changes_all_the_time_does_not_hold_up_the_rest() {
     let rest = Rect::new(128, 128, 1, 1);
     bridge.fill(rest, 5);
     for round in 0..20 {
-        // More than a piece of noise, in four cells, each time.
+        // Noise in four cells, which takes more than one piece.
         bridge.noise(Rect::new(0, 0, 100, 100));
         bridge.send();
         while !bridge.is_settled() {

@@ -143,7 +143,7 @@ struct Bench {
     screen: Framebuffer,
     viewer: Viewer,
     shown: Framebuffer,
-    /// Whether the viewer has always wanted the format that can be decoded.
+    /// Whether the viewer has always wanted the one format that the decoder reads.
     decodes: bool,
 }
 

@@ -26,8 +26,8 @@ impl Version {
         }
     }
 
-    /// The newest of ours that the peer knows. `foreign` makes the error for a peer that does not speak RFB
-    /// from its first bytes.
+    /// The newest of our versions that the peer knows. `foreign` makes the error for a peer that does not
+    /// speak RFB from its first bytes.
     pub(super) fn take(
         input: &mut BytesMut,
         foreign: impl FnOnce(String) -> RfbError,
@@ -44,13 +44,13 @@ impl Version {
         Ok(Some(version))
     }
 
-    /// The version for the peer's, which is as in `003.008`.
+    /// Our version for the peer's version, given as in `003.008`.
     fn of(digits: &[u8]) -> Result<Self, RfbError> {
         match digits {
             b"003.007" => Ok(Self::V3_7),
             // Apple's server calls its own version 3.889.
             b"003.008" | b"003.889" => Ok(Self::V3_8),
-            // RFC 6143 has other numbers below 4 mean 3.3, because of programs that use them for that.
+            // By RFC 6143, other numbers below 4 mean 3.3, because some programs use them so.
             _ if (&b"003.003"[..]..b"004").contains(&digits) => Ok(Self::V3_3),
             _ if digits > &b"004"[..] => Ok(Self::V3_8),
             _ => Err(RfbError::Version(digits.escape_ascii().to_string())),

@@ -109,7 +109,7 @@ impl Decoder {
         }
     }
 
-    /// Whether there was enough to come to another state.
+    /// Returns whether `input` had enough bytes to reach another state.
     fn step(&mut self, input: &mut BytesMut, screen: &mut Framebuffer) -> Result<bool, RfbError> {
         match &mut self.state {
             State::Message => self.message(input),

@@ -13,7 +13,7 @@ pub const MAX_UNDER_WAY: u32 = 32;
 /// The updates that a viewer is sent unasked, and how many it has taken.
 #[derive(Debug, Default)]
 pub(super) struct Continuous {
-    /// The part of the screen that the viewer wants updates of, while it does.
+    /// The part of the screen of which the viewer wants updates; `None` if it wants none.
     area: Option<Rect>,
     /// Updates with a fence behind them. The fence has this number.
     sent: u32,
@@ -59,7 +59,7 @@ impl Continuous {
         }
     }
 
-    /// Answers the fence before a message, if that waits for it.
+    /// Answers the fence whose answer waits for the next message, if there is one.
     pub(super) fn before_message(&mut self, out: &mut Vec<u8>) {
         if let Some(answer) = self.synchronizing.take() {
             write_fence(&answer, out);
@@ -134,7 +134,7 @@ mod tests {
         understood(&out)
     }
 
-    /// How many updates come of many changes, without a word of the viewer.
+    /// How many updates follow many changes if the viewer sends no message.
     fn updates(viewer: &mut Viewer, screen: &Framebuffer) -> u32 {
         let mut updates = 0;
         for _ in 0..3 * MAX_UNDER_WAY {
@@ -170,7 +170,7 @@ mod tests {
         assert!(!viewer.wants());
         tell(&mut viewer, &ask(false));
         assert!(next(&mut viewer, &screen).contains(&ServerEvent::Painted(ALL)));
-        // From its end on, updates are asked for as before.
+        // After the viewer has ended it, updates must be asked for as before.
         assert_eq!(tell(&mut viewer, &enable(false, ALL)), [150]);
         assert_eq!(tell(&mut viewer, &enable(false, ALL)), [150]);
         viewer.painted(SPOT);

@@ -26,7 +26,7 @@ pub const MAX_COPIES: usize = 64;
 #[derive(Debug)]
 pub struct Viewer {
     format: PixelFormat,
-    /// Whether the colour map was not sent since the viewer asked for one.
+    /// Whether the viewer has asked for a colour map that was not sent yet.
     colour_map_due: bool,
     /// `None` until the viewer lists its encodings.
     support: Option<Support>,
@@ -144,7 +144,7 @@ impl Viewer {
         if self.known != self.bounds && self.support.is_none() {
             return Err(RfbError::CannotResize);
         }
-        // Updates that come unasked are not to be asked for.
+        // Incremental updates come unasked, so requests for them are ignored.
         if incremental && self.continuous.is_on() {
             return Ok(());
         }

@@ -15,7 +15,7 @@ pub(super) struct Update<'a> {
     out: &'a mut Vec<u8>,
     /// The position of the number of rectangles.
     count_at: usize,
-    /// A viewer has fewer copies, dirty rectangles and news together than 65535.
+    /// The number of rectangles: a viewer never has 65535 copies, dirty rectangles and news together.
     count: u16,
 }
 
@@ -42,7 +42,8 @@ impl<'a> Update<'a> {
         self.header(bounds, encoding::DESKTOP_SIZE);
     }
 
-    /// The size and the only screen. The reason is 1 if it answers a viewer, which then gets the status.
+    /// The size and the only screen. The reason is 1 if the rectangle answers a viewer's request, whose
+    /// result is `status`.
     pub(super) fn extended_desktop_size(&mut self, reason: u16, status: u16, bounds: Rect) {
         let rect = Rect { x: reason, y: status, ..bounds };
         self.header(rect, encoding::EXTENDED_DESKTOP_SIZE);

@@ -33,7 +33,7 @@ pub struct IdentityArgs {
     /// Private key of the certificate in PEM form
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Where what is made on first use is kept, such as the self-signed certificate [default: the
+    /// Directory for files that are made on first use, such as the self-signed certificate [default: the
     /// user's state directory]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,

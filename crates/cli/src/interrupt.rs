@@ -5,7 +5,7 @@ use crate::failure::Failure;
 /// Why a command is to stop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// Somebody has pressed the keys for it (SIGINT).
+    /// The user has interrupted the command, as with Ctrl+C (SIGINT).
     Interrupted,
     /// The program's supervisor ends it, perhaps to start it again (SIGTERM).
     Terminated,

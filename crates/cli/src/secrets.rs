@@ -74,8 +74,8 @@ impl Secrets {
         self.older.iter().fold(key, |key, older| key.with_previous(&**older))
     }
 
-    /// Makes tickets with the newest secret as long as the server runs. Its stateless resets keep to the
-    /// secret that it began with, by which its connections know it.
+    /// Makes tickets with the newest secret as long as the server runs. Stateless resets keep using the first
+    /// secret, because the tokens that clients hold are derived from it.
     pub async fn renew(mut self, tickets: TicketKey) {
         loop {
             tokio::time::sleep(INTERVAL).await;
@@ -85,7 +85,8 @@ impl Secrets {
         }
     }
 
-    /// Goes over to a new secret, if there is one or it is time for one.
+    /// Goes over to a new secret if another server has made one, or if the newest is old enough to be
+    /// replaced.
     fn look(&mut self, tickets: &TicketKey) -> Result<(), Failure> {
         let Some(directory) = self.path.parent() else { return Ok(()) };
         let now = Self::keep_in(directory)?;

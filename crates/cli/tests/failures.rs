@@ -151,7 +151,7 @@ fn a_certificate_that_is_its_own_authority_is_trusted_by_ca_and_explained_otherw
     let url = format!("localhost:{}", server.hello["port"]);
     success(&run(["get", "--ca", text(&cert), "--out", text(&out), &url]));
     assert_eq!(names(&out), ["index.html"]);
-    // Another one: that which a server makes for itself.
+    // Another certificate: the one that a server makes for itself.
     let other = Listening::serve(&site, &scratch, &[]);
     let other = other.hello["certificate"].as_str().unwrap();
     let text = complaint(&run(["get", "--ca", other, "--out", text(&out), &url]), 6);

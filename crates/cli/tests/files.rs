@@ -116,7 +116,7 @@ fn permissions_are_respected_and_explained() {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
     let go = |place: &Path| Process::spawn(unprivileged(&scratch, get_to(place, &url))).output();
-    // The file may be written, though nothing may be created beside it.
+    // The file may be written, though no file may be created beside it.
     fs::set_permissions(&out, fs::Permissions::from_mode(0o555)).unwrap();
     success(&go(&open));
     assert!(fs::read(&open).unwrap() == data);

@@ -524,7 +524,7 @@ fn requests_go_with_the_first_packets_if_both_ends_permit_it() {
         assert_eq!(connections.len(), 2);
         assert_eq!(connections[0]["early_data"], json!(null));
         assert_eq!(connections[1]["early_data"], accepted);
-        // Without asking for it, all goes over one connection.
+        // Without `--early`, all requests go over one connection.
         let report = get_report(&server, &urls, &out, &[]);
         assert_eq!(report["connections"].as_array().unwrap().len(), 1);
         names.iter().for_each(|name| fs::remove_file(out.join(name)).unwrap());

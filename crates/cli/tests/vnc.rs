@@ -208,7 +208,7 @@ fn nobody_connects_without_the_token_or_the_certificate() {
     let reason = end(&["--fingerprint", &"00".repeat(32), "--no-token"]);
     assert!(reason.contains("is not trusted") && reason.contains(fingerprint), "{reason}");
     assert_eq!(screen.connections(), 0);
-    // With the token that was kept, one viewer is let in, and no other.
+    // With the kept token, one viewer is let in; the second is too many.
     let bridge = connect(&server, &[]);
     let first = Watcher::start(&bridge.address, [0; 16]);
     first.wait_for(&screen);
@@ -312,7 +312,7 @@ fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
     let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
     let mut server = serve(&screen, &scratch, &[]);
     let address = server.address.clone();
-    // The address must be known beforehand: a server at any free port is never found again.
+    // The address must be known beforehand: viewers cannot find a server again that takes another free port.
     server.process.signal(Signal::KILL);
     server.process.output();
     let start = || {

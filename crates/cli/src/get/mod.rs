@@ -214,8 +214,8 @@ fn connector(args: &GetArgs) -> Result<Connector, Failure> {
     Connector::new(config, args.timeout, &args.qlog, "sutura get")
 }
 
-/// Connects, and is ready for requests. With the address of an earlier connection, if possible in
-/// 0-RTT.
+/// Connects, and is ready for requests. If `earlier` is the address of an earlier connection, connects in
+/// 0-RTT if possible.
 async fn connect(
     context: &Fetching,
     authority: &Authority,

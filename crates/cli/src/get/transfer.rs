@@ -119,8 +119,8 @@ async fn final_response(stream: &mut http::RequestStream) -> Result<http::Respon
     }
 }
 
-/// Whether a request was sent in 0-RTT and the server rejects that, or wants to be sure first who asks
-/// (RFC 8470 section 5.2).
+/// Whether a request was sent in 0-RTT and the server rejects 0-RTT, or demands the request after the
+/// handshake (RFC 8470 section 5.2).
 fn is_too_early(response: &Result<http::Response, http::Error>) -> bool {
     match response {
         Ok(response) => response.status == TOO_EARLY,

@@ -34,8 +34,8 @@ enum Says {
 pub struct Sort(Discriminant<Says>);
 
 impl Description {
-    /// Whether a line of a file of rules is one about resources: an arrow follows the pattern, with
-    /// which no priority begins.
+    /// Whether a line of a file of rules describes resources: an arrow follows the pattern, and no priority
+    /// begins with an arrow.
     pub fn is_meant(line: &str) -> bool {
         line.split_whitespace().nth(1) == Some(ARROW)
     }
@@ -62,7 +62,7 @@ impl Description {
         }
     }
 
-    /// Whether it says of resources that they are `aspect`.
+    /// Whether the line describes resources as `aspect`.
     pub fn names(&self, aspect: &Aspect) -> bool {
         match &self.says {
             Says::Resource(_, aspects) => aspects.iter().any(|named| named.name == aspect.name),

@@ -59,7 +59,7 @@ pub async fn accept(
     while connections.join_next().await.is_some() {}
 }
 
-/// Accepts a client: at once, or when the handshake is complete.
+/// Accepts a client; with `early`, does not wait until the handshake is complete.
 async fn open(incoming: Incoming, early: bool) -> Result<Connection, ConnectionError> {
     let connecting = incoming.accept()?;
     if !early {
@@ -86,7 +86,7 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
         tokio::select! {
             accepted = server.accept() => match accepted {
                 Ok(Some((request, stream))) => {
-                    // In the order of the requests, before any of them is answered.
+                    // Resources are described in the order of the requests, before any request is answered.
                     let likely = content_type::guess(&request.path);
                     describe(&service, &request.path, likely, &stream);
                     requests.spawn(respond(request, stream, service.clone(), remote));
@@ -122,7 +122,7 @@ fn describe(
     stream: &http::RequestStream,
 ) -> Option<Resource> {
     let resource = service.resource(target, content_type, stream.id().index() == 0)?;
-    // Nobody is to be told of a response that is no longer wanted.
+    // An error means that the response is no longer wanted, and needs no report.
     let _ = stream.set_extension(Some(Extension::new(resource)));
     Some(resource)
 }

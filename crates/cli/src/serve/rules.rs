@@ -107,7 +107,7 @@ impl Rules {
         }
     }
 
-    /// Whether a line of the file says of some response that it is `aspect`.
+    /// Whether a line of the file describes resources as `aspect`.
     pub fn names(&self, aspect: &Aspect) -> bool {
         self.descriptions.iter().any(|line| line.names(aspect))
     }

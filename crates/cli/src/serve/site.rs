@@ -84,7 +84,7 @@ impl Resource {
         Self::new("text/plain", text.len() as u64, Source::Memory(text.into()))
     }
 
-    /// Takes back the last bytes of the part that was read last: they come again with the next.
+    /// Takes back the last `bytes` of the newest part; the next part begins with them again.
     pub fn give_back(&mut self, bytes: usize) {
         self.left += bytes as u64;
     }

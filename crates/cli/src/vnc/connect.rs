@@ -104,7 +104,7 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
     let context = Arc::new(Context { connector, authority, token, stats, json, stop });
     let mut accepting = tokio::spawn(accept(listener, context.clone()));
     interrupted.await?;
-    // Viewers are told by the end of their connections.
+    // Viewers learn of the end because their connections end.
     let _ = stopping.send(true);
     let _ = timeout(LAST_WORDS, &mut accepting).await;
     accepting.abort();

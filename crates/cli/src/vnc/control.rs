@@ -49,10 +49,10 @@ pub struct Control {
 }
 
 impl Control {
-    /// Over a bidirectional stream, which goes before all others.
+    /// Control messages over a bidirectional stream, which gets the highest urgency.
     pub fn new(send: SendStream, recv: RecvStream) -> Self {
         let first = Priority { urgency: sutura::Urgency::HIGHEST, ..Priority::default() };
-        // Fails if the stream is over, which the first use reports.
+        // Fails if the stream is over; the first use of the stream reports that.
         let _ = send.set_priority(first);
         Self { send, recv, input: BytesMut::new(), output: Vec::new() }
     }

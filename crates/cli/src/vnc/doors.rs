@@ -52,7 +52,7 @@ impl Doors {
         self.max - self.max / 4
     }
 
-    /// Lets a guest in, if necessary in place of a silent one. `None` if there is no room for it.
+    /// Lets a guest in, if necessary in place of a silent guest. `None` if there is no room for it.
     pub fn enter(&self, address: IpAddr) -> Option<Pass> {
         let network = network(address);
         let mut house = lock(&self.house);
@@ -92,7 +92,7 @@ impl House {
 }
 
 impl Pass {
-    /// The guest means to stay: it is silent no more, and not turned out.
+    /// Notes that the guest means to stay: it is no longer silent, and is never turned out.
     pub fn stay(&self) {
         if let Some(guest) = lock(&self.house).guests.get_mut(&self.number) {
             guest.silent = false;

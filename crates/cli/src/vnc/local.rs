@@ -13,7 +13,7 @@ use super::socket::{MAX_WAITING, Socket};
 
 /// Messages of a viewer that the other end was not told yet; further ones stay unread.
 const MAX_INPUT: usize = 256;
-/// Bytes of answers to a viewer that waits to read them, beyond which nothing more of it is read.
+/// If this many bytes of answers wait for the viewer to read them, no more of its messages are read.
 const MAX_ANSWERS: usize = 64 * 1024;
 
 /// Why a viewer cannot be served any more.
@@ -48,7 +48,7 @@ pub struct Local {
     input: VecDeque<ClientMessage>,
     /// Messages that were received, but for which there was no room.
     unread: bool,
-    /// Bytes that were added as answers since the viewer had last read everything.
+    /// Bytes of answers that were added since the viewer last had read all output.
     answers: usize,
 }
 
@@ -98,7 +98,7 @@ impl Local {
                 | ClientMessage::CutText(_)
                 | ClientMessage::SetDesktopSize { .. } => self.input.push_back(message),
                 ClientMessage::Pointer { buttons, .. } => {
-                    // Of movements that wait, only the last matters.
+                    // Of waiting pointer movements with the same buttons, only the last matters.
                     let same = |old: &ClientMessage| matches!(old, ClientMessage::Pointer { buttons: before, .. } if before == buttons);
                     self.input.pop_back_if(|old| same(old));
                     self.input.push_back(message);
@@ -122,7 +122,7 @@ impl Local {
         }
     }
 
-    /// When the next piece may be painted, if the other end has had so much painted that it must wait.
+    /// When the next piece may be painted, if the other end has used up its allowance of pixels.
     pub fn wait_until(&self, now: Instant) -> Option<Instant> {
         self.allowance.wait_until(now.into_std()).map(Into::into)
     }
@@ -157,7 +157,8 @@ impl Local {
                 write_cut_text(&text, &mut self.socket.output);
             }
             ToViewer::Bell if self.has_room() => write_bell(&mut self.socket.output),
-            // The viewer does not read; or these belong to the beginning.
+            // Texts and bells are dropped if the viewer does not read. The other messages belong to the
+            // beginning of a session.
             ToViewer::CutText(_)
             | ToViewer::Bell
             | ToViewer::Welcome { .. }
@@ -216,7 +217,7 @@ mod tests {
         let fence = Fence { flags: Fence::REQUEST, payload: vec![b'x'; MAX_FENCE].into() };
         (0..1000).for_each(|_| ClientMessage::Fence(fence.clone()).write(&mut flood));
         tokio::spawn(async move { while viewer.write_all(&flood).await.is_ok() {} });
-        // First the system takes the answers, and then nobody does.
+        // The system's buffers take the first answers; then the answers pile up here.
         let mut left = 1000;
         while left > 0 {
             tokio::select! {

@@ -11,7 +11,7 @@ use crate::output::{bytes, millis};
 
 /// Updates of which pieces are on their way, or not known to be painted; the oldest is forgotten first.
 const MAX_UPDATES: usize = 1024;
-/// How many of the last durations quantiles are of.
+/// How many of the newest durations count for quantiles.
 const MAX_DURATIONS: usize = 4096;
 
 /// The last few durations.

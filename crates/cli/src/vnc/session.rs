@@ -36,7 +36,7 @@ pub struct Session {
     unread: bool,
     /// A piece that could not be sent yet.
     pending: Option<Outgoing>,
-    /// When the oldest change was made that is not sent.
+    /// The time of the oldest change that was not sent yet.
     changed: Option<Instant>,
     /// When the screen last changed.
     last_change: Instant,
@@ -210,7 +210,8 @@ impl Session {
         }
     }
 
-    /// Whether the server must not show more, so that the pieces of its last update are made from that alone.
+    /// Whether to process no further update of the server yet, so that pieces are made from the last update
+    /// alone.
     fn is_held(&self) -> bool {
         self.order == UpdateOrder::Fences
             && !self.upstream.is_in_update()

@@ -18,14 +18,15 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// Over a connection; keys and pointer movements are not to wait for more.
+    /// A socket over a TCP connection, without Nagle's algorithm: keys and pointer movements must not wait
+    /// for more data.
     pub fn new(tcp: TcpStream) -> Self {
         // Without the option, everything works all the same.
         let _ = tcp.set_nodelay(true);
         Self { tcp, input: BytesMut::new(), output: Vec::new() }
     }
 
-    /// Reads some, unless `read` is false, or writes some. May be cancelled and called again.
+    /// Reads some bytes, unless `read` is false, or writes some. May be cancelled and called again.
     ///
     /// # Errors
     /// The other end has closed the connection, or it is broken.

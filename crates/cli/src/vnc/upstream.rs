@@ -56,7 +56,7 @@ pub struct Upstream {
     allowance: Allowance,
 }
 
-/// Whether a server sends updates that it was not asked for (ContinuousUpdates).
+/// Whether a server sends updates unasked (ContinuousUpdates).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unasked {
     /// The server does not, and is not to.
@@ -150,7 +150,7 @@ pub async fn try_out(to: &Authority) -> Result<(), Unusable> {
         loop {
             let Socket { input, output, .. } = &mut knocking.socket;
             knocking.handshake.receive(input, output)?;
-            // The answer to its version, which is the first that it says.
+            // The server's first message is its version; now our answer is in `output`.
             if !output.is_empty() {
                 return Ok(());
             }
@@ -203,7 +203,7 @@ impl Upstream {
             .map_err(|e| gone(&e))
     }
 
-    /// When more may be painted, if the server has had so much painted that it must wait.
+    /// When the server may paint again, if it has used up its allowance of pixels.
     pub fn wait_until(&self, now: Instant) -> Option<Instant> {
         self.allowance.wait_until(now.into_std()).map(Into::into)
     }
@@ -247,7 +247,7 @@ impl Upstream {
         Ok(event)
     }
 
-    /// Says that updates of the whole screen are wanted unasked, if the server sends any.
+    /// Asks for updates of the whole screen without further requests, if the server sends such updates.
     fn want_all_unasked(&mut self) {
         if self.unasked == Unasked::Yes {
             let rect = self.screen.bounds();
@@ -279,7 +279,8 @@ impl Upstream {
         }
     }
 
-    /// When the server may be asked for changes; `None` while it has not answered, or need not be asked.
+    /// When the server may be asked for changes; `None` while it has not answered the last request, or need
+    /// not be asked.
     pub fn next_ask(&self) -> Option<Instant> {
         let at = self.asked.map_or_else(Instant::now, |asked| asked + ASK_INTERVAL);
         // A server that sends changes unasked is asked for the whole screen only.

@@ -53,7 +53,7 @@ struct Unreported {
 /// Why a session does not go on.
 #[derive(Debug)]
 enum ViewerEnding {
-    /// The connection is lost; another may go on with the session.
+    /// The connection is lost; another connection may go on with the session.
     Lost(String),
     /// The viewer is gone.
     Left,
@@ -183,7 +183,7 @@ async fn begin(
     match let_in(&mut link, first, guest).await {
         Ok(init) => Ok((link, init)),
         Err(ending) => {
-            // The server's end has no use for the session either.
+            // The session is over before it has begun, so the connection is closed.
             link.connection.close(DONE, b"");
             Err(ending)
         }
@@ -341,7 +341,8 @@ async fn reconnect(
     }
 }
 
-/// Deals with the beginning of a connection that replaces another: the server's end may have started anew.
+/// Deals with the beginning of a connection that replaces a lost one: the server's end may have begun a new
+/// session.
 async fn begin_again(mut link: ServerLink) -> Result<ServerLink, ViewerEnding> {
     if link.resumed {
         return Ok(link);
@@ -416,7 +417,7 @@ async fn step_on(
         () = sleep_until(wait.unwrap_or_else(Instant::now)), if wait.is_some() => Ok(()),
         piece = link.pieces.next(), if wait.is_none() => {
             paint(local, &link.connection, piece?, shown, unreported)?;
-            // All that is there already goes to the viewer at once.
+            // All pieces that have arrived already go to the viewer at once.
             while local.wait_until(Instant::now()).is_none()
                 && let Some(piece) = link.pieces.next().now_or_never()
             {

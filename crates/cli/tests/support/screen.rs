@@ -154,7 +154,7 @@ impl Screen {
         self.desktop().asked
     }
 
-    /// How many connections there were that were let in.
+    /// How many connections were let in so far.
     pub fn connections(&self) -> usize {
         self.desktop().connections
     }
@@ -293,7 +293,7 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// A viewer that connects to an address, and answers a challenge so.
+    /// A viewer that connects to an address, and answers a challenge with `answer`.
     pub fn start(address: &str, answer: [u8; 16]) -> Self {
         Self::new(address, Some(answer), false)
     }

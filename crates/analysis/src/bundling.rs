@@ -11,16 +11,17 @@ use crate::trace::{Packet, StreamFrame, Trace};
 pub struct Bundling {
     /// All packets.
     pub packets: u64,
-    /// With one frame, with two, with three, and with more.
+    /// Packets with one frame, with two, with three, and with more.
     pub by_frames: [u64; 4],
     /// The most frames in a packet.
     pub most_frames: u64,
-    /// With several frames of one stream.
+    /// Packets with several frames of one stream.
     pub split: u64,
-    /// With several streams.
+    /// Packets with frames of several streams.
     pub mixed: u64,
-    /// With less than half as much stream data as the fullest packet, although no stream ended in them: where
-    /// the congestion window or flow control ended, or where the application had no more data for then.
+    /// Packets with less than half as much stream data as the fullest packet, although no stream ended in
+    /// them: where the congestion window or flow control ended, or where the application had no more data for
+    /// then.
     pub short: u64,
 }
 

@@ -87,7 +87,7 @@ mod tests {
         let quarter = draw(4.0, 1.0);
         assert!(quarter.contains("h80v") && quarter.contains("h240v"), "{quarter}");
         assert!(quarter.contains("a &amp; b"), "{quarter}");
-        // Nothing is left, nothing is lost, and there was nothing.
+        // The quantity falls to zero, stays the same, and was zero before.
         assert!(!draw(4.0, 0.0).contains(AFTER));
         assert!(!draw(4.0, 4.0).contains(BEFORE));
         assert!(draw(0.0, 0.0).contains("h320v"));

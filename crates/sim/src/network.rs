@@ -137,7 +137,7 @@ impl Network {
         }
     }
 
-    /// Until when a node sleeps: the latest time of all; zero if none ever did.
+    /// The latest time until which any node sleeps or has slept; zero if none ever did.
     #[must_use]
     pub fn awake_since(&self) -> Duration {
         self.places.iter().map(|place| place.wakes).max().unwrap_or_default()

@@ -100,7 +100,7 @@ impl Receiving {
         self.take_at(stream, self.received, data)
     }
 
-    /// Takes bytes from anywhere in the stream, each of which comes once.
+    /// Takes bytes at any offset of the stream; the transport delivers each byte once.
     fn take_at(&mut self, stream: u64, offset: u64, data: &[u8]) -> Result<(), AppError> {
         if let Some(wrong) = self.pattern.mismatch(offset, data) {
             return Err(AppError(format!("stream {stream}: byte {wrong} is wrong")));

@@ -88,8 +88,8 @@ fn encoded(params: &TransportParameters) -> Vec<u8> {
 
 /// An end of a handshake.
 struct Adapter {
-    /// `None` if it could not be started; every message is an error then. quinn wants to share what
-    /// our sessions do not let share, hence the lock.
+    /// `None` if the session could not be started; every message is an error then. Behind a lock, because
+    /// quinn requires `Sync` and our sessions are not.
     session: Mutex<Option<Box<dyn Session>>>,
     /// The level of the messages that the session expects: quinn does not name it.
     reading: SpaceId,

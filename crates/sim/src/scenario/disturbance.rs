@@ -30,8 +30,8 @@ impl Disturbance {
         }
     }
 
-    /// Whether the client itself decides it, so that it happens only once it knows that it may (RFC
-    /// 9000 section 9).
+    /// Whether the client itself causes the disturbance, so that it must wait until the client knows that it
+    /// may move (RFC 9000 section 9).
     const fn is_deliberate(self) -> bool {
         match self {
             Self::Migrate(_) => true,

@@ -106,8 +106,8 @@ fn stats(network: &Network, node: NodeId) -> ConnectionStats {
     present.or_else(past).unwrap_or_default()
 }
 
-/// Why the redundancy of a node's current connection is sent or not, as the last policy in use that
-/// gives a reason says.
+/// Why a node's current connection sends redundancy or not: the reason of the last policy in use that gives
+/// one.
 fn reason(network: &Network, node: NodeId) -> Option<Reason> {
     let (_, connection) = first_connection(network, node)?;
     connection.protections().iter().rev().find_map(|protection| protection.reason)

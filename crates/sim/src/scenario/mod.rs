@@ -421,8 +421,8 @@ pub struct Ends {
     pub client: ConnectionStats,
     /// The server's connection.
     pub server: ConnectionStats,
-    /// Why the server's redundancy policy sends redundancy at present, or none, if one was in use and
-    /// says so.
+    /// Why the server's redundancy policy sends redundancy at present, or sends none, if a policy in use
+    /// gives a reason.
     pub reason: Option<Reason>,
     /// The link from the client to the server.
     pub up: LinkStats,

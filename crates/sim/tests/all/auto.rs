@@ -66,7 +66,7 @@ fn datagrams(path: &str, protection: Option<Protection>) -> MessagesOutcome {
 
 #[test]
 fn a_stream_has_fewer_late_bytes_within_the_budget() {
-    // NewReno gets less through this path than the stream takes, with or without.
+    // NewReno is left out: over this path it is slower than the stream, with redundancy and without.
     for algorithm in [Algorithm::BBR, Algorithm::CUBIC] {
         let config = config(algorithm);
         let plain = stream(&config, BURSTS, None);
@@ -150,7 +150,7 @@ fn datagrams_are_mended_as_nobody_sends_them_again() {
     assert!(lost(&plain) > 10 && lost(&with) * 2 < lost(&plain));
     assert!(fec.repair_symbols_sent * 4 <= fec.source_symbols_sent);
     assert!(with.fates.contains(&MessageOutcome::Recovered));
-    // Nor is a retransmission soon enough on a short path, where there is none.
+    // Datagrams are never sent again, so redundancy is of use on a short path, too.
     let near = datagrams(NEAR, auto());
     assert!(near.ends.client.fec.recovered > 0, "{:?}", near.ends.client.fec);
 }

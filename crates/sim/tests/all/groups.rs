@@ -191,7 +191,8 @@ fn numbers(receiver: &Receiver) -> Vec<u64> {
     receiver.delivered.iter().map(|message| message.number).collect()
 }
 
-/// Every third message is cancelled right after it was sent, or some time later, and none is waited for.
+/// Every third message is cancelled right after it was sent or some time later, and later messages do not
+/// wait for it.
 #[test]
 fn what_is_cancelled_is_not_waited_for() {
     let (mut groups, mut group, mut sent) = (SendGroups::default(), None, Vec::new());

@@ -84,14 +84,14 @@ fn losses_that_were_mended_count() {
         let (fec, floor) = (ends.server.fec, ends.server.loss_floor);
         println!("{floor:?} {fec:?}");
         mended += fec.recovered_by_peer;
-        // Nothing says how many packets are lost but the link.
+        // Only losses of the link count as losses.
         assert_eq!(ends.server.packets_lost - ends.server.spurious_losses, ends.down.lost);
         let truth = lost(&ends);
         assert!(floor.low <= truth && truth <= floor.high, "{truth} {floor:?}");
         assert_eq!(fec.repair_symbols_useful, fec.recovered_by_peer);
         assert_eq!(fec.recovered_by_peer, ends.client.fec.recovered);
         assert_eq!(fec.repair_symbols_wasted, fec.repair_symbols_sent - fec.repair_symbols_useful);
-        // A retransmission takes 9/8 of a round trip and the way; a repair symbol is there before.
+        // A retransmission takes 9/8 of a round trip and the way; a repair symbol arrives earlier.
         let saved = fec.time_saved.as_secs_f64() / fec.recovered_by_peer as f64;
         assert!((0.02..0.125).contains(&saved), "{saved} s saved by each");
     }

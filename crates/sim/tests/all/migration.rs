@@ -11,7 +11,7 @@ use sutura_sim::{App, AppError, BulkClient, BulkServer, Host, Network, NodeId, T
 
 const START: Duration = Duration::from_secs(1);
 const RTT: Duration = Duration::from_millis(50);
-/// More than probes: the transfer itself goes on.
+/// Probes alone carry fewer bytes, so this many show that the transfer goes on.
 const FLOWING: u64 = 20_000;
 
 /// A client that awaits responses.

@@ -11,7 +11,7 @@ use sutura_sim::{BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const START: Duration = Duration::from_secs(1);
 const RTT: Duration = Duration::from_millis(50);
-/// More than a probe timeout's packets: the transfer itself goes on.
+/// A probe timeout sends fewer bytes, so this many show that the transfer goes on.
 const FLOWING: u64 = 20_000;
 
 fn transport(algorithm: Algorithm, fec: bool) -> TransportConfig {

@@ -11,8 +11,8 @@ const BYTES: u64 = 10_000_000;
 const PATH: &str = "rate=50mbit delay=25ms";
 /// By how much reordering may lengthen a transfer.
 const MOST: f64 = 1.2;
-/// The same on a path that loses as well: losses are found and repaired later there, which each
-/// controller answers by a lower rate.
+/// The same bound on a path that also loses packets: losses are detected and repaired later there, and
+/// controllers respond with lower rates.
 const MOST_WITH_LOSS: f64 = 1.6;
 const SEEDS: u64 = 3;
 const DISORDERS: [&str; 2] = ["reorder=0.3,10ms", "reorder=0.3,50ms"];
@@ -61,7 +61,7 @@ fn reordering_costs_little() {
 
 #[test]
 fn reordering_costs_little_on_a_path_that_loses() {
-    // NewReno's time there is decided by the losses alone.
+    // NewReno is left out, because losses alone determine its time.
     for algorithm in [Algorithm::CUBIC, Algorithm::BBR] {
         compare(algorithm, "loss=bern:0.01", MOST_WITH_LOSS);
     }

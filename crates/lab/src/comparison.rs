@@ -13,7 +13,7 @@ use sutura_sim::{Failure, FailureKind};
 use crate::report::Cell;
 use crate::{Error, Options, parallel};
 
-/// A seed for one part of an experiment. Parts that are compared get the same, so that the channel
+/// A seed for one part of an experiment. Parts that are compared get the same seed, so that the channel
 /// treats them alike.
 pub fn seed(base: u64, part: u64) -> u64 {
     sutura_random::Rng::stream(base, part).next_u64()
@@ -178,7 +178,7 @@ pub struct Compared<S: Subject> {
     pub setup: S,
     /// Without protection.
     pub plain: Vec<S::Outcome>,
-    /// With each policy; not more runs than without.
+    /// With each policy; no more runs than in `plain`.
     pub policies: Vec<Vec<S::Outcome>>,
     /// Without protection on the same path without losses, if that was run.
     pub ideal: Option<S::Outcome>,

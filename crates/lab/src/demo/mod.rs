@@ -64,9 +64,9 @@ pub struct OnLink {
     pub link: Link,
     /// After how many milliseconds data is late; `None` if there is no such limit.
     pub late_after_ms: Option<f64>,
-    /// The share of late data that nothing a sender does can beat; `None` if that is not known.
+    /// The least share of late data that any sender can reach; `None` if that is not known.
     pub late_bound: Option<f64>,
-    /// The time in milliseconds that no file can beat; `None` if there is no such bound.
+    /// The shortest possible time of a file in milliseconds; `None` if there is no such bound.
     pub time_bound_ms: Option<f64>,
     /// A row for each [`Redundancy`], and for messages and downloads a row without loss.
     pub rows: Vec<Row>,
@@ -85,7 +85,7 @@ named! {
         None = "none",
         /// [`App::fixed`].
         Fixed = "fixed",
-        /// The policy that sets itself, without being told anything.
+        /// The policy that sets itself, without a target.
         Auto = "auto",
         /// The same, told after what time data is late.
         Target = "auto+target",

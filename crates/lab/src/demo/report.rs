@@ -293,7 +293,7 @@ pub(super) mod tests {
             "auto makes no difference: half of the files arrive within 49.0 instead of 50.0 ms, for \
              no more bytes."
         );
-        // Of messages, the policy that is told the deadline counts.
+        // For messages, the summary takes the policy that is told the deadline.
         let told = row(Redundancy::Target, 0.04, 50.0, 0.0, 0);
         assert_eq!(
             of(App::Messages, &[plain, auto(0.01, 40.0, 0.1), told]),

@@ -324,7 +324,8 @@ mod tests {
         assert!(compared.repairs(0) > 0.5 && compared.recovered(0) > 0.05);
     }
 
-    /// With loss, no size takes longer with `auto`, and requests on a connection that knows the losses less.
+    /// On paths with loss, `auto` lengthens no download, and shortens downloads on a connection that knows
+    /// the losses.
     #[test]
     fn auto_does_no_harm_with_loss() {
         let losses = [Losses::Random(0.05), Losses::Bursts(0.05)];

@@ -20,8 +20,8 @@ const fn satellite(loss: f64) -> Path {
     Path { mbit: 8.0, one_way_ms: 200.0, loss_down: loss, loss_up: loss, burst: 1.0 }
 }
 
-/// Fig. 3: files that end soon after they began are faster with protection of their end, and none is slower.
-/// Fig. 4: AC-RLNC takes more bytes.
+/// Fig. 3: short files are faster with protection of their end, and no file is slower. Fig. 4: AC-RLNC takes
+/// more bytes.
 #[test]
 fn bulk_shortens_files_for_fewer_bytes_than_ac_rlnc() {
     let paths = [[20.0, 20.0, 3.0, 1.0], [5.0, 60.0, 2.0, 4.0], [25.0, 90.0, 5.0, 0.5]];
@@ -38,8 +38,8 @@ fn bulk_shortens_files_for_fewer_bytes_than_ac_rlnc() {
     assert!(times[1] < 0.97 && times[2] < 1.02, "{times:?}");
 }
 
-/// Figs. 6 to 8: a receiver that buffers less than a round trip holds has a file sooner, for few bytes more;
-/// a path without loss pays nothing.
+/// Figs. 6 to 8: a receiver whose buffer is smaller than the bandwidth-delay product gets a file sooner, for
+/// few bytes more; a path without loss pays nothing.
 #[test]
 fn a_receiver_with_a_small_buffer_has_a_file_sooner() {
     let with_loss = compared(satellite(2.0), 2_000_000, Some(150_000), &["buffer"], 4);
@@ -50,7 +50,7 @@ fn a_receiver_with_a_small_buffer_has_a_file_sooner() {
     assert!((0.999..1.001).contains(&time) && bytes < 1.005, "{time} {bytes}");
 }
 
-/// Figs. 10 and 11: so it is on other paths, and with losses in bursts.
+/// Figs. 10 and 11: the same holds on other paths, and with losses in bursts.
 #[test]
 fn a_small_buffer_is_mended_with_losses_in_bursts_too() {
     let paths = [

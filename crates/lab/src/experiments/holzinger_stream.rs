@@ -112,7 +112,8 @@ impl Steady {
         policy.split_once(varied).map_or(policy, |(kind, _)| kind.trim_end_matches([':', ',']))
     }
 
-    /// By how much a byte may exceed the path and the delay that the policy is told to take.
+    /// By how much a byte may take longer than the path: the repair delay tolerance of the policy, and a
+    /// margin.
     fn tolerance(&self) -> Duration {
         self.delay + SLACK
     }
@@ -153,7 +154,7 @@ impl Delays {
         self.delays.share_above(ONE_WAY + SLACK)
     }
 
-    /// The same of the connection with the most of them.
+    /// The same share on the connection with the most such bytes.
     #[must_use]
     pub fn worst(&self) -> f64 {
         self.worst

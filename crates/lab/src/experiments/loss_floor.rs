@@ -194,7 +194,8 @@ mod tests {
             let outcomes = outcomes(congestion, LOSS, false, queue);
             let rate = mean_of(&outcomes, |o| o.floor.rate);
             assert!((0.75 * LOSS..1.25 * LOSS).contains(&rate), "{congestion}, {queue}: {rate}");
-            // Of bounds for nine in ten, 41 of 50 or fewer hold in a case of twenty.
+            // Bounds that hold in nine of ten cases hold for 41 of 50 connections or fewer with a chance of
+            // one in twenty.
             let held = held(&outcomes, LOSS);
             assert!(held > 41, "{congestion}, {queue}: {held} of {}", outcomes.len());
             let width = mean_of(&outcomes, |o| o.floor.high - o.floor.low);

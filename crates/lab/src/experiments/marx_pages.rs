@@ -26,7 +26,7 @@ pub struct Entrant {
     pub name: &'static str,
     /// The scheme that decides which stream is next.
     pub scheme: Scheme,
-    /// Whether the scheme takes everything above the fold for the document itself.
+    /// Whether the scheme treats all resources above the fold like the document.
     pub promoted: bool,
     /// The paper's mean speed-ups: of all resources, of resources above the fold, and with a send buffer of
     /// 1000 kB.
@@ -82,7 +82,7 @@ pub const ENTRANTS: [Entrant; 16] = [
 const WEIGHTED: Option<[f64; 3]> = Some([1.05, 1.49, 1.28]);
 const ZERO_WEIGHT: Option<[f64; 3]> = Some([1.15, 2.8, 1.9]);
 
-/// The resources of a page that an index is about.
+/// The resources of a page over which an index is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
     /// All.

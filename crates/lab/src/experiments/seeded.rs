@@ -156,7 +156,7 @@ impl<C: Case> Outcomes<C> {
         Line { name: name.into(), of: self.all.iter().filter(|o| holds(&o.case)).collect() }
     }
 
-    /// A report on them with these texts and tables.
+    /// A report on the cases with these texts and tables.
     pub fn report(&self, title: &str, text: Vec<String>, tables: Vec<Table>) -> Report {
         let failures = self.all.iter().filter_map(Ended::failure);
         Report {

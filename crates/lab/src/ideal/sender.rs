@@ -46,7 +46,7 @@ enum Happening {
     Message(u64),
     /// A repair symbol is due.
     Repair,
-    /// A symbol is known to be lost in its so manieth transmission.
+    /// The sender learns that a symbol was lost in the transmission with this number.
     Lost(u64, u32),
     /// A clairvoyant sender looks whether a copy of a symbol would pass.
     Copy(u64),

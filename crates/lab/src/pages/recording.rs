@@ -192,7 +192,7 @@ impl RecordedPage {
         let end = from.e.unwrap_or(from.t).max(from.t);
         if recorded.during == Some(true) && end > from.t {
             let start = recorded.dps.map_or(recorded.t, |dps| from.t + dps);
-            // In some recordings it is outside of the response and means nothing.
+            // In some recordings the time is outside of the response and means nothing.
             let first_byte = from.ttfb.filter(|ttfb| (from.t..end).contains(ttfb));
             let begin = first_byte.unwrap_or(from.t);
             return Trigger::During(parent, ((start - begin) / (end - begin)).clamp(0.0, 1.0));

@@ -157,7 +157,8 @@ impl Quic for Exchanges<'_> {
         Err(AppError("bodies are read in order".to_owned()))
     }
 
-    /// The request says how the response is protected, and requests are not.
+    /// Does nothing: the request's priority says how the response is protected, and requests are not
+    /// protected.
     fn protect(&mut self, _: u64, _: Option<Protection>) -> Result<(), AppError> {
         Ok(())
     }

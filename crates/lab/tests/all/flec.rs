@@ -19,8 +19,7 @@ fn messages_are_in_time_up_to_200_ms_and_short_paths_pay_nothing() {
             Variant::Quic | Variant::RoundRobin => {
                 assert!(short || p99 > 250.0, "{:?}: {p99}", summary.setup);
             }
-            // Nothing but the pattern asks for repair symbols, so that every message has one, on short
-            // paths as well.
+            // The pattern alone asks for repair symbols, so that every message has one, on short paths, too.
             Variant::NoApi | Variant::LiteralNoApi => {
                 assert!(p99 <= 250.0, "{:?}: {p99}", summary.setup);
                 assert!(repairs > 800, "{:?}: {repairs}", summary.setup);

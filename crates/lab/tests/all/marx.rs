@@ -33,7 +33,7 @@ fn the_means_are_those_of_the_paper() {
             assert!((known - 0.15..known + 0.15).contains(ratio), "{name}: {ratios:?}");
         }
     }
-    // With the weights that explain the paper's figures, all three are near.
+    // With the weights that explain the paper's figures, all three figures are near.
     let critical = entrant("wrr-critical");
     for (ours, paper) in loads.table_2(critical).iter().zip(ENTRANTS[critical].paper.unwrap()) {
         assert!((ours / paper - 1.0).abs() < 0.03, "{ours} instead of {paper}");
@@ -54,7 +54,7 @@ fn a_large_buffer_undoes_most_of_what_a_scheme_does_for_the_synthetic_page() {
         |name, buffer| loads.speed_ups(entrant(name), buffer, 0, set, Weighting::Bytes)[0];
     assert!(speed_up("bucket-html", 0) > 9.0);
     assert!((2.7..3.3).contains(&speed_up("bucket-html", BUFFERS.len() - 1)));
-    // The buffer keeps the order of requests, and so does this scheme.
+    // A buffer makes no difference, because the scheme keeps the order of requests, too.
     let fifo: Vec<f64> = (0..BUFFERS.len()).map(|buffer| speed_up("fifo", buffer)).collect();
     assert_eq!(fifo, [fifo[0]; BUFFERS.len()]);
 }

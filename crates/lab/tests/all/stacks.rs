@@ -139,7 +139,7 @@ fn retransmissions(scheme: Scheme, number: u8) -> String {
     let file = |index: usize| arrivals[index].frame.stream / 4;
     let lost: Vec<usize> = if sequential {
         let border = (0..).find(|index| file(*index) == 1).unwrap();
-        // The last packet of A discloses the gap before it.
+        // The last packet of file A arrives, so that the gap before it is seen.
         [border - 3, border - 2, border, border + 1].map(number_of).to_vec()
     } else {
         let two_of = |wanted| (40..).filter(move |index| file(*index) == wanted).take(2);

@@ -20,8 +20,8 @@ const ALPN: &[u8] = b"perf";
 const DEADLINE: Duration = Duration::from_secs(1200);
 /// How long both ends may take to release everything after the close.
 const DRAIN: Duration = Duration::from_secs(300);
-/// When clients of quinn start to send. Data that fills its window before the server has its Finished
-/// keeps quinn from sending that again, and from acknowledging anything.
+/// When clients of quinn start to send. If data fills its congestion window before the server has its
+/// Finished, quinn neither resends the Finished nor acknowledges packets.
 pub const START: Duration = Duration::from_secs(2);
 /// How many events are shown with a failure.
 const EVENTS: usize = 30;
@@ -45,11 +45,11 @@ struct MixedPair {
     nodes: [NodeId; 2],
 }
 
-/// The settings of quinn: as patient as ours, and as eager to find out that it has moved.
+/// The settings of quinn: the idle timeout, the keep-alive interval and the windows of our end.
 fn quinn_transport(case: &TransferCase) -> Arc<quinn_proto::TransportConfig> {
     let mut config = quinn_proto::TransportConfig::default();
     let idle = case.client.max_idle_timeout.and_then(|t| IdleTimeout::try_from(t).ok());
-    // quinn does not get out of a path that comes to carry less at the moment when it moves there.
+    // quinn gets stuck if it moves to another path at the moment when the longest packet becomes smaller.
     let explores = case.sockets.unfragmented && !(case.has_move() && case.has("mtu="));
     let window = u32::try_from(case.client.stream_receive_window).unwrap_or(u32::MAX);
     config

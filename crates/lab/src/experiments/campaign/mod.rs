@@ -1,5 +1,5 @@
-//! A campaign of random transfers: everything that paths, peers, settings and policies can be, mixed by
-//! the seed. Nothing may be lost, changed, stalled or left behind.
+//! A campaign of random transfers: the seed mixes all kinds of paths, peers, settings and policies. No byte
+//! may be lost or changed, no transfer may stall, and no state may be left behind.
 
 mod case;
 mod mixed;

@@ -61,7 +61,7 @@ impl Contest {
     }
 }
 
-/// All configurations. The flow that begins first is quinn's wherever both take part.
+/// All configurations. If both stacks take part, quinn's flow begins first.
 fn setups() -> Vec<Contest> {
     let mut ours = Sender::ours();
     ours.extend(Sender::references());
@@ -146,7 +146,7 @@ impl Contests {
         self.mean(|run| mean(run.shares.iter().skip(turn).step_by(2).copied()))
     }
 
-    /// The mean share of a flow of `first` among its own kind; 0 if that is not among `all`.
+    /// The mean share of a flow of `first` among its own kind; 0 if `all` has no such configuration.
     fn among_themselves(&self, all: &[Self]) -> f64 {
         let Contest { first, flows, loss, .. } = &self.setup;
         let kin = all.iter().find(|other| {
@@ -225,7 +225,8 @@ mod tests {
         }
     }
 
-    /// A queue that many flows keep full drops packets of all: none may take that for a floor.
+    /// A queue that many flows keep full drops packets of all: no controller may take these drops for a floor
+    /// of loss.
     #[test]
     fn a_floor_costs_nobody_at_a_full_queue() {
         let (references, ours) = (Sender::references(), Sender::ours());

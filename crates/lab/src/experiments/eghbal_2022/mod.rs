@@ -32,7 +32,7 @@ const PATH: &str = "rate=1gbit delay=25ms";
 const URGENT: usize = 5;
 /// The size of each.
 const URGENT_BYTES: u64 = 35_000;
-/// How many are not.
+/// How many resources are needed later.
 const OTHERS: usize = 5;
 /// The size of each.
 const OTHERS_BYTES: u64 = 70_000;
@@ -103,7 +103,7 @@ impl Visit {
         Self { protected, ..self }
     }
 
-    /// The requests: the transfer before the page if there is one, and after a pause the page.
+    /// The requests: the earlier transfer, if there is one, and after a pause the resources of the page.
     fn requests(&self) -> Vec<Request> {
         let priority = |urgency, incremental, protect| {
             let bare = Priority { urgency, incremental, ..Priority::default() };

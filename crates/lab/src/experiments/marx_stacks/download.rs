@@ -86,7 +86,7 @@ pub fn server() -> TransportConfig {
     TransportConfig {
         receive_window: WINDOW,
         stream_receive_window: WINDOW,
-        // As the stacks had it that are compared: every loss counts.
+        // Like the stacks that are compared, this controller reacts to every loss.
         congestion: Arc::new(Algorithm::CUBIC_WITHOUT_FLOOR),
         fec: None,
         ..TransportConfig::default()
@@ -166,7 +166,7 @@ pub fn download(
 }
 
 impl FileTrace {
-    /// A tenth, half and nine tenths of the runs are not longer than this.
+    /// The lengths that a tenth, half and nine tenths of the runs do not exceed.
     #[must_use]
     pub fn run_lengths(&self) -> [usize; 3] {
         let lengths = Values::of(self.received.runs().map(|(_, length)| length as f64));

@@ -19,7 +19,7 @@ use crate::Error;
 use crate::hosts::{self, NAME, client_at, client_config, server_at, server_config};
 
 const ALPN: &[u8] = b"meeting";
-/// By when everything is over and nothing is left.
+/// By when both ends must be done, and no state left.
 const DEADLINE: Duration = Duration::from_secs(900);
 /// How many events are shown with a failure.
 const EVENTS: usize = 30;
@@ -191,7 +191,7 @@ impl Meeting {
         hosts::error(self.network.node::<Host>(node)?)
     }
 
-    /// `Ok` once both ends have done everything, and nothing is left of it.
+    /// `Ok` once both ends are done, and no state is left; otherwise a description of the rest.
     fn left(&self) -> Result<(), String> {
         for (node, name) in self.nodes.into_iter().zip(["client", "server"]) {
             let (_, guest) = self.end(node).ok_or_else(|| format!("no {name} yet"))?;

@@ -20,9 +20,9 @@ const PIECE: usize = 16 * 1024;
 /// The most streams of its own that an end has open at once.
 const MAX_OPEN: usize = 30;
 
-/// The code of a stream that is reset and promises nothing.
+/// The code of a reset without a promise.
 const NO_PROMISE: u64 = 3;
-/// The code of a stream whose first bytes arrive although it is reset is this and their number.
+/// The code of a reset that promises the stream's first bytes: this number plus the number of promised bytes.
 const PROMISE: u64 = 1000;
 
 /// The header of `length` bytes.
@@ -125,7 +125,8 @@ pub struct Guest {
     reading: BTreeMap<StreamId, Reading>,
     /// The bytes of each stream that was written to its end.
     finished: BTreeMap<StreamId, u64>,
-    /// Streams that were reset at a size, and to how many bytes the promise can still shrink.
+    /// Streams that were reset with a promise, and the least number of bytes to which the promise can still
+    /// shrink.
     promised: BTreeMap<StreamId, u64>,
     messages: Vec<MessageId>,
     /// Bytes that were read and are right.
@@ -154,7 +155,7 @@ impl Guest {
         }
     }
 
-    /// Whether everything was done, written and read.
+    /// Whether all calls are made, and all streams written and read.
     pub fn is_done(&self) -> bool {
         self.left == 0 && self.writing.is_empty() && self.reading.is_empty()
     }

@@ -77,7 +77,8 @@ impl Place {
         }
         match temporary.persist(&self.target) {
             Ok(()) => Ok(()),
-            // Such as a file on which another is mounted, or another user's file in /tmp.
+            // For example, another file is mounted on the target, or the target is another user's file in
+            // /tmp.
             Err(error) if self.target.is_file() => {
                 let mut from = File::open(&error.path)?;
                 let mut to = OpenOptions::new().write(true).truncate(true).open(&self.target)?;

@@ -50,8 +50,8 @@ macro_rules! policies {
     };
 }
 
-/// A policy of a seam; `F` is the factory of the policy, such as [`dyn
-/// SchedulerFactory`](crate::SchedulerFactory).
+/// A policy of a seam; `F` is the factory of the policy, such as
+/// [`dyn SchedulerFactory`](crate::SchedulerFactory).
 pub struct Entry<F: ?Sized> {
     /// Its name.
     pub name: &'static str,

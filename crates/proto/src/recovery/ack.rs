@@ -307,7 +307,7 @@ impl AckTracker {
     }
 
     /// Whether a packet that carries our ACK frame and nothing ack-eliciting should also carry a
-    /// PING. [`MAX_ACK_ONLY`] bounds how long ranges are kept, [`MAX_LONG_ACK_ONLY`] how many bytes they cost
+    /// PING. `MAX_ACK_ONLY` bounds how long ranges are kept, `MAX_LONG_ACK_ONLY` how many bytes they cost
     /// on a lossy path. Either asks for a PING in at most one of 32 packets, so two ends never keep each
     /// other awake.
     pub fn wants_ping(&self) -> bool {

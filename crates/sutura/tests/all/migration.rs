@@ -52,7 +52,7 @@ async fn the_memory_of_a_connection_counts_for_the_address_that_it_has_moved_to(
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
     exchange(connection.clone(), pattern(1000), None).await;
     let before = client.local_addr().unwrap().ip();
-    // As many other connections as may have the client's address.
+    // The largest number of other connections that may have the client's address.
     let mut others = Vec::new();
     while budget.admits(before) {
         others.push(budget.open(before));

@@ -1,6 +1,7 @@
 //! What must hold between streams, coding sessions and messages, and what is left in the end.
 
 use super::Egress;
+use super::lost::check::QueuedSymbol;
 use crate::ids::SymbolRef;
 use crate::invariant::ensure;
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ impl Egress {
     /// The first contradiction.
     pub fn check(&self) -> Result<(), String> {
         self.streams.check()?;
+        self.lost.check(&self.streams)?;
         self.sessions.check()?;
         self.messages.check().map_err(|wrong| format!("messages: {wrong}"))?;
         self.check_queued_symbols()?;
@@ -25,16 +27,14 @@ impl Egress {
     /// A symbol that waits to be sent again is in the queue of exactly one stream.
     fn check_queued_symbols(&self) -> Result<(), String> {
         let mut entries = HashMap::new();
-        for entry in self.streams.queued_symbols() {
+        for entry in self.lost.queued_symbols(&self.streams) {
             let twice = entries.insert(entry.symbol, entry);
             ensure(twice.is_none(), || format!("queued twice: {twice:?}"))?;
         }
         for (session, id, frames) in self.sessions.queued() {
             let symbol = SymbolRef { session, id };
             let entry = entries.remove(&symbol);
-            let fits = |entry: &crate::streams::QueuedSymbol| {
-                frames.iter().any(|frame| entry.waits_for(frame))
-            };
+            let fits = |entry: &QueuedSymbol| frames.iter().any(|frame| entry.waits_for(frame));
             ensure(entry.as_ref().is_some_and(fits), || {
                 format!("nobody will send {symbol:?} with {frames:?}, but {entry:?}")
             })?;
@@ -51,7 +51,7 @@ impl Egress {
     pub fn check_nothing_left(&self) -> Result<(), String> {
         self.streams.check_nothing_left()?;
         self.sessions.check_nothing_left()?;
-        ensure(self.held.is_empty(), || "held frames".to_owned())?;
+        self.lost.check_nothing_left()?;
         ensure(self.datagrams.is_empty(), || "datagrams in the queue".to_owned())?;
         ensure(!self.awaits_messages(), || "messages whose fate is open".to_owned())
     }

@@ -5,7 +5,7 @@ use crate::fec::redundancy::{Message, Stage};
 use crate::fec::{Contents, Evicted, NewSymbol, RepairBid};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
-use crate::streams::{Length, Pending};
+use crate::streams::{Length, Pending, Written};
 use smallvec::SmallVec;
 
 /// What a commit wrote into the packet.
@@ -29,18 +29,6 @@ impl Wrote {
 impl Egress {
     /// Appends what [`look`](Self::look) chose for `slot`, and its tokens.
     pub fn commit(
-        &mut self,
-        next: &Next,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
-        let wrote = self.write(next, slot, out, tokens);
-        self.settle_unqueued();
-        wrote
-    }
-
-    fn write(
         &mut self,
         next: &Next,
         slot: &Slot<'_>,
@@ -119,13 +107,29 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        match self.streams.write_stream(pending, out, slot.room, Length::Explicit) {
+        match self.write_frame(pending, out, slot.room, Length::Explicit) {
             Some(written) => {
                 tokens.push(Token::Stream(written.token));
                 Wrote::MORE
             }
             None => Wrote::LAST,
         }
+    }
+
+    /// Appends one STREAM frame of at most `room` bytes.
+    fn write_frame(
+        &mut self,
+        pending: &Pending,
+        out: &mut Vec<u8>,
+        room: usize,
+        length: Length,
+    ) -> Option<Written> {
+        let written = self.streams.write_stream(pending, out, room, length)?;
+        if pending.is_retransmission() {
+            let unqueued = self.lost.sent(&mut self.streams, &written.token);
+            self.settle(unqueued);
+        }
+        Some(written)
     }
 
     /// Appends a SOURCE_SYMBOL with one STREAM frame. It extends to the end of the packet.
@@ -141,7 +145,7 @@ impl Egress {
         let before = out.len();
         self.sessions.write_symbol_header(session, out);
         let start = out.len();
-        let Some(written) = self.streams.write_stream(pending, out, room, Length::ToEnd) else {
+        let Some(written) = self.write_frame(pending, out, room, Length::ToEnd) else {
             out.truncate(before);
             return;
         };
@@ -213,7 +217,9 @@ impl Egress {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
         if self.sessions.resend_size(symbol).is_some_and(|size| size <= slot.room) {
             let frames = self.sessions.write_resend(slot.now, symbol, out);
-            self.streams.wrote_symbol(pending, &frames);
+            self.streams.charge_symbol(&frames);
+            let unqueued = self.lost.sent_symbol(&mut self.streams, pending.id, symbol);
+            self.settle(unqueued);
             self.resent_bytes += frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
             tokens.extend(frames.into_iter().map(Token::Stream));
             return Wrote::LAST;

@@ -71,14 +71,14 @@ impl Egress {
     /// before equally urgent new data: whether the session's own new data should precede it was
     /// already up to its policy.
     pub fn look(&self, slot: &Slot<'_>) -> Next {
-        if let Some(lost) = self.streams.look_lost() {
+        if let Some(lost) = self.lost.look(&self.streams) {
             return if self.fits(slot, &lost) { Next::Lost(lost) } else { Next::Later };
         }
         let datagram = self.next_datagram_room();
         if datagram.is_some_and(|size| size <= slot.room || size > self.capacity) {
             return Next::Datagram;
         }
-        let new = self.streams.look_new(slot.room);
+        let new = self.look_new(slot.room);
         let idle = new.is_none() && datagram.is_none();
         if let Some(bid) = self.best_bid(slot, idle, new.as_ref()) {
             let fits = bid.size <= slot.room;
@@ -90,6 +90,11 @@ impl Egress {
             None if datagram.is_some() => Next::Later,
             None => Next::Nothing,
         }
+    }
+
+    /// The stream data that goes next in turn; see [`Streams::look_new`](crate::streams::Streams::look_new).
+    pub(super) fn look_new(&self, room: usize) -> Option<Pending> {
+        self.streams.look_new(room, |id| self.lost.next(&self.streams, id))
     }
 
     /// The size of the frame that `next` stands for if it cannot be split; otherwise 0.

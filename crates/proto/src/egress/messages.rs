@@ -397,7 +397,6 @@ impl Egress {
     /// Settles messages that are over, takes leave of deadlines that cannot be met, and starts
     /// messages that waited. Called before anything is sent, and when something was received.
     pub fn tend(&mut self, now: Instant, path: &PathView) {
-        self.settle_unqueued();
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         for EndedMessage { id, complete } in self.streams.take_ended_messages() {
             if complete {
@@ -459,7 +458,7 @@ impl Egress {
         for id in std::mem::take(&mut self.messages.suspects) {
             if let Some(Record { place: Place::Stream(stream), cancel: Some(code), .. }) =
                 self.messages.records.get(&id)
-                && self.streams.owes(*stream)
+                && self.owes(*stream)
             {
                 cancelled.push((id, *code));
             }

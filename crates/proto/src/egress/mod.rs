@@ -10,8 +10,8 @@
 mod check;
 mod commit;
 mod datagrams;
-mod held;
 mod look;
+pub mod lost;
 mod messages;
 mod outcome;
 
@@ -33,9 +33,9 @@ use crate::fec::{
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
 use crate::recovery::token::Token;
-use crate::streams::{ClosedStream, Pending, Streams};
+use crate::streams::{Backlog, ClosedStream, Pending, Streams};
 use crate::wire::frame::SymbolAck;
-use held::HeldFrames;
+use lost::{LossLedger, Unqueued};
 use messages::MessageTable;
 use smallvec::SmallVec;
 use std::time::Instant;
@@ -54,7 +54,7 @@ pub struct Egress {
     datagram_session: Option<u16>,
     messages: MessageTable,
     reaction: Box<dyn LossReaction>,
-    held: HeldFrames,
+    lost: LossLedger,
     /// Bytes of frames that fit in a full-size packet.
     capacity: usize,
     /// Whether a packet may carry data of several streams.
@@ -98,7 +98,7 @@ impl Egress {
             datagram_session: None,
             messages: MessageTable::default(),
             reaction,
-            held: HeldFrames::default(),
+            lost: LossLedger::default(),
             capacity: 0,
             mix_streams,
             resent_bytes: 0,
@@ -110,7 +110,7 @@ impl Egress {
     /// Messages and datagrams are given up. Coding must not be enabled yet.
     pub fn start_over(&mut self, streams: Streams) {
         self.streams = streams;
-        self.held = HeldFrames::default();
+        self.lost = LossLedger::default();
         self.datagrams.retain(|_| false);
         self.messages.give_up_all();
     }
@@ -194,7 +194,7 @@ impl Egress {
     /// The stream does not exist or cannot be sent on.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         self.streams.reset(id, code)?;
-        self.settle_unqueued();
+        self.withdraw(id);
         Ok(())
     }
 
@@ -204,7 +204,7 @@ impl Egress {
     /// The stream does not exist or cannot be sent on.
     pub fn reset_at(&mut self, id: StreamId, code: u64, reliable: u64) -> Result<(), ClosedStream> {
         self.streams.reset_at(id, code, reliable)?;
-        self.settle_unqueued();
+        self.withdraw(id);
         Ok(())
     }
 
@@ -214,8 +214,14 @@ impl Egress {
     /// See [`Streams::received_stop_sending`].
     pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
         self.streams.received_stop_sending(id, code)?;
-        self.settle_unqueued();
+        self.withdraw(id);
         Ok(())
+    }
+
+    /// A stream was reset, or was not: lost data that it does not have to deliver is not sent again.
+    fn withdraw(&mut self, id: StreamId) {
+        let unqueued = self.lost.withdraw(&mut self.streams, id);
+        self.settle(unqueued);
     }
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
@@ -264,10 +270,25 @@ impl Egress {
         wanted.factory().sleeps(slot.path, terms).is_some()
     }
 
+    /// Whether some of a stream waits to be sent, for the first time or again.
+    fn owes(&self, id: StreamId) -> bool {
+        self.streams.has_unsent(id) || self.lost.owes(&self.streams, id)
+    }
+
+    /// Whether there is stream data that can be sent.
+    pub fn has_stream_data(&self) -> bool {
+        self.lost.look(&self.streams).is_some() || self.look_new(usize::MAX).is_some()
+    }
+
+    /// What waits to be sent of streams, computed by visiting every stream.
+    pub fn backlog(&self) -> Backlog {
+        if self.lost.owes_any(&self.streams) { Backlog::Sendable } else { self.streams.backlog() }
+    }
+
     /// A message of which nothing waits to be sent leaves its session, so that no decision visits all
     /// messages on their way. It joins one again if some of it is sent again as bare data.
     fn leave_if_sent(&mut self, id: StreamId, message: MessageId) {
-        if self.streams.owes(id) {
+        if self.owes(id) {
             return;
         }
         self.messages.sent(message, self.streams.unsent(id).peer_buffer);
@@ -281,7 +302,7 @@ impl Egress {
 
     /// What a session may know about its surroundings.
     fn surroundings(&self, session: u16, path: &PathView) -> Surroundings {
-        let idle = self.datagrams.is_empty() && !self.streams.has_data();
+        let idle = self.datagrams.is_empty() && !self.has_stream_data();
         self.surroundings_if(idle, session, path)
     }
 
@@ -350,7 +371,7 @@ impl Egress {
     /// over.
     pub fn timeout(&self, now: Instant) -> Option<Instant> {
         let messages = self.messages_timeout(now);
-        self.sessions.timeout(now).into_iter().chain(self.held.next()).chain(messages).min()
+        self.sessions.timeout(now).into_iter().chain(self.lost.held_until()).chain(messages).min()
     }
 
     /// When an idle coding session releases its memory.
@@ -399,16 +420,17 @@ impl Egress {
         let around = self.surroundings(ack.session, path);
         let mut delivered = Contents::default();
         let count = self.sessions.on_symbol_ack(now, ack, &around, &mut delivered)?;
+        let mut unqueued = Unqueued::new();
         for frame in &delivered.frames {
             self.streams
                 .message_id(frame.id)
                 .into_iter()
                 .for_each(|id| self.messages.recovered(id));
-            self.streams.delivered(frame);
+            unqueued.extend(self.delivered(frame));
         }
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
-        self.settle_unqueued();
+        self.settle(unqueued);
         Ok(count)
     }
 
@@ -427,7 +449,7 @@ impl Egress {
     /// Holds a frame back, as a loss reaction may.
     #[cfg(test)]
     pub fn hold(&mut self, until: Instant, frame: crate::recovery::token::StreamToken) {
-        self.held.hold(until, frame);
+        self.lost.hold(until, frame);
     }
 
     /// How many symbols are held back.

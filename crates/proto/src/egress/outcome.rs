@@ -1,6 +1,7 @@
 //! Handles what happened to the frames that were sent.
 
 use super::Egress;
+use super::lost::Unqueued;
 use crate::fec::LostSymbol;
 use crate::fec::redundancy::{Arrival, PathView};
 use crate::ids::{MessageId, StreamId, SymbolRef};
@@ -35,22 +36,21 @@ impl Egress {
             PacketOutcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
             PacketOutcome::Lost(sent) => self.on_lost(now, frame, sent, path),
         }
-        self.settle_unqueued();
+    }
+
+    /// The peer has the contents of a frame. Returns the symbols that wait no longer for that reason.
+    pub(super) fn delivered(&mut self, frame: &StreamToken) -> Unqueued {
+        self.streams.delivered(frame);
+        self.lost.arrived(&mut self.streams, frame)
     }
 
     /// Tells sessions of the symbols that no longer wait in a stream's queue, although they were not sent.
     /// Such a symbol waits for another stream that misses one of its frames, or else nobody needs it any
     /// more. Without this, its session would wait for it for ever.
-    pub(super) fn settle_unqueued(&mut self) {
-        loop {
-            let unqueued = self.streams.take_unqueued();
-            if unqueued.is_empty() {
-                return;
-            }
-            for symbol in unqueued {
-                if !self.sessions.resend_frames(symbol).is_empty() {
-                    self.resend_symbol(symbol);
-                }
+    pub(super) fn settle(&mut self, unqueued: Unqueued) {
+        for symbol in unqueued {
+            if !self.sessions.resend_frames(symbol).is_empty() {
+                self.resend_symbol(symbol);
             }
         }
     }
@@ -112,11 +112,12 @@ impl Egress {
     }
 
     fn on_arrived(&mut self, now: Instant, frame: &StreamToken, how: Arrival, path: &PathView) {
-        self.streams.delivered(frame);
+        let unqueued = self.delivered(frame);
         if let Some(symbol) = frame.symbol {
             let around = self.surroundings(symbol.session, path);
             self.sessions.on_acked(now, symbol, how, &around);
         }
+        self.settle(unqueued);
     }
 
     /// The decision point between "declared lost" and "queued to be sent again".
@@ -149,7 +150,7 @@ impl Egress {
     ) -> LostData {
         LostData {
             stream: frame.id,
-            range: frame.offset..frame.offset.saturating_add(u64::from(frame.len)),
+            range: frame.range(),
             fin: frame.fin,
             sent,
             deadline: self.streams.deadline(frame),
@@ -167,20 +168,22 @@ impl Egress {
             (Verdict::Resend, None) => self.resend(frame),
             (Verdict::Hold { until }, Some(symbol)) => self.sessions.hold(symbol, until),
             (Verdict::Hold { until }, None) => {
-                if !self.held.hold(until, *frame) {
+                if !self.lost.hold(until, *frame) {
                     self.resend(frame);
                 }
             }
             (Verdict::Drop { code }, symbol) => {
                 symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
                 self.streams.give_up(frame, code.min(VARINT_MAX));
+                let unqueued = self.lost.arrived(&mut self.streams, frame);
+                self.settle(unqueued);
             }
         }
     }
 
     /// Queues the part of a frame that has not arrived to be sent again, as bare data.
     pub(super) fn resend(&mut self, frame: &StreamToken) {
-        if self.streams.retransmit(frame) {
+        if self.lost.queue(&mut self.streams, frame) {
             self.resent_bytes += u64::from(frame.len);
             self.queued_again(frame.id);
         }
@@ -189,7 +192,9 @@ impl Egress {
     /// Turns a symbol queued by a stream into bare data, because the symbol can no longer be sent
     /// as it is.
     pub(super) fn unbind(&mut self, id: StreamId, symbol: SymbolRef) {
-        self.resent_bytes += self.streams.unbind_symbol(id, symbol);
+        let (bytes, unqueued) = self.lost.unbind(&mut self.streams, id, symbol);
+        self.resent_bytes += bytes;
+        self.settle(unqueued);
     }
 
     /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
@@ -203,7 +208,7 @@ impl Egress {
         let frames = self.sessions.queue(symbol);
         match frames.iter().find(|frame| self.streams.is_missing(frame)) {
             Some(frame) => {
-                self.streams.queue_symbol(symbol, frame);
+                self.lost.queue_symbol(&mut self.streams, symbol, frame);
                 let id = frame.id;
                 self.queued_again(id);
             }
@@ -223,17 +228,11 @@ impl Egress {
         for symbol in self.sessions.take_overdue(now) {
             self.resend_symbol(symbol);
         }
-        if !self.held.is_empty() {
-            self.held.sweep(|frame| self.streams.is_missing(frame));
-            for frame in self.held.take_due(now) {
-                if self.streams.is_missing(&frame) {
-                    self.resend(&frame);
-                }
-            }
+        for frame in self.lost.take_due(&self.streams, now) {
+            self.resend(&frame);
         }
         // The buffers of data that arrived are used again, and the lists of free buffers may have grown.
         self.enforce_budget();
-        self.settle_unqueued();
     }
 
     /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was

@@ -3,6 +3,7 @@
 
 use crate::ids::{Dir, MessageId, StreamId, SymbolRef};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// A frame of a sent packet, as its owner needs to remember it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,6 +93,14 @@ pub struct StreamToken {
     pub fin: bool,
     /// The source symbol that carried the frame, if a session protects the stream.
     pub symbol: Option<SymbolRef>,
+}
+
+impl StreamToken {
+    /// The stream's bytes that the frame carries.
+    #[must_use]
+    pub fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(u64::from(self.len))
+    }
 }
 
 /// The tokens of one packet. Most packets carry one or two frames.

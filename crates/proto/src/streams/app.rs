@@ -174,7 +174,6 @@ impl Streams {
         let Some(stream) = self.table.get_mut(id) else { return };
         let Some(send) = &mut stream.send else { return };
         send.reset(code, reliable);
-        self.out.withdraw(id, send);
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
         self.wake_writers();
@@ -430,7 +429,6 @@ impl Streams {
     /// Whether bytes, or the end of the stream, were written but never sent, because of scheduling
     /// or flow control.
     #[must_use]
-    #[cfg(test)]
     pub fn has_unsent(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(SendHalf::has_unsent)
     }

@@ -129,12 +129,6 @@ impl Streams {
             let _ = self.set_priority(id, Priority { deadline: None, ..priority });
         }
     }
-
-    /// Whether some of a stream waits to be sent, for the first time or again.
-    #[must_use]
-    pub fn owes(&self, id: StreamId) -> bool {
-        self.send_half(id).is_some_and(|send| send.has_unsent() || send.is_missing_any())
-    }
 }
 
 #[cfg(test)]

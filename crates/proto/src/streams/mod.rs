@@ -37,7 +37,8 @@ pub use events::StreamEvent;
 pub use memory::Allowance;
 pub(crate) use memory::STREAM_COST;
 pub use messages::{EndedMessage, NewMessage};
-pub use transmit::{Backlog, Pending, QueuedSymbol};
+pub use send::{NextLost, Sendable};
+pub use transmit::{Backlog, Pending, Written};
 
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};

@@ -10,7 +10,6 @@ use super::send_pool::SendPool;
 use super::{ClosedStream, WriteError};
 use crate::ids::{MessageId, SymbolRef};
 use bytes::Bytes;
-use std::collections::VecDeque;
 use std::ops::Range;
 use sutura_schedule::Priority;
 
@@ -40,29 +39,19 @@ enum Fin {
     Due,
     /// FIN was sent.
     Sent,
-    /// FIN was sent and lost.
-    Lost,
     /// FIN was acknowledged.
     Acked,
 }
 
 /// A stretch to send: its start, its length, and whether the stream ends after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sendable {
-    pub(super) offset: u64,
-    pub(super) len: u64,
+pub struct Sendable {
+    /// The offset of its first byte.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: u64,
     /// Whether the stream ends after `len` bytes, so that FIN is set if all of them are sent.
-    pub(super) fin: bool,
-}
-
-/// A lost frame that is going to be sent again.
-#[derive(Debug, Clone)]
-pub(super) struct LostFrame {
-    pub(super) range: Range<u64>,
-    pub(super) fin: bool,
-    /// The source symbol that holds the frame and is sent again as a whole. If there is none, the
-    /// bytes of `range` are among the send buffer's lost ones.
-    pub(super) symbol: Option<SymbolRef>,
+    pub fin: bool,
 }
 
 /// A reset of the stream (section 19.4), or of its end after a number of bytes that are delivered
@@ -87,9 +76,9 @@ pub(super) struct ResetFrame {
     pub(super) reliable: u64,
 }
 
-/// What a stream resends next.
+/// Lost data of a stream that is sent again next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NextLost {
+pub enum NextLost {
     /// A STREAM frame.
     Bytes(Sendable),
     /// A whole source symbol.
@@ -127,9 +116,8 @@ pub(super) struct SendHalf {
     state: SendState,
     pub(super) buffer: SendBuffer,
     fin: Fin,
-    /// Frames to send again, in the order of loss. What the peer received in the meantime is
-    /// skipped when its turn comes.
-    pub(super) lost: VecDeque<LostFrame>,
+    /// Number of lost frames that wait to be sent again.
+    pub(super) resends: usize,
     /// The peer's limit for this stream.
     max_data: u64,
     /// The limit for which STREAM_DATA_BLOCKED was queued.
@@ -171,7 +159,7 @@ impl SendHalf {
             state: SendState::Ready,
             buffer: SendBuffer::new(buffer_limit),
             fin: Fin::Open,
-            lost: VecDeque::new(),
+            resends: 0,
             max_data,
             blocked_at: None,
             stopped: None,
@@ -383,54 +371,15 @@ impl SendHalf {
         Some(Sendable { offset, len, fin: self.ends_at(offset + len) })
     }
 
-    /// What the first lost frame has to resend. `None` if there is no such frame, or if the peer
-    /// received the data by other means.
-    pub(super) fn next_lost(&self) -> Option<NextLost> {
-        let LostFrame { range, fin, symbol } = self.lost.front()?;
-        match *symbol {
-            Some(symbol) => self.is_missing(range, *fin).then_some(NextLost::Symbol(symbol)),
-            None => self.lost_of(range, *fin).map(NextLost::Bytes),
-        }
-    }
-
-    /// Whether any frame that waits to be sent again is still missing at the peer.
-    pub(super) fn is_missing_any(&self) -> bool {
-        self.lost.iter().any(|frame| self.is_wanted(frame))
-    }
-
-    /// Whether some of a frame that waits to be sent again is still missing at the peer.
-    pub(super) fn is_wanted(&self, LostFrame { range, fin, symbol }: &LostFrame) -> bool {
-        match symbol {
-            Some(_) => self.is_missing(range, *fin),
-            None => self.lost_of(range, *fin).is_some(),
-        }
-    }
-
-    /// What has to be sent again of `range`, and of the stream's end if `fin`. It may extend beyond
-    /// `range` if the data after it was lost as well.
-    fn lost_of(&self, range: &Range<u64>, fin: bool) -> Option<Sendable> {
-        if !self.is_sending() {
-            return None;
-        }
-        if let Some(lost) = self.buffer.lost_within(range) {
-            let len = lost.end - lost.start;
-            return Some(Sendable { offset: lost.start, len, fin: self.ends_at(lost.end) });
-        }
-        let end = self.buffer.end();
-        (fin && self.fin == Fin::Lost).then_some(Sendable { offset: end, len: 0, fin: true })
-    }
-
     /// Whether a frame that ends at `offset` must have FIN.
-    fn ends_at(&self, offset: u64) -> bool {
+    pub(super) fn ends_at(&self, offset: u64) -> bool {
         self.fin != Fin::Open && offset == self.buffer.end()
     }
 
     /// Records that a frame was written.
     pub(super) fn on_frame(&mut self, range: Range<u64>, fin: bool) {
         let unsent = self.buffer.unsent();
-        if range.start < unsent {
-            self.buffer.resent(range);
-        } else {
+        if range.start >= unsent {
             self.buffer.sent(range.end - range.start);
         }
         if self.state == SendState::Ready {
@@ -446,21 +395,9 @@ impl SendHalf {
         }
     }
 
-    /// Queues the missing part of a frame for retransmission, unless it is queued already; returns
-    /// whether there was anything to queue.
-    pub(super) fn retransmit(&mut self, range: Range<u64>, fin: bool) -> bool {
-        if !self.is_sending() {
-            return false;
-        }
-        let fin_lost = fin && self.fin == Fin::Sent;
-        if fin_lost {
-            self.fin = Fin::Lost;
-        }
-        let any = self.buffer.retransmit(range.clone()) || fin_lost;
-        if any {
-            self.lost.push_back(LostFrame { range, fin, symbol: None });
-        }
-        any
+    /// Whether FIN was sent and the peer is not known to have it, but still needs it.
+    pub(super) fn is_fin_missing(&self) -> bool {
+        self.is_sending() && self.fin == Fin::Sent
     }
 
     /// Whether the peer is not known to have all of a frame, but still needs it.
@@ -514,20 +451,6 @@ impl SendHalf {
             self.given_up = Some(code);
         }
         self.acked(range, fin)
-    }
-
-    /// A frame that waits to be resent as `symbol` is resent as plain bytes instead; returns the
-    /// number of bytes.
-    pub(super) fn unbind(&mut self, symbol: SymbolRef) -> u64 {
-        let Some(frame) = self.lost.iter_mut().find(|frame| frame.symbol == Some(symbol)) else {
-            return 0;
-        };
-        frame.symbol = None;
-        if frame.fin && self.fin == Fin::Sent {
-            self.fin = Fin::Lost;
-        }
-        self.buffer.retransmit(frame.range.clone());
-        frame.range.end - frame.range.start
     }
 
     /// Whether to notify a blocked writer that there is room again. Returns [`Wake::Now`] only

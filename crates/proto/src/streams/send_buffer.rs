@@ -56,8 +56,6 @@ pub(super) struct SendBuffer {
     end: u64,
     /// Acknowledged bytes above `acked_prefix`.
     acked: RangeSet,
-    /// Bytes to send again.
-    lost: RangeSet,
 }
 
 impl SendBuffer {
@@ -74,7 +72,6 @@ impl SendBuffer {
             unsent: 0,
             end: 0,
             acked: RangeSet::default(),
-            lost: RangeSet::default(),
         }
     }
 
@@ -86,14 +83,7 @@ impl SendBuffer {
         let bytes: usize = self.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         let held = bytes + self.tail.len();
         ensure(held == self.retained, || format!("{} bytes counted, {held} held", self.retained))?;
-        let mut lost = self.lost.iter();
-        let wrong = lost.find(|range| self.is_acked(range) || range.end > self.unsent);
-        ensure(wrong.is_none(), || format!("lost, but not missing: {wrong:?}"))
-    }
-
-    /// The bytes that are to be sent again.
-    pub(super) fn lost(&self) -> impl Iterator<Item = Range<u64>> + '_ {
-        self.lost.iter()
+        Ok(())
     }
 
     /// Number of bytes that can be written now.
@@ -227,14 +217,12 @@ impl SendBuffer {
         self.unsent = self.unsent.saturating_add(len).min(self.end);
     }
 
-    /// Records that the peer has `range`, however it received it: its storage is freed, and it will
-    /// not be sent again.
+    /// Records that the peer has `range`, however it received it: its storage is freed.
     pub(super) fn acked(&mut self, range: Range<u64>) {
         let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
         if range.is_empty() {
             return;
         }
-        self.lost.remove(range.clone());
         self.acked.insert(range.clone());
         if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_prefix) {
             self.acked_prefix = first.end;
@@ -293,36 +281,9 @@ impl SendBuffer {
         }
     }
 
-    /// Queues what the peer does not have of `range` to be sent again; returns whether any of it
-    /// was not queued before.
-    pub(super) fn retransmit(&mut self, range: Range<u64>) -> bool {
-        let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
-        let mut any = false;
-        for gap in self.acked.gaps(range) {
-            any |= self.lost.insert(gap) > 0;
-        }
-        any
-    }
-
-    /// The first queued stretch that starts in `range` or contains its start. It may extend beyond
-    /// `range`.
-    pub(super) fn lost_within(&self, range: &Range<u64>) -> Option<Range<u64>> {
-        if let Some(held) = self.lost.range_of(range.start) {
-            return Some(range.start..held.end);
-        }
-        let from = self.lost.gaps(range.clone()).next()?.end;
-        (from < range.end).then(|| self.lost.range_of(from)).flatten()
-    }
-
-    /// Records that queued bytes were sent again.
-    pub(super) fn resent(&mut self, range: Range<u64>) {
-        self.lost.remove(range);
-    }
-
-    /// Whether anything waits to be sent again.
-    #[cfg(test)]
-    pub(super) fn has_lost(&self) -> bool {
-        !self.lost.is_empty()
+    /// The stretches of `range` that were sent and that the peer is not known to have.
+    pub(super) fn missing(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> + '_ {
+        self.acked.gaps(range.start.max(self.acked_prefix)..range.end.min(self.unsent))
     }
 
     /// Drops all bytes from offset `end` on: nothing of them will be sent any more.
@@ -343,7 +304,6 @@ impl SendBuffer {
         }
         self.tail = BytesMut::new();
         self.acked.remove(end..u64::MAX);
-        self.lost.remove(end..u64::MAX);
         self.end = end;
         self.unsent = self.unsent.min(end);
         self.acked_prefix = self.acked_prefix.min(end);
@@ -356,7 +316,6 @@ impl SendBuffer {
         self.retained = 0;
         self.stored = 0;
         self.acked.clear();
-        self.lost.clear();
         self.end = self.unsent;
         self.acked_prefix = self.unsent;
     }

@@ -2,21 +2,18 @@
 
 mod check;
 
-pub use check::QueuedSymbol;
-
 use super::control::Control;
 use super::encode::{self, Length};
 use super::flow::SendCredit;
 use super::members::Members;
 use super::resend_order::{Precedence, ResendOrder};
-use super::send::{Completion, LostFrame, NextLost, SendHalf};
+use super::send::{Completion, NextLost, SendHalf, Sendable};
 use super::send_pool::SendPool;
 use super::table::{Stream, Table};
 use super::{StreamEvent, Streams};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
-use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
@@ -28,7 +25,7 @@ const SHORT_MESSAGE: u64 = 256;
 /// The source of the bytes of a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
-    /// The first of the stream's lost frames.
+    /// Lost data of the stream.
     Lost(NextLost),
     /// New bytes, at most this many.
     New(u64),
@@ -94,14 +91,6 @@ pub enum Backlog {
     Sendable,
 }
 
-/// Source symbols that no longer wait in a stream's queue of lost data.
-pub type Unqueued = SmallVec<[SymbolRef; 2]>;
-
-/// The range of stream bytes that a token stands for.
-fn range_of(token: &StreamToken) -> Range<u64> {
-    token.offset..token.offset.saturating_add(u64::from(token.len))
-}
-
 /// Decides which stream sends next.
 #[derive(Debug)]
 pub(super) struct Outgoing {
@@ -120,8 +109,6 @@ pub(super) struct Outgoing {
     /// wait for any. The first entry is always such a stream; the others are checked when they
     /// become the first.
     fins: VecDeque<StreamId>,
-    /// Symbols that left a stream's queue of lost data, until their sessions are told.
-    pub(super) unqueued: Unqueued,
 }
 
 impl Outgoing {
@@ -138,7 +125,6 @@ impl Outgoing {
             members: Members::default(),
             fresh: 0,
             fins: VecDeque::new(),
-            unqueued: Unqueued::new(),
         }
     }
 
@@ -168,10 +154,9 @@ impl Outgoing {
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
-        self.prune_lost(stream.id, send);
         let fresh = send.new_bytes() > 0;
         self.count_fresh(send, fresh);
-        let ready = fresh || (in_turn && !send.lost.is_empty());
+        let ready = fresh || (in_turn && send.resends > 0);
         if ready != send.scheduled {
             send.scheduled = ready;
             if ready {
@@ -211,8 +196,6 @@ impl Outgoing {
 
     /// Removes a stream that is over.
     pub(super) fn remove(&mut self, id: StreamId, send: &mut SendHalf) {
-        let lost = std::mem::take(&mut send.lost);
-        self.unqueue(id, send, lost);
         self.account(send);
         self.members.leave(send);
         self.pool.closed(send.stored);
@@ -236,57 +219,6 @@ impl Outgoing {
         self.charge(id, data + header);
     }
 
-    /// Drops the first of a stream's lost frames after it was sent.
-    fn drop_lost(&mut self, id: StreamId, send: &mut SendHalf) {
-        let sent = send.lost.pop_front();
-        self.unqueue(id, send, sent);
-        self.prune_lost(id, send);
-    }
-
-    /// Every entry of lost data leaves through here, after it was taken out of its stream's queue. The
-    /// order of resending is told, and so is, in the end, the session of its symbol; see
-    /// [`Streams::take_unqueued`]. Returns whether there was any.
-    fn unqueue(
-        &mut self,
-        id: StreamId,
-        send: &SendHalf,
-        gone: impl IntoIterator<Item = LostFrame>,
-    ) -> bool {
-        let mut gone = gone.into_iter().peekable();
-        let any = gone.peek().is_some();
-        self.unqueued.extend(gone.filter_map(|frame| frame.symbol));
-        if any {
-            self.order.dequeued(id.0, send.lost.len());
-        }
-        any
-    }
-
-    /// Drops lost frames from the front while the peer has received them by other means, so that
-    /// the first one always has to be sent. Returns whether any was dropped.
-    fn prune_lost(&mut self, id: StreamId, send: &mut SendHalf) -> bool {
-        let unwanted = send.lost.iter().take_while(|frame| !send.is_wanted(frame)).count();
-        let gone: SmallVec<[LostFrame; 4]> = send.lost.drain(..unwanted).collect();
-        self.unqueue(id, send, gone)
-    }
-
-    /// Drops the lost frames that need not be sent again because their stream was reset.
-    pub(super) fn withdraw(&mut self, id: StreamId, send: &mut SendHalf) {
-        let lost = std::mem::take(&mut send.lost);
-        let (kept, dropped): (VecDeque<_>, VecDeque<_>) =
-            lost.into_iter().partition(|frame| send.is_wanted(frame));
-        send.lost = kept;
-        self.unqueue(id, send, dropped);
-    }
-
-    /// Which of the streams that lost data sends next, regardless of the scheduler.
-    fn next_lost(&self, table: &Table) -> Option<Pending> {
-        let id = StreamId(self.order.next()?);
-        let send = table.get(id)?.send.as_ref()?;
-        let next = send.next_lost();
-        debug_assert!(next.is_some(), "the order names a stream that lost nothing");
-        Some(Pending::new(id, send, Source::Lost(next?)))
-    }
-
     /// The first stream that has only FIN left to send.
     fn next_fin(&self, table: &Table) -> Option<Pending> {
         let id = *self.fins.front()?;
@@ -308,18 +240,28 @@ impl Outgoing {
         }
     }
 
-    /// What the stream that the scheduler selects sends next.
-    fn next_scheduled(&self, table: &Table, room: usize) -> Option<Pending> {
+    /// What the stream that the scheduler selects sends next. `lost` tells the lost data of a stream.
+    fn next_scheduled(
+        &self,
+        table: &Table,
+        room: usize,
+        lost: impl Fn(StreamId) -> Option<NextLost>,
+    ) -> Option<Pending> {
         let credit = self.credit.available();
         if credit == 0 {
+            if !self.in_turn() {
+                return None;
+            }
             // The scheduler may select a stream that has nothing but new bytes.
-            return if self.in_turn() { self.next_lost(table) } else { None };
+            let id = StreamId(self.order.next()?);
+            let send = table.get(id)?.send.as_ref()?;
+            return Some(Pending::new(id, send, Source::Lost(lost(id)?)));
         }
         let grant = self.scheduler.next(room)?;
         let id = StreamId(grant.stream);
         let send = table.get(id)?.send.as_ref()?;
         if self.in_turn()
-            && let Some(next) = send.next_lost()
+            && let Some(next) = lost(id)
         {
             return Some(Pending::new(id, send, Source::Lost(next)));
         }
@@ -330,25 +272,29 @@ impl Outgoing {
 }
 
 impl Streams {
-    /// Selects the stream data that goes next into a packet with `room` bytes left.
-    #[cfg(test)]
-    pub fn look(&self, room: usize) -> Option<Pending> {
-        self.look_lost().or_else(|| self.look_new(room))
+    /// The stream that resends lost data next, if lost data precedes all new data. Changes nothing.
+    #[must_use]
+    pub fn next_resending(&self) -> Option<StreamId> {
+        if self.out.in_turn() { None } else { self.out.order.next().map(StreamId) }
     }
 
-    /// Selects the lost data that goes next, if lost data precedes all new data. Changes nothing.
+    /// Lost data of a stream, to be written. `None` if the stream does not exist.
     #[must_use]
-    pub fn look_lost(&self) -> Option<Pending> {
-        if self.out.in_turn() { None } else { self.out.next_lost(&self.table) }
+    pub fn pending_lost(&self, id: StreamId, next: NextLost) -> Option<Pending> {
+        Some(Pending::new(id, self.send_half(id)?, Source::Lost(next)))
     }
 
     /// Selects what is sent next in turn: a bare FIN, or what the scheduler selects and connection
-    /// flow control allows. That may be lost data, unless it precedes all new data. Changes
-    /// nothing.
+    /// flow control allows. That may be lost data, unless it precedes all new data: `lost` tells the
+    /// lost data of a stream. Changes nothing.
     #[must_use]
-    pub fn look_new(&self, room: usize) -> Option<Pending> {
+    pub fn look_new(
+        &self,
+        room: usize,
+        lost: impl Fn(StreamId) -> Option<NextLost>,
+    ) -> Option<Pending> {
         let fin = self.out.next_fin(&self.table);
-        fin.or_else(|| self.out.next_scheduled(&self.table, room))
+        fin.or_else(|| self.out.next_scheduled(&self.table, room, lost))
     }
 
     /// Appends one STREAM frame of at most `room` bytes with the data of `pending`.
@@ -366,10 +312,8 @@ impl Streams {
         let stream = self.table.get_mut(id)?;
         let send = stream.send.as_mut()?;
         let next = match pending.source {
-            Source::Lost(_) => match send.next_lost()? {
-                NextLost::Bytes(next) => next,
-                NextLost::Symbol(_) => return None,
-            },
+            Source::Lost(NextLost::Bytes(next)) if send.is_sending() => next,
+            Source::Lost(_) => return None,
             Source::New(max) => send.next_new(max.min(self.out.credit.available()))?,
         };
         let mut header = StreamHeader { id, offset: next.offset, fin: next.fin };
@@ -394,13 +338,8 @@ impl Streams {
         if let Source::New(_) = pending.source {
             self.out.credit.charge(len as u64);
             flushed = !send.has_unsent();
-        } else {
-            if len > 0 {
-                self.out.order.charge(id.0, len);
-            }
-            if send.next_lost().is_none() {
-                self.out.drop_lost(id, send);
-            }
+        } else if len > 0 {
+            self.out.order.charge(id.0, len);
         }
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
@@ -419,55 +358,25 @@ impl Streams {
         send.messages.deadline(offset)
     }
 
-    /// The source symbol of `pending` was sent again, with `frames`.
-    pub fn wrote_symbol(&mut self, pending: &Pending, frames: &[StreamToken]) {
+    /// Charges streams for the frames of a source symbol that was sent again.
+    pub fn charge_symbol(&mut self, frames: &[StreamToken]) {
         for frame in frames.iter().filter(|frame| frame.len > 0) {
             let StreamToken { id, offset, fin, .. } = *frame;
             let header = StreamHeader { id, offset, fin }.size(None);
             self.out.charge_frame(id, frame.len as usize, header);
             self.out.order.charge(frame.id.0, frame.len as usize);
         }
-        let Some(stream) = self.table.get_mut(pending.id) else { return };
-        let Some(send) = &mut stream.send else { return };
-        if send.lost.front().is_some_and(|frame| frame.symbol == pending.symbol()) {
-            self.out.drop_lost(pending.id, send);
-        }
-        self.out.refresh(stream, &mut self.control);
     }
 
-    /// A source symbol that is queued to be resent for a stream can no longer be sent as a whole.
-    /// The bytes of its frame take its place in the queue. Returns how many.
-    pub fn unbind_symbol(&mut self, id: StreamId, symbol: SymbolRef) -> u64 {
-        let Some(stream) = self.table.get_mut(id) else { return 0 };
-        let Some(send) = &mut stream.send else { return 0 };
-        let bytes = send.unbind(symbol);
-        self.out.refresh(stream, &mut self.control);
-        bytes
-    }
-
-    /// Takes the symbols that no longer wait in a stream's queue of lost data: they were sent again, or
-    /// their bytes arrived by another frame, or the stream is over. Must be called after whatever
-    /// sends, delivers or resets, so that no session keeps a symbol that nobody will send.
-    #[must_use]
-    pub fn take_unqueued(&mut self) -> Unqueued {
-        std::mem::take(&mut self.out.unqueued)
-    }
-
-    /// Whether there is stream data that can be sent.
-    #[must_use]
-    pub fn has_data(&self) -> bool {
-        self.look_lost().is_some() || self.look_new(usize::MAX).is_some()
-    }
-
-    /// What waits to be sent, computed by visiting every stream instead of using the queues. This
-    /// checks the queues.
+    /// What waits to be sent apart from lost data, computed by visiting every stream instead of using the
+    /// queues. This checks the queues.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         let credit = self.out.credit.available() > 0;
         let mut backlog = Backlog::Empty;
         for send in self.table.iter().filter_map(|stream| stream.send.as_ref()) {
             let fresh = send.new_bytes() > 0;
-            if send.is_missing_any() || send.wants_bare_fin() || (fresh && credit) {
+            if send.wants_bare_fin() || (fresh && credit) {
                 return Backlog::Sendable;
             }
             if fresh || send.is_blocked() {
@@ -501,35 +410,23 @@ impl Streams {
         self.out.is_blocked()
     }
 
-    /// Queues the missing part of a frame to be sent again, unless it is queued already; returns
-    /// whether there was anything to queue. Used for lost frames and for probes.
-    pub fn retransmit(&mut self, token: &StreamToken) -> bool {
-        let Some(stream) = self.table.get_mut(token.id) else {
-            return false;
-        };
-        let Some(send) = &mut stream.send else {
-            return false;
-        };
-        let queued = send.retransmit(range_of(token), token.fin);
-        if queued {
-            self.out.order.queued(token.id.0);
-            self.out.refresh(stream, &mut self.control);
-        }
-        queued
+    /// One more lost frame of a stream waits to be sent again.
+    pub fn queued(&mut self, id: StreamId) {
+        let Some(stream) = self.table.get_mut(id) else { return };
+        let Some(send) = &mut stream.send else { return };
+        send.resends += 1;
+        self.out.order.queued(id.0);
+        self.out.refresh(stream, &mut self.control);
     }
 
-    /// Queues a source symbol to be resent as a whole, because it holds the frame `token` that the
-    /// peer misses.
-    pub fn queue_symbol(&mut self, symbol: SymbolRef, token: &StreamToken) {
-        let stream = self.table.get_mut(token.id);
-        if let Some(stream) = stream
-            && let Some(send) = &mut stream.send
-        {
-            let range = range_of(token);
-            send.lost.push_back(LostFrame { range, fin: token.fin, symbol: Some(symbol) });
-            self.out.order.queued(token.id.0);
-            self.out.refresh(stream, &mut self.control);
-        }
+    /// Lost frames of a stream no longer wait, because they were sent again or are no longer needed; `left`
+    /// frames still do.
+    pub fn dequeued(&mut self, id: StreamId, left: usize) {
+        let Some(stream) = self.table.get_mut(id) else { return };
+        let Some(send) = &mut stream.send else { return };
+        send.resends = left;
+        self.out.order.dequeued(id.0, left);
+        self.out.refresh(stream, &mut self.control);
     }
 
     /// Charges a stream for `bytes` of the connection's capacity that were used for it, but not by
@@ -541,19 +438,48 @@ impl Streams {
     /// Whether the peer still misses some of a frame that was sent.
     #[must_use]
     pub fn is_missing(&self, token: &StreamToken) -> bool {
-        self.send_half(token.id).is_some_and(|send| send.is_missing(&range_of(token), token.fin))
+        self.send_half(token.id).is_some_and(|send| send.is_missing(&token.range(), token.fin))
+    }
+
+    /// The stretches of a frame that the peer is not known to have and still needs.
+    pub fn missing(&self, token: &StreamToken) -> impl Iterator<Item = Range<u64>> + '_ {
+        let send = self.send_half(token.id).filter(|send| send.is_sending());
+        let range = token.range();
+        send.into_iter().flat_map(move |send| send.buffer.missing(range.clone()))
+    }
+
+    /// Whether the peer is not known to have the end of a stream, which was sent, and still needs it.
+    #[must_use]
+    pub fn is_fin_missing(&self, id: StreamId) -> bool {
+        self.send_half(id).is_some_and(SendHalf::is_fin_missing)
+    }
+
+    /// How many bytes of a stream are to be delivered, as far as they are known; `None` if nothing of it has to
+    /// be sent any more.
+    #[must_use]
+    pub fn end(&self, id: StreamId) -> Option<u64> {
+        self.send_half(id).filter(|send| send.is_sending()).map(|send| send.buffer.end())
+    }
+
+    /// A stretch of a stream, with the stream's end if that follows it. `None` if nothing of the stream has to
+    /// be sent any more.
+    #[must_use]
+    pub fn stretch(&self, id: StreamId, range: &Range<u64>) -> Option<Sendable> {
+        let send = self.send_half(id).filter(|send| send.is_sending())?;
+        let (offset, len) = (range.start, range.end - range.start);
+        Some(Sendable { offset, len, fin: send.ends_at(range.end) })
     }
 
     /// The peer has the contents of a frame: its packet was acknowledged, or the peer recovered it
     /// from repair symbols. Storage is freed, and the data will not be sent again.
     pub fn delivered(&mut self, token: &StreamToken) {
-        self.settle(token.id, |send| send.acked(range_of(token), token.fin));
+        self.settle(token.id, |send| send.acked(token.range(), token.fin));
     }
 
     /// The contents of a frame will not be sent again, although the peer does not have them. When
     /// nothing else of the stream is outstanding, the stream ends with a reset that carries `code`.
     pub fn give_up(&mut self, token: &StreamToken, code: u64) {
-        self.settle(token.id, |send| send.give_up(range_of(token), token.fin, code));
+        self.settle(token.id, |send| send.give_up(token.range(), token.fin, code));
     }
 
     /// Updates a stream after one of its frames was acknowledged or given up.
@@ -562,11 +488,7 @@ impl Streams {
         let Some(send) = &mut stream.send else { return };
         match act(send) {
             Completion::Open => {
-                if self.out.prune_lost(id, send) {
-                    self.out.refresh(stream, &mut self.control);
-                } else {
-                    self.out.account(send);
-                }
+                self.out.account(send);
                 Self::notify_writable(stream, &mut self.out.pool, &mut self.events);
             }
             Completion::Finished => {

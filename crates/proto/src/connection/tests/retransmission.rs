@@ -125,7 +125,7 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     open(&mut pair, 50, Some(tail()), 3);
     while lose_one(&mut pair) {}
     open(&mut pair, 1_500, Some(tail()), 3);
-    while pair.server.conn().egress.streams.has_data() {
+    while pair.server.conn().egress.has_stream_data() {
         assert!(lose_one(&mut pair));
     }
     let small = SymbolRef { session: 0, id: 0 };
@@ -168,7 +168,7 @@ fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
         }
         assert!(conn.egress.is_coding_quiet(), "a session waits for what nobody sends");
         assert_eq!(conn.egress.session_members(), 0, "streams that are over have left");
-        assert!(!conn.egress.streams.has_data());
+        assert!(!conn.egress.has_stream_data());
     });
 }
 

@@ -22,12 +22,12 @@ fn uni() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
 
-fn receive(streams: &mut Streams, range: Range<usize>, fin: bool) {
+fn receive(streams: &mut Sender, range: Range<usize>, fin: bool) {
     streams.received(uni(), range.start as u64, &DATA[range], fin).unwrap();
 }
 
 /// A server that accepted the stream after these pieces arrived.
-fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Streams {
+fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Sender {
     let mut streams = server();
     streams.received(uni(), 0, b"", false).unwrap();
     assert_eq!(streams.accept(Dir::Uni), Some(uni()));
@@ -39,7 +39,7 @@ fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Streams {
 }
 
 /// Reads a piece out of order, checks its contents and returns its range.
-fn read(streams: &mut Streams, max: usize) -> Result<Option<Range<usize>>, ReadError> {
+fn read(streams: &mut Sender, max: usize) -> Result<Option<Range<usize>>, ReadError> {
     let Some(chunk) = streams.read_chunk(uni(), max, false)? else { return Ok(None) };
     let start = chunk.offset as usize;
     assert_eq!(chunk.bytes, DATA[start..start + chunk.bytes.len()]);
@@ -134,7 +134,7 @@ fn another_delivery_is_news_if_it_has_something_to_read() {
 
 #[test]
 fn the_default_is_the_configurations() {
-    let mut streams = server().with_delivery(Arc::new(ArrivalOrder));
+    let mut streams = Sender::from(server().streams.with_delivery(Arc::new(ArrivalOrder)));
     streams.received(uni(), 5, b"abc", false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     assert_eq!(events(&mut streams).len(), 2, "opened and readable");

@@ -15,7 +15,7 @@ fn byte(id: StreamId, offset: u64) -> u8 {
 
 /// One endpoint with its application.
 struct Host {
-    streams: Streams,
+    streams: Sender,
     /// Sent packets whose fate is undecided.
     flight: Vec<Packet>,
     /// Streams to open; and streams to write on, with the bytes written and the total.
@@ -28,7 +28,7 @@ struct Host {
 }
 
 impl Host {
-    fn new(streams: Streams, to_open: u64, size: u64) -> Self {
+    fn new(streams: Sender, to_open: u64, size: u64) -> Self {
         Self {
             streams,
             flight: Vec::new(),

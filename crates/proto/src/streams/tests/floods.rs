@@ -119,7 +119,7 @@ fn queues_do_not_grow_with_what_the_peer_repeats() {
 fn memory_goes_back_when_streams_end() {
     let (mut a, mut b) = (client(), server());
     let now = Instant::now();
-    let exchange = |from: &mut Streams, to: &mut Streams| {
+    let exchange = |from: &mut Sender, to: &mut Sender| {
         while let Some(packet) = packet(from, now) {
             deliver(to, &packet.bytes).unwrap();
             packet.tokens.iter().for_each(|token| from.acked(token));
@@ -133,7 +133,7 @@ fn memory_goes_back_when_streams_end() {
         a.write(id, &[round as u8; 50]).unwrap();
         match round % 4 {
             0 => a.finish(id).unwrap(),
-            1 => a.reset(id, 0).unwrap(),
+            1 => drop(a.reset(id, 0).unwrap()),
             2 => a.stop(id, 0).unwrap(),
             _ => {
                 a.stop(id, 0).unwrap();
@@ -152,7 +152,7 @@ fn memory_goes_back_when_streams_end() {
                 }
             }
         }
-        let drain = |streams: &mut Streams, id| {
+        let drain = |streams: &mut Sender, id| {
             while let Ok(Some(_)) = streams.read_chunk(id, usize::MAX, true) {}
         };
         for _ in 0..2 {

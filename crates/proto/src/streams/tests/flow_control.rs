@@ -10,7 +10,7 @@ fn uni(index: u64) -> StreamId {
 }
 
 /// Reads everything available and returns how many bytes that was.
-fn drain(streams: &mut Streams, id: StreamId) -> usize {
+fn drain(streams: &mut Sender, id: StreamId) -> usize {
     let mut total = 0;
     while let Ok(Read::Data(len)) = streams.read(id, &mut [0; 700]) {
         total += len;
@@ -52,7 +52,7 @@ fn a_rejected_frame_changes_no_account() {
 }
 
 /// A server whose windows may grow, so that their limits move in steps of half a window.
-fn growing_server() -> Streams {
+fn growing_server() -> Sender {
     let limits =
         StreamLimits { max_stream_window: 20_000, max_connection_window: 30_000, ..small() };
     endpoint(Side::Server, &limits)

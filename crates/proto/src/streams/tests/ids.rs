@@ -7,7 +7,7 @@ const STATE: TransportErrorCode = TransportErrorCode::STREAM_STATE_ERROR;
 const LIMIT: TransportErrorCode = TransportErrorCode::STREAM_LIMIT_ERROR;
 
 /// Processes a frame that refers to a stream.
-type Frame = fn(&mut Streams, StreamId) -> Result<(), TransportError>;
+type Frame = fn(&mut Sender, StreamId) -> Result<(), TransportError>;
 const FOR_RECEIVING: [Frame; 3] = [
     |streams, id| streams.received(id, 0, b"x", false),
     |streams, id| streams.received_reset(id, 0, 0),
@@ -21,7 +21,7 @@ const FOR_SENDING: [Frame; 2] = [
 #[test]
 fn nothing_opens_before_the_peer_said_what_it_allows() {
     let order = ByLoss.build(&|| Scheme::EPS.build());
-    let mut streams = Streams::new(Side::Client, small(), Scheme::EPS.build(), order);
+    let mut streams = Sender::from(Streams::new(Side::Client, small(), Scheme::EPS.build(), order));
     assert_eq!(streams.open(Dir::Bi), None);
     streams.set_peer_limits(advertised(&small()));
     assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);
@@ -130,7 +130,7 @@ fn streams_blocked_is_said_once_for_each_limit() {
 }
 
 /// The peer opens and finishes a unidirectional stream and delivers all of it; we read it.
-fn use_up(streams: &mut Streams, index: u64) {
+fn use_up(streams: &mut Sender, index: u64) {
     let id = client_stream(Dir::Uni, index);
     streams.received(id, 0, b"abc", true).unwrap();
     assert_eq!(streams.accept(Dir::Uni), Some(id));

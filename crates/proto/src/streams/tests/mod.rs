@@ -15,9 +15,11 @@ mod sending;
 
 use super::resend_order::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
 use super::*;
+use crate::egress::lost::{LossLedger, Unqueued};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{ControlToken, StreamToken, Token, Tokens};
 use crate::wire::coding::Reader;
+use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 use sutura_schedule::Scheme;
@@ -46,6 +48,120 @@ mod encode {
 /// Space for frames in one packet.
 const ROOM: usize = 1200;
 
+/// The streams of an endpoint, and what they have lost.
+struct Sender {
+    streams: Streams,
+    ledger: LossLedger,
+}
+
+impl Deref for Sender {
+    type Target = Streams;
+
+    fn deref(&self) -> &Streams {
+        &self.streams
+    }
+}
+
+impl DerefMut for Sender {
+    fn deref_mut(&mut self) -> &mut Streams {
+        &mut self.streams
+    }
+}
+
+impl From<Streams> for Sender {
+    fn from(streams: Streams) -> Self {
+        Self { streams, ledger: LossLedger::default() }
+    }
+}
+
+impl Sender {
+    /// Selects the stream data that goes next into a packet with `room` bytes left.
+    fn look(&self, room: usize) -> Option<Pending> {
+        let new = || self.streams.look_new(room, |id| self.ledger.next(&self.streams, id));
+        self.ledger.look(&self.streams).or_else(new)
+    }
+
+    fn has_data(&self) -> bool {
+        self.look(usize::MAX).is_some()
+    }
+
+    fn write_stream(
+        &mut self,
+        pending: &Pending,
+        out: &mut Vec<u8>,
+        room: usize,
+        length: Length,
+    ) -> Option<Written> {
+        let written = self.streams.write_stream(pending, out, room, length)?;
+        if pending.is_retransmission() {
+            let unqueued = self.ledger.sent(&mut self.streams, &written.token);
+            assert!(unqueued.is_empty(), "{unqueued:?}");
+        }
+        Some(written)
+    }
+
+    fn delivered(&mut self, frame: &StreamToken) -> Unqueued {
+        self.streams.delivered(frame);
+        self.ledger.arrived(&mut self.streams, frame)
+    }
+
+    fn give_up(&mut self, frame: &StreamToken, code: u64) -> Unqueued {
+        self.streams.give_up(frame, code);
+        self.ledger.arrived(&mut self.streams, frame)
+    }
+
+    fn reset(&mut self, id: StreamId, code: u64) -> Result<Unqueued, ClosedStream> {
+        self.reset_at(id, code, 0)
+    }
+
+    fn reset_at(
+        &mut self,
+        id: StreamId,
+        code: u64,
+        reliable: u64,
+    ) -> Result<Unqueued, ClosedStream> {
+        self.streams.reset_at(id, code, reliable)?;
+        Ok(self.ledger.withdraw(&mut self.streams, id))
+    }
+
+    fn received_stop_sending(
+        &mut self,
+        id: StreamId,
+        code: u64,
+    ) -> Result<Unqueued, TransportError> {
+        self.streams.received_stop_sending(id, code)?;
+        Ok(self.ledger.withdraw(&mut self.streams, id))
+    }
+
+    /// A frame was lost and is sent again; returns whether there was anything to queue.
+    fn retransmit(&mut self, frame: &StreamToken) -> bool {
+        self.ledger.queue(&mut self.streams, frame)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        self.streams.check()?;
+        self.ledger.check(&self.streams)
+    }
+
+    /// The packet with a frame was acknowledged.
+    fn acked(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref frame) => drop(self.delivered(frame)),
+            Token::Control(control) => self.control_acked(control),
+            ref other => panic!("{other:?} is not a stream's"),
+        }
+    }
+
+    /// The packet with a frame was lost, and the frame is to be sent again.
+    fn lost(&mut self, token: &Token) {
+        match *token {
+            Token::Stream(ref frame) => _ = self.retransmit(frame),
+            Token::Control(control) => self.control_lost(control),
+            ref other => panic!("{other:?} is not a stream's"),
+        }
+    }
+}
+
 /// Limits small enough for tests to reach.
 fn small() -> StreamLimits {
     StreamLimits {
@@ -73,14 +189,15 @@ fn advertised(limits: &StreamLimits) -> PeerLimits {
 }
 
 /// An endpoint with `limits`, whose peer has the same limits.
-fn endpoint(side: Side, limits: &StreamLimits) -> Streams {
+fn endpoint(side: Side, limits: &StreamLimits) -> Sender {
     endpoint_with(side, limits, &ByLoss)
 }
 
 /// An endpoint with `limits` that resends lost data according to `approach`.
-fn endpoint_with(side: Side, limits: &StreamLimits, approach: &dyn ResendOrderFactory) -> Streams {
+fn endpoint_with(side: Side, limits: &StreamLimits, approach: &dyn ResendOrderFactory) -> Sender {
     let order = approach.build(&|| Scheme::EPS.build());
-    let mut streams = Streams::new(side, limits.clone(), Scheme::EPS.build(), order);
+    let streams = Streams::new(side, limits.clone(), Scheme::EPS.build(), order);
+    let mut streams = Sender::from(streams);
     streams.set_peer_limits(advertised(limits));
     streams
 }
@@ -91,11 +208,11 @@ fn approaches() -> [Arc<dyn ResendOrderFactory>; 4] {
     [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)]
 }
 
-fn client() -> Streams {
+fn client() -> Sender {
     endpoint(Side::Client, &small())
 }
 
-fn server() -> Streams {
+fn server() -> Sender {
     endpoint(Side::Server, &small())
 }
 
@@ -112,7 +229,7 @@ struct Packet {
 }
 
 /// Fills a packet; `None` if there is nothing to send.
-fn packet(streams: &mut Streams, now: Instant) -> Option<Packet> {
+fn packet(streams: &mut Sender, now: Instant) -> Option<Packet> {
     let mut packet = Packet::default();
     streams.write_control(now, RTT, &mut packet.bytes, ROOM, &mut packet.tokens);
     while let Some(pending) = streams.look(ROOM - packet.bytes.len()) {
@@ -127,11 +244,11 @@ fn packet(streams: &mut Streams, now: Instant) -> Option<Packet> {
 }
 
 /// Fills a packet with control frames only and decodes them into their integers.
-fn control(streams: &mut Streams) -> Vec<Vec<u64>> {
+fn control(streams: &mut Sender) -> Vec<Vec<u64>> {
     control_tokens(streams).0
 }
 
-fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
+fn control_tokens(streams: &mut Sender) -> (Vec<Vec<u64>>, Tokens) {
     let (mut bytes, mut tokens) = (Vec::new(), Tokens::new());
     streams.write_control(Instant::now(), RTT, &mut bytes, ROOM, &mut tokens);
     assert!(!streams.wants_control());
@@ -153,34 +270,14 @@ fn control_tokens(streams: &mut Streams) -> (Vec<Vec<u64>>, Tokens) {
 }
 
 /// Writes one STREAM frame, if there is one to write, and discards its bytes.
-fn send_frame(streams: &mut Streams) -> Option<StreamToken> {
+fn send_frame(streams: &mut Sender) -> Option<StreamToken> {
     let pending = streams.look(ROOM)?;
     let written = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)?;
     Some(written.token)
 }
 
-impl Streams {
-    /// The packet with a frame was acknowledged.
-    fn acked(&mut self, token: &Token) {
-        match *token {
-            Token::Stream(ref frame) => self.delivered(frame),
-            Token::Control(control) => self.control_acked(control),
-            ref other => panic!("{other:?} is not a stream's"),
-        }
-    }
-
-    /// The packet with a frame was lost, and the frame is to be sent again.
-    fn lost(&mut self, token: &Token) {
-        match *token {
-            Token::Stream(ref frame) => drop(self.retransmit(frame)),
-            Token::Control(control) => self.control_lost(control),
-            ref other => panic!("{other:?} is not a stream's"),
-        }
-    }
-}
-
 /// Passes the frames of a packet to an endpoint.
-fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
+fn deliver(streams: &mut Sender, bytes: &[u8]) -> Result<(), TransportError> {
     let mut reader = Reader::new(bytes);
     while !reader.is_empty() {
         let mut next = || reader.varint().unwrap();
@@ -224,7 +321,7 @@ fn deliver(streams: &mut Streams, bytes: &[u8]) -> Result<(), TransportError> {
 }
 
 /// All pending events.
-fn events(streams: &mut Streams) -> Vec<StreamEvent> {
+fn events(streams: &mut Sender) -> Vec<StreamEvent> {
     std::iter::from_fn(|| streams.poll_event()).collect()
 }
 

@@ -15,12 +15,12 @@ fn uni() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
 
-fn receive(streams: &mut Streams, range: Range<usize>, fin: bool) {
+fn receive(streams: &mut Sender, range: Range<usize>, fin: bool) {
     let data: Vec<u8> = range.clone().map(byte).collect();
     streams.received(uni(), range.start as u64, &data, fin).unwrap();
 }
 
-fn opened() -> Streams {
+fn opened() -> Sender {
     let mut streams = server();
     streams.received(uni(), 0, b"", false).unwrap();
     assert_eq!(streams.accept(Dir::Uni), Some(uni()));
@@ -29,7 +29,7 @@ fn opened() -> Streams {
 }
 
 /// Reads below `end`, checks the bytes and returns their range.
-fn ahead(streams: &mut Streams, end: u64, max: usize) -> Result<Option<Range<usize>>, ReadError> {
+fn ahead(streams: &mut Sender, end: u64, max: usize) -> Result<Option<Range<usize>>, ReadError> {
     let Some(chunk) = streams.read_ahead(uni(), end, max)? else { return Ok(None) };
     let range = chunk.offset as usize..chunk.offset as usize + chunk.bytes.len();
     assert_eq!(chunk.bytes, range.clone().map(byte).collect::<Vec<_>>());

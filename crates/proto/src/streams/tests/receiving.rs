@@ -12,12 +12,12 @@ fn uni() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
 
-fn state(streams: &Streams) -> RecvState {
+fn state(streams: &Sender) -> RecvState {
     streams.table.get(uni()).unwrap().recv.as_ref().unwrap().state()
 }
 
 /// A server that accepted the stream after these frames arrived.
-fn after(frames: &[(u64, &[u8], bool)]) -> Streams {
+fn after(frames: &[(u64, &[u8], bool)]) -> Sender {
     let mut streams = server();
     for &(offset, data, fin) in frames {
         streams.received(uni(), offset, data, fin).unwrap();

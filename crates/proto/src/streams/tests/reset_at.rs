@@ -17,7 +17,7 @@ fn bytes(len: u64) -> Vec<u8> {
 }
 
 /// A client with a stream on which `len` bytes were written, as far as there is room.
-fn writer(len: u64) -> (Streams, StreamId) {
+fn writer(len: u64) -> (Sender, StreamId) {
     let mut streams = client();
     let id = streams.open(Dir::Uni).unwrap();
     let _ = streams.write(id, &bytes(len)).unwrap();
@@ -29,7 +29,7 @@ fn id() -> StreamId {
 }
 
 /// Sends everything that can be sent; returns the tokens.
-fn send_all(streams: &mut Streams) -> Vec<Token> {
+fn send_all(streams: &mut Sender) -> Vec<Token> {
     let packets = std::iter::from_fn(|| packet(streams, Instant::now()));
     packets.flat_map(|packet| packet.tokens).collect()
 }
@@ -43,7 +43,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn read(&mut self, streams: &mut Streams, ordered: bool, random: &mut Rng) {
+    fn read(&mut self, streams: &mut Sender, ordered: bool, random: &mut Rng) {
         while streams.accept(Dir::Uni).is_some() {}
         while self.end.is_none() {
             match streams.read_chunk(id(), 1 + random.below(700) as usize, ordered) {

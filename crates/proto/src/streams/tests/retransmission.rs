@@ -56,7 +56,8 @@ fn by(precedence: Precedence, scheme: bool) -> Box<dyn ResendOrder> {
 /// The order in which two packets each of A to D are sent, after those of A and B were lost in the
 /// order given by `lost`.
 fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
-    let mut streams = Streams::new(Side::Client, small(), Uniform::new(scheme), order);
+    let mut streams =
+        Sender::from(Streams::new(Side::Client, small(), Uniform::new(scheme), order));
     streams.set_peer_limits(advertised(&small()));
     let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
     let mut tokens: HashMap<StreamId, Vec<StreamToken>> = HashMap::new();
@@ -95,18 +96,18 @@ fn the_approaches_give_the_sequences_of_the_paper() {
     }
 }
 
-fn with(approach: &dyn ResendOrderFactory) -> Streams {
+fn with(approach: &dyn ResendOrderFactory) -> Sender {
     endpoint_with(Side::Client, &small(), approach)
 }
 
-fn open(streams: &mut Streams, urgency: u8, incremental: bool) -> StreamId {
+fn open(streams: &mut Sender, urgency: u8, incremental: bool) -> StreamId {
     let id = streams.open(Dir::Uni).unwrap();
     streams.set_priority(id, Priority::new(urgency, incremental).unwrap()).unwrap();
     id
 }
 
 /// Writes `len` bytes and sends them in one frame.
-fn sent(streams: &mut Streams, id: StreamId, len: usize) -> StreamToken {
+fn sent(streams: &mut Sender, id: StreamId, len: usize) -> StreamToken {
     streams.write(id, &vec![1; len]).unwrap();
     let token = send_frame(streams).unwrap();
     assert_eq!((token.id, token.len as usize), (id, len));
@@ -246,6 +247,10 @@ fn a_reset_forgets_what_was_lost_and_keeps_the_final_size() {
     }
 }
 
+fn queue_symbol(sender: &mut Sender, symbol: SymbolRef, frame: &StreamToken) {
+    sender.ledger.queue_symbol(&mut sender.streams, symbol, frame);
+}
+
 const fn symbol(id: u64) -> SymbolRef {
     SymbolRef { session: 0, id }
 }
@@ -257,14 +262,16 @@ fn symbols_take_their_stream_s_turn() {
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
         let [first, second] = [1, 2].map(|_| sent(&mut streams, a, 100));
         let other = sent(&mut streams, b, 100);
-        streams.queue_symbol(symbol(7), &first);
+        queue_symbol(&mut streams, symbol(7), &first);
         streams.lost(&Token::Stream(second));
         streams.lost(&Token::Stream(other));
         let pending = streams.look(ROOM).unwrap();
         assert_eq!((pending.id, pending.symbol()), (a, Some(symbol(7))), "{approach:?}");
         let bare = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit);
         assert_eq!(bare, None, "a symbol is not written as a frame");
-        streams.wrote_symbol(&pending, &[first]);
+        streams.charge_symbol(&[first]);
+        let gone = streams.ledger.sent_symbol(&mut streams.streams, a, symbol(7));
+        assert!(gone.is_empty());
         assert!(streams.look(ROOM).is_some_and(|next| next.symbol().is_none()));
         assert_eq!(send_frame(&mut streams), Some(second));
         assert_eq!(send_frame(&mut streams), Some(other));
@@ -279,18 +286,17 @@ fn symbols_that_nobody_misses_any_more_are_not_sent() {
         let ids = [0; 4].map(|_| open(&mut streams, 3, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         for (token, id) in tokens.iter().zip(0..) {
-            streams.queue_symbol(symbol(id), token);
+            queue_symbol(&mut streams, symbol(id), token);
         }
-        streams.delivered(&tokens[0]);
-        assert_eq!(streams.take_unqueued()[..], [symbol(0)], "{approach:?}");
-        streams.reset(ids[1], 0).unwrap();
-        assert_eq!(streams.take_unqueued()[..], [symbol(1)], "{approach:?}");
+        assert_eq!(streams.delivered(&tokens[0])[..], [symbol(0)], "{approach:?}");
+        assert_eq!(streams.reset(ids[1], 0).unwrap()[..], [symbol(1)], "{approach:?}");
         streams.acked(&Token::Control(ControlToken::ResetStream(ids[1])));
-        streams.received_stop_sending(ids[2], 0).unwrap();
-        assert_eq!(streams.take_unqueued()[..], [symbol(2)], "{approach:?}");
+        let gone = streams.received_stop_sending(ids[2], 0).unwrap();
+        assert_eq!(gone[..], [symbol(2)], "{approach:?}");
         assert_eq!(streams.look(ROOM).unwrap().symbol(), Some(symbol(3)), "{approach:?}");
         // A symbol that cannot be resent as a whole is sent as bytes, in the same place.
-        assert_eq!(streams.unbind_symbol(ids[3], symbol(3)), 100);
+        let Sender { streams: all, ledger } = &mut streams;
+        assert_eq!(ledger.unbind(all, ids[3], symbol(3)), (100, Unqueued::new()));
         assert_eq!(send_frame(&mut streams), Some(tokens[3]), "{approach:?}");
         assert!(!streams.has_data());
     }
@@ -378,6 +384,7 @@ fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
                 *excess.get_mut(&(token.id, offset)).unwrap() -= 1;
             }
         }
+        assert_eq!(streams.check(), Ok(()));
         if random.below(20) == 0 {
             streams.received_max_data(40_000 + random.below(400_000));
         }
@@ -392,7 +399,8 @@ fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
     assert!(!streams.has_data());
     for id in ids {
         let send = streams.send_half(id).unwrap();
-        assert!(!send.buffer.has_lost() && !send.has_unsent() && send.lost.is_empty());
+        assert!(!send.has_unsent() && send.resends == 0);
+        assert!(streams.ledger.check_nothing_left().is_ok());
         assert!((0..send.buffer.end()).all(|offset| excess.get(&(id, offset)) == Some(&1)));
     }
 }
@@ -415,12 +423,11 @@ fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
         for _ in 0..20 {
             tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         }
-        let send = streams.send_half(id).unwrap();
-        assert_eq!(send.lost.len(), tokens.len(), "{approach:?}");
+        assert_eq!(streams.resends(id), tokens.len(), "{approach:?}");
         let again: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
         assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 5_000);
         assert!(again.len() <= 5, "neighbours share frames");
         assert!(!streams.has_data());
-        assert!(streams.send_half(id).unwrap().lost.is_empty());
+        assert_eq!(streams.resends(id), 0);
     }
 }

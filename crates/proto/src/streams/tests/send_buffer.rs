@@ -9,7 +9,6 @@ use std::ops::Range;
 enum Fate {
     Unsent,
     InFlight,
-    Lost,
     Acked,
 }
 
@@ -18,9 +17,8 @@ enum Op {
     Write(usize),
     WriteChunk(usize),
     Send(u64),
-    Resend(u64),
     Ack(u64, u64),
-    Lose(u64, u64),
+    Miss(u64, u64),
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -28,9 +26,8 @@ fn op() -> impl Strategy<Value = Op> {
         (0..3000usize).prop_map(Op::Write),
         (0..3000usize).prop_map(Op::WriteChunk),
         (1..2000u64).prop_map(Op::Send),
-        (1..2000u64).prop_map(Op::Resend),
         (0..20_000u64, 0..3000u64).prop_map(|(start, len)| Op::Ack(start, len)),
-        (0..20_000u64, 0..3000u64).prop_map(|(start, len)| Op::Lose(start, len)),
+        (0..20_000u64, 0..3000u64).prop_map(|(start, len)| Op::Miss(start, len)),
     ]
 }
 
@@ -70,36 +67,25 @@ proptest! {
                     buffer.sent(end - start);
                     model[start as usize..end as usize].fill(Fate::InFlight);
                 }
-                Op::Resend(len) => {
-                    let expected = model.iter().position(|&fate| fate == Fate::Lost);
-                    let lost = buffer.lost_within(&(0..u64::MAX));
-                    prop_assert_eq!(lost.as_ref().map(|lost| lost.start as usize), expected);
-                    let Some(lost) = lost else { continue };
-                    let range = lost.start..lost.end.min(lost.start + len);
-                    check(&buffer, range.clone())?;
-                    let fates = &mut model[range.start as usize..range.end as usize];
-                    prop_assert!(fates.iter().all(|&fate| fate == Fate::Lost));
-                    fates.fill(Fate::InFlight);
-                    buffer.resent(range);
-                }
                 Op::Ack(start, len) => {
                     let range = start..start + len;
                     buffer.acked(range.clone());
                     change(&mut model, &range, |fate| *fate = Fate::Acked);
                 }
-                Op::Lose(start, len) => {
-                    let range = start..start + len;
-                    let queued = buffer.retransmit(range.clone());
-                    let mut news = false;
-                    for fate in model.iter().skip(start as usize).take(len as usize) {
-                        news |= *fate == Fate::InFlight;
+                Op::Miss(start, len) => {
+                    let end = start + len;
+                    let sent = (start..end.min(model.len() as u64)).collect::<Vec<_>>();
+                    let expected: Vec<u64> = sent
+                        .into_iter()
+                        .filter(|offset| model[*offset as usize] == Fate::InFlight)
+                        .collect();
+                    prop_assert_eq!(
+                        buffer.missing(start..end).flatten().collect::<Vec<_>>(),
+                        expected
+                    );
+                    for range in buffer.missing(start..end) {
+                        check(&buffer, range)?;
                     }
-                    prop_assert_eq!(queued, news);
-                    change(&mut model, &range, |fate| {
-                        if *fate == Fate::InFlight {
-                            *fate = Fate::Lost;
-                        }
-                    });
                 }
             }
             let needed = model.iter().filter(|&&fate| fate != Fate::Acked).count();
@@ -107,7 +93,6 @@ proptest! {
             prop_assert!(buffer.retained() <= LIMIT);
             prop_assert_eq!(buffer.is_all_acked(), needed == 0);
             prop_assert_eq!(buffer.end() as usize, model.len());
-            prop_assert_eq!(buffer.has_lost(), model.contains(&Fate::Lost));
             if needed == 0 {
                 prop_assert_eq!((buffer.retained(), buffer.chunks()), (0, 0));
             }

@@ -22,7 +22,7 @@ fn limits() -> StreamLimits {
 }
 
 /// Writes until the buffer is full; returns how many bytes it accepted.
-fn fill(streams: &mut Streams, id: StreamId) -> usize {
+fn fill(streams: &mut Sender, id: StreamId) -> usize {
     let mut total = 0;
     loop {
         match streams.write(id, &[0; 10_000]) {
@@ -147,7 +147,7 @@ fn obedient(seed: u64, pool: usize) {
         assert!(!flight.is_empty() || streams.has_data(), "everybody sleeps: {left:?}");
         for _ in 0..random.below(40).min(flight.len() as u64) {
             let token = flight.swap_remove(random.below(flight.len() as u64) as usize);
-            let fate = if random.below(5) == 0 { Streams::lost } else { Streams::acked };
+            let fate = if random.below(5) == 0 { Sender::lost } else { Sender::acked };
             fate(&mut streams, &Token::Stream(token));
         }
         for event in events(&mut streams) {
@@ -169,7 +169,7 @@ fn no_writer_is_forgotten() {
 }
 
 /// Sets how much all send buffers may hold.
-fn lend(streams: &mut Streams, send: usize) {
+fn lend(streams: &mut Sender, send: usize) {
     streams.set_allowance(Allowance { send, receive: u64::MAX, streams: STREAMS });
 }
 
@@ -202,7 +202,8 @@ fn writers_that_an_allowance_blocked_go_on_when_there_is_more() {
 #[test]
 fn a_chunk_counts_until_all_of_it_arrived() {
     let mut streams = endpoint(Side::Client, &limits());
-    streams.set_peer_limits(PeerLimits { max_data: 1 << 40, ..streams.peer });
+    let peer = PeerLimits { max_data: 1 << 40, ..streams.peer };
+    streams.set_peer_limits(peer);
     let id = streams.open(Dir::Uni).unwrap();
     assert_eq!(streams.write_chunk(id, vec![0; 10_000].into()), Ok(10_000));
     let mut sent = Vec::new();

@@ -5,11 +5,11 @@ use crate::streams::send::SendState;
 use bytes::Bytes;
 use sutura_schedule::Priority;
 
-fn state(streams: &Streams, id: StreamId) -> SendState {
+fn state(streams: &Sender, id: StreamId) -> SendState {
     streams.send_half(id).unwrap().state()
 }
 
-fn opened() -> (Streams, StreamId) {
+fn opened() -> (Sender, StreamId) {
     let mut streams = client();
     let id = streams.open(Dir::Uni).unwrap();
     (streams, id)
@@ -66,7 +66,7 @@ fn lost_bytes_go_first_and_in_the_order_of_loss() {
     let mut streams = client();
     let a = streams.open(Dir::Uni).unwrap();
     let b = streams.open(Dir::Uni).unwrap();
-    let send = |streams: &mut Streams, id| {
+    let send = |streams: &mut Sender, id| {
         streams.write(id, &[0; 100]).unwrap();
         send_frame(streams).unwrap()
     };
@@ -296,7 +296,7 @@ fn the_scheduler_decides_among_new_bytes() {
 }
 
 /// Sends a frame; returns whether that flushed everything written.
-fn send_and_flush(streams: &mut Streams) -> bool {
+fn send_and_flush(streams: &mut Sender) -> bool {
     let pending = streams.look(ROOM).unwrap();
     streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit).unwrap().flushed
 }

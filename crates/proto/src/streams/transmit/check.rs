@@ -1,28 +1,8 @@
 //! What must hold of all streams of a connection.
 
 use super::Streams;
-use crate::ids::{StreamId, SymbolRef};
+use crate::ids::StreamId;
 use crate::invariant::ensure;
-use crate::recovery::token::StreamToken;
-use std::ops::Range;
-
-/// A symbol that waits in a stream's queue of lost data.
-#[derive(Debug)]
-pub struct QueuedSymbol {
-    pub stream: StreamId,
-    pub symbol: SymbolRef,
-    /// The bytes of the stream for which it waits.
-    pub range: Range<u64>,
-    /// Whether the peer still misses some of them.
-    pub wanted: bool,
-}
-
-impl QueuedSymbol {
-    /// Whether it waits for this frame.
-    pub fn waits_for(&self, frame: &StreamToken) -> bool {
-        frame.id == self.stream && super::range_of(frame) == self.range
-    }
-}
 
 impl Streams {
     /// Checks what must hold between any two calls. Visits every stream.
@@ -37,7 +17,7 @@ impl Streams {
             let Some(send) = &stream.send else { continue };
             let told = |wrong| format!("{:?}: {wrong}", stream.id);
             send.check().map_err(told)?;
-            let ready = send.fresh || (out.in_turn() && !send.lost.is_empty());
+            let ready = send.fresh || (out.in_turn() && send.resends > 0);
             ensure(send.scheduled == ready, || {
                 told(format!("ready to send: {ready}, in the scheduler: {}", send.scheduled))
             })?;
@@ -45,13 +25,12 @@ impl Streams {
             fresh += usize::from(send.fresh);
             pooled += send.pooled;
             waiting += usize::from(send.pool_turn.is_some());
-            lost |= !send.lost.is_empty();
+            lost |= send.resends > 0;
             scheduled |= send.scheduled;
         }
         ensure(out.fresh == fresh, || format!("{} fresh streams, {fresh} counted", out.fresh))?;
         let pool = (out.pool.used(), out.pool.waiting());
         ensure(pool == (pooled, waiting), || format!("pool {pool:?}, not {pooled}, {waiting}"))?;
-        ensure(out.unqueued.is_empty(), || "symbols left a queue unnoticed".to_owned())?;
         ensure(out.order.next().is_some() == lost, || {
             format!("data is lost: {lost}, the order of resending names {:?}", out.order.next())
         })?;
@@ -69,15 +48,15 @@ impl Streams {
         })
     }
 
-    /// The symbols that wait in the queues of lost data.
-    pub fn queued_symbols(&self) -> impl Iterator<Item = QueuedSymbol> + '_ {
-        let halves = self.table.iter().filter_map(|s| Some((s.id, s.send.as_ref()?)));
-        halves.flat_map(|(stream, send)| {
-            send.lost.iter().filter_map(move |frame| {
-                let (symbol, range) = (frame.symbol?, frame.range.clone());
-                Some(QueuedSymbol { stream, symbol, range, wanted: send.is_wanted(frame) })
-            })
-        })
+    /// How many lost frames of a stream wait to be sent again.
+    pub fn resends(&self, id: StreamId) -> usize {
+        self.send_half(id).map_or(0, |send| send.resends)
+    }
+
+    /// How many streams have lost frames that wait to be sent again. Visits every stream.
+    pub fn resending(&self) -> usize {
+        let halves = self.table.iter().filter_map(|stream| stream.send.as_ref());
+        halves.filter(|send| send.resends > 0).count()
     }
 
     /// Checks that nothing is left once all streams are over.

@@ -19,21 +19,21 @@ impl Connection {
         if self.is_closed() {
             return None;
         }
-        self.egress.streams.open(dir)
+        self.streams.open(dir)
     }
 
     /// How many streams of this direction the peer may have opened so far in total, as announced by
     /// MAX_STREAMS.
     #[must_use]
     pub fn peer_stream_limit(&self, dir: Dir) -> u64 {
-        self.egress.streams.peer_stream_limit(dir)
+        self.streams.peer_stream_limit(dir)
     }
 
     /// Sets how many streams of this direction the peer may have open at a time, instead of what
     /// [`TransportConfig`](crate::TransportConfig) says. A lower number has no effect on streams that the
     /// peer was already allowed to open.
     pub fn set_max_concurrent_streams(&mut self, dir: Dir, count: u64) {
-        self.egress.streams.set_max_concurrent(dir, count);
+        self.streams.set_max_concurrent(dir, count);
     }
 
     /// Lets the peer have as many unidirectional streams open as
@@ -41,33 +41,33 @@ impl Connection {
     /// says, if it may not have more already.
     pub(crate) fn permit_group_streams(&mut self) {
         let count = self.config.max_concurrent_group_streams;
-        self.egress.streams.raise_max_concurrent(Dir::Uni, count);
+        self.streams.raise_max_concurrent(Dir::Uni, count);
     }
 
     /// Sets how many bytes the peer may send on all streams before the application has read any, instead
     /// of what [`TransportConfig`](crate::TransportConfig) says; it is no longer tuned. A lower number does
     /// not take back credit that the peer already has.
     pub fn set_receive_window(&mut self, bytes: u64) {
-        self.egress.streams.set_receive_window(bytes);
+        self.streams.set_receive_window(bytes);
     }
 
     /// Whether there is flow control credit to announce to the peer because the application read,
     /// accepted or stopped a stream. If so, datagrams should be polled.
     #[must_use]
     pub fn wants_to_grant_credit(&self) -> bool {
-        self.egress.streams.wants_control()
+        self.streams.wants_control()
     }
 
     /// How many bytes the peer lets this end send on all streams together, from the start of the connection
     /// on (MAX_DATA).
     #[must_use]
     pub fn send_credit(&self) -> u64 {
-        self.egress.streams.max_data()
+        self.streams.max_data()
     }
 
     /// Accepts the next stream that the peer opened.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        self.egress.streams.accept(dir)
+        self.streams.accept(dir)
     }
 
     /// The sending half of a stream.
@@ -81,7 +81,7 @@ impl Connection {
     /// # Errors
     /// The peer does not want data, or the stream is finished.
     pub fn send_room(&self, id: StreamId) -> Result<usize, WriteError> {
-        if self.is_closed() { Err(WriteError::Closed) } else { self.egress.streams.room(id) }
+        if self.is_closed() { Err(WriteError::Closed) } else { self.streams.room(id) }
     }
 
     /// The receiving half of a stream.
@@ -128,7 +128,7 @@ impl Connection {
             return Ok(self.egress.send_datagram(data, options.deadline));
         }
         let cancel_late = options.cancel_late.or(self.config.cancel_late);
-        self.egress.send_message(data, MessageOptions { cancel_late, ..options })
+        self.egress.send_message(&mut self.streams, data, MessageOptions { cancel_late, ..options })
     }
 
     /// Tells when the application will send its next message, so that redundancy may wait for it
@@ -140,7 +140,7 @@ impl Connection {
     /// Cancels a message or datagram: nothing more of it is sent. Its stream is reset with the
     /// application error `code`. Returns whether its fate was still open.
     pub fn cancel_message(&mut self, id: MessageId, code: u64) -> bool {
-        self.egress.cancel_message(id, code)
+        self.egress.cancel_message(&mut self.streams, id, code)
     }
 
     /// The outcome of a message or datagram. Each outcome is reported once, unless the application leaves
@@ -165,7 +165,7 @@ impl SendStream<'_> {
     /// The buffer is full, the peer does not want the data, or the stream is finished.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         self.check()?;
-        self.connection.egress.streams.write(self.id, data)
+        self.connection.streams.write(self.id, data)
     }
 
     /// Like [`write`](Self::write), but without copying.
@@ -174,7 +174,7 @@ impl SendStream<'_> {
     /// As for [`write`](Self::write).
     pub fn write_chunk(&mut self, data: Bytes) -> Result<usize, WriteError> {
         self.check()?;
-        self.connection.egress.streams.write_chunk(self.id, data)
+        self.connection.streams.write_chunk(self.id, data)
     }
 
     /// Makes [`StreamEvent::Writable`](crate::StreamEvent::Writable) follow once the stream's buffer has
@@ -185,7 +185,7 @@ impl SendStream<'_> {
     /// The peer does not want data, or the stream is finished.
     pub fn want_room(&mut self) -> Result<(), WriteError> {
         self.check()?;
-        self.connection.egress.streams.want_room(self.id)
+        self.connection.streams.want_room(self.id)
     }
 
     /// Finishes the stream: it ends after the data written so far.
@@ -194,7 +194,7 @@ impl SendStream<'_> {
     /// The peer does not want the data, or the stream is finished.
     pub fn finish(&mut self) -> Result<(), WriteError> {
         self.check()?;
-        Ok(self.connection.egress.streams.finish(self.id)?)
+        Ok(self.connection.streams.finish(self.id)?)
     }
 
     /// Resets the stream: unacknowledged data is not retransmitted, and the peer is told `code`.
@@ -202,7 +202,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn reset(&mut self, code: u64) -> Result<(), WriteError> {
-        Ok(self.connection.egress.reset(self.id, code)?)
+        Ok(self.connection.egress.reset(&mut self.connection.streams, self.id, code)?)
     }
 
     /// Resets the stream beyond its first `reliable_size` bytes, or beyond all written bytes if these are
@@ -217,7 +217,7 @@ impl SendStream<'_> {
         if !(c.extensions.reset_stream_at && c.peer.reset_stream_at) {
             return Err(ResetAtError::UnsupportedByPeer);
         }
-        let reset = c.egress.reset_at(self.id, code, reliable_size);
+        let reset = c.egress.reset_at(&mut c.streams, self.id, code, reliable_size);
         reset.map_err(|_| ResetAtError::Closed)
     }
 
@@ -225,7 +225,7 @@ impl SendStream<'_> {
     /// was acknowledged or the stream is over.
     #[must_use]
     pub fn uptake(&self) -> Option<Uptake> {
-        self.connection.egress.streams.uptake(self.id)
+        self.connection.streams.uptake(self.id)
     }
 
     /// Sets the priority, which decides which stream goes first when several have data.
@@ -233,7 +233,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn set_priority(&mut self, priority: Priority) -> Result<(), WriteError> {
-        Ok(self.connection.egress.streams.set_priority(self.id, priority)?)
+        Ok(self.connection.streams.set_priority(self.id, priority)?)
     }
 
     /// The stream's priority.
@@ -241,7 +241,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn priority(&self) -> Result<Priority, WriteError> {
-        self.connection.egress.streams.priority(self.id).ok_or(WriteError::Closed)
+        self.connection.streams.priority(self.id).ok_or(WriteError::Closed)
     }
 
     /// Protects data sent from now on by erasure coding; `None` stops that. Protection starts once
@@ -250,7 +250,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn protect(&mut self, protection: Option<Protection>) -> Result<(), WriteError> {
-        Ok(self.connection.egress.protect(self.id, protection)?)
+        Ok(self.connection.egress.protect(&mut self.connection.streams, self.id, protection)?)
     }
 
     /// Protects data sent from now on as [`TransportConfig::redundancy`] says, like a new stream.
@@ -260,7 +260,7 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn protect_by_default(&mut self) -> Result<(), WriteError> {
-        let protection = self.connection.egress.streams.default_protection().cloned();
+        let protection = self.connection.streams.default_protection().cloned();
         self.protect(protection)
     }
 
@@ -270,13 +270,13 @@ impl SendStream<'_> {
     /// # Errors
     /// The stream is finished.
     pub fn announce(&mut self, message: Message) -> Result<(), WriteError> {
-        Ok(self.connection.egress.streams.announce(self.id, message)?)
+        Ok(self.connection.streams.announce(self.id, message)?)
     }
 
     /// How the stream ended; `None` while data may still reach the peer.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
-        self.connection.egress.streams.outcome(self.id)
+        self.connection.streams.outcome(self.id)
     }
 
     fn check(&self) -> Result<(), WriteError> {
@@ -298,7 +298,7 @@ impl RecvStream<'_> {
     /// No data is available yet, the peer reset the stream, the stream was already read to its end,
     /// or it is [delivered](Self::set_delivery) in another order.
     pub fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
-        self.connection.egress.streams.read(self.id, out)
+        self.connection.streams.read(self.id, out)
     }
 
     /// Returns the next data, at most `max` bytes, without copying. `None` means that the stream
@@ -313,7 +313,7 @@ impl RecvStream<'_> {
     /// No data is available yet, the peer reset the stream, the stream was already read to its end,
     /// or `ordered` is set and the stream is delivered in another order.
     pub fn read_chunk(&mut self, max: usize, ordered: bool) -> Result<Option<Chunk>, ReadError> {
-        self.connection.egress.streams.read_chunk(self.id, max, ordered)
+        self.connection.streams.read_chunk(self.id, max, ordered)
     }
 
     /// Returns the first bytes below stream offset `end` that are there, at most `max` of them, even if bytes
@@ -329,7 +329,7 @@ impl RecvStream<'_> {
     /// [delivered](Self::set_delivery) otherwise than by
     /// [`StreamOrder`](crate::policy::StreamOrder).
     pub fn read_ahead(&mut self, end: u64, max: usize) -> Result<Option<Chunk>, ReadError> {
-        self.connection.egress.streams.read_ahead(self.id, end, max)
+        self.connection.streams.read_ahead(self.id, end, max)
     }
 
     /// Lets a delivery made by `factory` decide which bytes are read from now on; data that was
@@ -344,7 +344,7 @@ impl RecvStream<'_> {
     /// The stream was already read to its end or stopped, or it is too late for an ordered delivery
     /// ([`ReadError::IllegalOrderedRead`]). Nothing changes then.
     pub fn set_delivery(&mut self, factory: &dyn DeliveryFactory) -> Result<(), ReadError> {
-        self.connection.egress.streams.set_delivery(self.id, factory.build())
+        self.connection.streams.set_delivery(self.id, factory.build())
     }
 
     /// Whether some of the data came in a 0-RTT packet and the handshake is not complete yet: it may
@@ -360,7 +360,7 @@ impl RecvStream<'_> {
     /// # Errors
     /// The stream was already read to its end or stopped.
     pub fn stop(&mut self, code: u64) -> Result<(), ReadError> {
-        self.connection.egress.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
+        self.connection.streams.stop(self.id, code).map_err(|_| ReadError::Closed)
     }
 }
 
@@ -396,7 +396,7 @@ impl Datagrams<'_> {
 
     /// Returns the next received datagram.
     pub fn recv(&mut self) -> Option<Bytes> {
-        self.connection.datagrams_in.pop().map(|((), data)| data)
+        self.connection.ingress.pop_datagram()
     }
 
     /// The largest datagram that can be sent; `None` if the peer accepts none or its limit is not

@@ -32,7 +32,7 @@ impl Connection {
         let control = self.wants_control(now, space);
         let is_idle = next == Next::Nothing;
         if is_idle && space == SpaceId::Data {
-            self.egress.rest(now, &path);
+            self.egress.rest(&self.streams, now, &path);
         }
         let wants = !is_idle || control;
         let ack_due = self.spaces[space as usize].acks.is_due(now);
@@ -94,7 +94,7 @@ impl Connection {
             return Next::Nothing;
         }
         let room = end.saturating_sub(out.len());
-        self.egress.look(&Slot { now, room, stream: packet.stream, path })
+        self.egress.look(&self.streams, &Slot { now, room, stream: packet.stream, path })
     }
 
     fn may_send(&mut self, now: Instant, packet: &OpenPacket, end: usize) -> bool {
@@ -118,7 +118,7 @@ impl Connection {
                 || self.handshake.new_token.due
                 || self.local_cids.next_announcement().is_some()
                 || self.path.remote_cids.next_retirement().is_some()
-                || self.egress.streams.wants_control())
+                || self.streams.wants_control())
     }
 
     /// Appends an ACK frame if it would report new packets, and a report of recovered symbols.
@@ -138,7 +138,7 @@ impl Connection {
         if packet.space == SpaceId::Data {
             // Behind the ACK: the peer then takes the symbols that the report adds as recovered, not as
             // arrived.
-            self.fec_in.write_symbol_acks(out, end.saturating_sub(out.len()));
+            self.ingress.decoders.write_symbol_acks(out, end.saturating_sub(out.len()));
         }
     }
 
@@ -176,10 +176,15 @@ impl Connection {
         let mut asked = first;
         while end.saturating_sub(out.len()) >= MIN_ROOM {
             let slot = Slot { now, room: end - out.len(), stream: packet.stream, path };
-            let next = asked.take().unwrap_or_else(|| self.egress.look(&slot));
-            debug_assert_eq!(next, self.egress.look(&slot), "a question changes nothing");
+            let next = asked.take().unwrap_or_else(|| self.egress.look(&self.streams, &slot));
+            debug_assert_eq!(
+                next,
+                self.egress.look(&self.streams, &slot),
+                "a question changes nothing"
+            );
             let alone = !packet.has_frames(out);
-            let wrote = self.egress.commit(&next, &slot, out, &mut packet.tokens);
+            let wrote =
+                self.egress.commit(&mut self.streams, &next, &slot, out, &mut packet.tokens);
             packet.stream = wrote.stream.or(packet.stream);
             packet.redundant = wrote.idle && alone;
             if !wrote.more {
@@ -232,7 +237,7 @@ impl Connection {
         }
         let rtt = self.path.recovery.rtt().smoothed();
         let left = room(out);
-        self.egress.streams.write_control(now, rtt, out, left, &mut packet.tokens);
+        self.streams.write_control(now, rtt, out, left, &mut packet.tokens);
         let left = room(out);
         packet.tokens.extend(self.egress.write_windows(out, left));
     }

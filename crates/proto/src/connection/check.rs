@@ -13,7 +13,7 @@ impl Connection {
     /// # Errors
     /// A description of the first contradiction. It is a bug.
     pub fn check(&self) -> Result<(), String> {
-        if self.is_closed() { Ok(()) } else { self.egress.check() }
+        if self.is_closed() { Ok(()) } else { self.egress.check(&self.streams) }
     }
 
     /// Checks that nothing outlives its owner: once all streams are over and all messages settled,
@@ -26,8 +26,8 @@ impl Connection {
         if self.is_closed() {
             return Ok(());
         }
-        self.egress.check_nothing_left()?;
-        let decoders = self.fec_in.timeout(self.pto());
+        self.egress.check_nothing_left(&self.streams)?;
+        let decoders = self.ingress.decoders.timeout(self.pto());
         ensure(decoders.is_none(), || "memory of decoders".to_owned())?;
         let idle = self.egress.idle_timeout();
         ensure(idle.is_none(), || "memory of encoders".to_owned())?;

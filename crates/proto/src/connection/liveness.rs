@@ -75,6 +75,6 @@ impl Connection {
         if self.wants_control(now, SpaceId::Data) || self.egress.has_datagrams() {
             return Backlog::Sendable;
         }
-        self.egress.backlog()
+        self.egress.backlog(&self.streams)
     }
 }

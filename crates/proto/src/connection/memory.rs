@@ -85,13 +85,13 @@ impl Connection {
     /// packet.
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
-        let streams = &self.egress.streams;
+        let streams = &self.streams;
         let crypto: usize = self.spaces.iter().map(|space| space.crypto.storage()).sum();
         MemoryUse {
             send: streams.send_storage(),
             receive: streams.receive_storage(),
-            coding: self.egress.coding_bytes() + self.fec_in.allocated(),
-            datagrams: self.egress.datagram_cost() + self.datagrams_in.cost(),
+            coding: self.egress.coding_bytes() + self.ingress.decoders.allocated(),
+            datagrams: self.egress.datagram_cost() + self.ingress.datagram_cost(),
             streams: streams.open_streams() * STREAM_COST,
             handshake: crypto + self.early.bytes,
             connection: CONNECTION_COST,
@@ -102,7 +102,7 @@ impl Connection {
     /// the application read them. Only ever grows: a peer for which it does not grow takes nothing.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.egress.streams.taken()
+        self.streams.taken()
     }
 
     /// Sets how many bytes the connection may hold, as [`memory`](Self::memory) counts them; unlimited at
@@ -117,12 +117,12 @@ impl Connection {
     /// ones, so that many connections with the same allowance do not take it all at once.
     pub fn set_allowance(&mut self, bytes: usize, burst: usize) {
         let share = bytes / 4;
-        self.egress.set_coding_allowance(share);
-        self.fec_in.set_allowance(share);
+        self.egress.set_coding_allowance(&mut self.streams, share);
+        self.ingress.decoders.set_allowance(share);
         let MemoryUse { send, receive, coding, datagrams, streams, handshake, connection } =
             self.memory();
         let left = bytes.saturating_sub(coding + datagrams + streams + handshake + connection);
-        self.egress.streams.set_allowance(Allowance {
+        self.streams.set_allowance(Allowance {
             send: left.saturating_sub(receive).min(send.saturating_add(burst)),
             receive: window(left.saturating_sub(send)),
             streams: self::streams(bytes),
@@ -132,7 +132,7 @@ impl Connection {
     /// The peer's first credit was set by [`lend`] with `config` and `bytes`; it grows when more may be held.
     pub(crate) fn borrow_within(&mut self, config: &TransportConfig, bytes: usize) {
         self.set_allowance(bytes, bytes);
-        let streams = &mut self.egress.streams;
+        let streams = &mut self.streams;
         streams.set_max_concurrent(Dir::Bi, config.max_concurrent_bidi_streams);
         streams.set_max_concurrent(Dir::Uni, config.max_concurrent_uni_streams);
     }

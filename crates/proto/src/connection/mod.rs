@@ -49,11 +49,12 @@ use crate::crypto::{
     ClientCrypto, ExportError, Keys, ServerCrypto, Session, SessionVersions, StartError,
 };
 use crate::ecn::EcnState;
+use crate::egress::Egress;
 pub use crate::egress::SendDatagramError;
-use crate::egress::{DatagramQueue, Egress};
 use crate::error::{ConnectionError, TransportError};
-use crate::fec::{Protection, ProtectionStats, ReceiveSessions};
+use crate::fec::{Protection, ProtectionStats};
 use crate::ids::{ConnectionId, Side, SpaceId};
+use crate::ingress::Ingress;
 use crate::loss_floor::LossMemory;
 use crate::observe::{Observation, Observer};
 use crate::path::cids::LocalCids;
@@ -212,18 +213,16 @@ pub struct Connection {
     /// The token that the endpoint knows.
     reset_token: Option<ResetToken>,
     peer: TransportParameters,
+    streams: Streams,
     egress: Egress,
+    ingress: Ingress,
     ack_frequency: AckFrequencyState,
     early: EarlyPackets,
     zero_rtt: ZeroRtt,
     key_phases: KeyPhases,
-    datagrams_in: DatagramQueue<()>,
-    fec_in: ReceiveSessions,
     timers: TimerTable,
     close: CloseState,
     events: VecDeque<Event>,
-    /// Whether an [`Event::DatagramReceived`] is queued.
-    datagram_announced: bool,
     endpoint_events: VecDeque<EndpointEvent>,
     observer: Option<Box<dyn Observer>>,
     /// The loss floor that the observer knows.
@@ -235,14 +234,8 @@ pub struct Connection {
     kept_alive: bool,
     /// How many times in a row a PING was all that broke the silence.
     silences: u32,
-    scratch: Scratch,
-}
-
-/// Buffers that are reused to avoid allocations.
-#[derive(Default)]
-struct Scratch {
+    /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
-    recovered: Vec<u8>,
 }
 
 /// The streams of a connection on which nothing was said yet.
@@ -349,17 +342,16 @@ impl Connection {
             extensions,
             socket,
             peer: TransportParameters::default(),
-            egress: Egress::new(streams, reaction, buffer, config.mix_streams),
+            streams,
+            egress: Egress::new(reaction, buffer, config.mix_streams),
+            ingress: Ingress::new(config.fec, config.datagram_receive_buffer),
             ack_frequency: AckFrequencyState::default(),
             early: EarlyPackets::default(),
             zero_rtt: ZeroRtt::default(),
             key_phases: KeyPhases::default(),
-            datagrams_in: DatagramQueue::new(config.datagram_receive_buffer.unwrap_or(0)),
-            fec_in: ReceiveSessions::new(config.fec),
             timers: TimerTable::default(),
             close: CloseState::default(),
             events: VecDeque::new(),
-            datagram_announced: false,
             endpoint_events,
             observer: None,
             observed: Observed::default(),
@@ -367,7 +359,7 @@ impl Connection {
             sent_since_receive: false,
             kept_alive: false,
             silences: 0,
-            scratch: Scratch::default(),
+            settled: Settled::default(),
             rng,
             config,
         }))
@@ -466,14 +458,14 @@ impl Connection {
         stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.path.congestion.window();
         stats.bytes_in_flight = self.path.recovery.bytes_in_flight();
-        stats.datagrams_dropped_in = self.datagrams_in.dropped();
+        stats.datagrams_dropped_in = self.ingress.datagrams_dropped();
         stats.datagrams_dropped_out = self.egress.datagrams_dropped();
         stats.messages = self.egress.message_stats();
         stats.stream_bytes_retransmitted = self.egress.resent_bytes();
-        stats.streams = self.egress.streams.stats();
+        stats.streams = self.streams.stats();
         stats.fec = self.egress.fec_stats();
         stats.fec.negotiated = self.config.fec.is_some() && self.peer.fec.is_some();
-        self.fec_in.add_stats(&mut stats.fec);
+        self.ingress.decoders.add_stats(&mut stats.fec);
         stats
     }
 
@@ -482,13 +474,13 @@ impl Connection {
     /// protection of new streams, if it sleeps at present.
     #[must_use]
     pub fn protections(&self) -> Vec<ProtectionStats> {
-        self.egress.protections(&self.path.view())
+        self.egress.protections(&self.streams, &self.path.view())
     }
 
     /// Sums over the streams. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stream_stats(&self) -> StreamStats {
-        self.egress.streams.stats()
+        self.streams.stats()
     }
 
     /// Sets an observer, which is told of everything from now on.
@@ -518,7 +510,9 @@ impl Connection {
     /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
-            self.datagram_announced &= event != Event::DatagramReceived;
+            if event == Event::DatagramReceived {
+                self.ingress.on_told();
+            }
             return Some(event);
         }
         if self.egress.take_news_of_outcomes() {
@@ -527,7 +521,7 @@ impl Connection {
         if self.egress.take_messages_writable() {
             return Some(Event::MessagesWritable);
         }
-        self.egress.streams.poll_event().map(Event::Stream)
+        self.streams.poll_event().map(Event::Stream)
     }
 
     /// Returns the next event for the endpoint.
@@ -547,7 +541,11 @@ impl Connection {
         if self.path.recovery.bytes_in_flight() > 0 || self.is_closed() {
             return self.timers.next();
         }
-        let all = [self.timers.next(), self.fec_in.timeout(self.pto()), self.egress.idle_timeout()];
+        let all = [
+            self.timers.next(),
+            self.ingress.decoders.timeout(self.pto()),
+            self.egress.idle_timeout(),
+        ];
         all.into_iter().flatten().min()
     }
 
@@ -579,8 +577,8 @@ impl Connection {
             Timer::Identifiers => self.rotate_cids(now),
             Timer::PreferredAddress => self.on_preferred_address_timer(now),
             Timer::Redundancy => {
-                self.egress.release_overdue(now);
-                self.egress.tend(now, &self.path.view());
+                self.egress.release_overdue(&mut self.streams, now);
+                self.egress.tend(&mut self.streams, now, &self.path.view());
                 self.update_loss_timer(now);
             }
             // Both only allow the next call of `poll_transmit` to send.
@@ -618,7 +616,7 @@ impl Connection {
     /// Releases the memory of coding sessions that have been idle for a while.
     fn release_idle_memory(&mut self, now: Instant) {
         let pto = self.pto();
-        self.fec_in.on_timeout(now, pto);
+        self.ingress.decoders.on_timeout(now, pto);
         self.egress.release_idle(now);
     }
 

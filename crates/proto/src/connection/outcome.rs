@@ -25,7 +25,7 @@ impl Connection {
         ack: &AckFrame<'_>,
     ) -> Result<(), TransportError> {
         let delay = self.decode_ack_delay(space, ack.delay);
-        let mut settled = std::mem::take(&mut self.scratch.settled);
+        let mut settled = std::mem::take(&mut self.settled);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
         let outcome = self.path.on_ack(now, space, ranges, delay, ack.ecn, &mut settled);
         let path = self.path.view();
@@ -40,14 +40,14 @@ impl Connection {
                 self.on_token(now, space, token, PacketOutcome::Acked, &path);
             }
         }
-        self.scratch.settled = settled;
+        self.settled = settled;
         outcome
     }
 
     /// Detects losses after an ACK frame, once all frames of its packet were processed: data that a
     /// SYMBOL_ACK in the same packet reports as recovered is not retransmitted.
     pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
-        let mut settled = std::mem::take(&mut self.scratch.settled);
+        let mut settled = std::mem::take(&mut self.settled);
         let persistent = self.path.detect_lost(now, space, &mut settled);
         self.on_lost(now, space, settled, persistent);
         self.path.conclude(now);
@@ -91,7 +91,7 @@ impl Connection {
                 self.on_token(now, space, token, PacketOutcome::Lost(packet.time), &path);
             }
         }
-        self.scratch.settled = settled;
+        self.settled = settled;
         // The peer cannot acknowledge 1-RTT packets before it has this data, so a window full of
         // them would never open. One packet may be sent when recovery begins (RFC 9002 section
         // 7.3.2).
@@ -121,11 +121,13 @@ impl Connection {
                 let range = offset..offset + u64::from(len);
                 if arrived { s.crypto.on_acked(range) } else { s.crypto.on_lost(range) }
             }
-            Token::Stream(frame) => self.egress.on_stream_frame(now, &frame, outcome, path),
-            Token::Control(control) if arrived => self.egress.streams.control_acked(control),
-            Token::Control(control) => self.egress.streams.control_lost(control),
+            Token::Stream(frame) => {
+                self.egress.on_stream_frame(&mut self.streams, now, &frame, outcome, path);
+            }
+            Token::Control(control) if arrived => self.streams.control_acked(control),
+            Token::Control(control) => self.streams.control_lost(control),
             Token::Datagram { id, symbol } => {
-                self.egress.on_datagram(now, id, symbol, outcome, path);
+                self.egress.on_datagram(&self.streams, now, id, symbol, outcome, path);
             }
             Token::Repair { session, first, end } => {
                 self.egress.on_repair(session, first, end, outcome);
@@ -168,19 +170,19 @@ impl Connection {
 
     pub(super) fn on_loss_timer(&mut self, now: Instant) {
         let context = self.pto_context();
-        let mut settled = std::mem::take(&mut self.scratch.settled);
+        let mut settled = std::mem::take(&mut self.settled);
         match self.path.on_timeout(now, context, &mut settled) {
             Timeout::Loss { space, persistent_congestion } => {
                 self.on_lost(now, space, settled, persistent_congestion);
             }
             Timeout::Probe { space, count } => {
-                self.scratch.settled = settled;
+                self.settled = settled;
                 self.stats.probe_timeouts += 1;
                 self.probe(now, space, count);
             }
-            Timeout::Early => self.scratch.settled = settled,
+            Timeout::Early => self.settled = settled,
         }
-        self.egress.release_overdue(now);
+        self.egress.release_overdue(&mut self.streams, now);
         self.path.update_pacer(now);
         self.observe_metrics(now);
         self.update_loss_timer(now);
@@ -228,9 +230,9 @@ impl Connection {
         let sent: SmallVec<[(Instant, Token); 4]> = sent.collect();
         for (time, token) in sent {
             match token {
-                Token::Stream(frame) => self.egress.probe(&frame),
+                Token::Stream(frame) => self.egress.probe(&mut self.streams, &frame),
                 Token::Repair { session, first, end } => {
-                    self.egress.probe_repair(session, first..end);
+                    self.egress.probe_repair(&mut self.streams, session, first..end);
                 }
                 // Stays in flight and is never sent again.
                 Token::Datagram { .. } | Token::SymbolWindow(_) | Token::MtuProbe(_) => {}

@@ -7,8 +7,8 @@ use crate::connection::Offence;
 use crate::crypto::{DirectionalKeys, Keys, PacketKey};
 use crate::ecn::EcnCodepoint;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
+use crate::ids::MIN_UDP_PAYLOAD;
 use crate::ids::{ConnectionId, SpaceId};
-use crate::ids::{MAX_UDP_PAYLOAD, MIN_UDP_PAYLOAD};
 use crate::observe::Observation;
 use crate::path::cids::NewCid;
 use crate::reset::ResetToken;
@@ -16,7 +16,6 @@ use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind};
 use crate::wire::packet::{
     Coalesced, DecodedPacket, PacketType, ProtectedPacket, UnprotectedHeader,
 };
-use bytes::Bytes;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -130,7 +129,7 @@ impl Connection {
             self.early = EarlyPackets::default();
             return;
         }
-        self.egress.release_overdue(now);
+        self.egress.release_overdue(&mut self.streams, now);
         self.update_loss_timer(now);
     }
 
@@ -308,7 +307,7 @@ impl Connection {
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
         self.release_idle_memory(now);
         if self.egress.awaits_messages() {
-            self.egress.tend(now, &self.path.view());
+            self.egress.tend(&mut self.streams, now, &self.path.view());
         }
         Ok(())
     }
@@ -368,7 +367,7 @@ impl Connection {
                     .map_err(|e| e.in_frame(info.first_type))?,
             }
             if let (PacketType::ZeroRtt, Frame::Stream(stream)) = (packet.ty, &frame) {
-                self.egress.streams.set_early(stream.id);
+                self.streams.set_early(stream.id);
             }
         }
         if crypto {
@@ -392,20 +391,21 @@ impl Connection {
         match *frame {
             Frame::SourceSymbol(source) => {
                 let symbol = source.symbol;
-                if self.fec_in.on_source(now, symbol, source.frames)? {
+                if self.ingress.decoders.on_source(now, symbol, source.frames)? {
                     self.on_protected_frames(source.frames)?;
                 }
-                self.take_recovered(now)
+                self.take_recovered(now, symbol.session)
             }
             Frame::Repair(repair) => {
-                self.fec_in.on_repair(now, &repair.header, repair.payload)?;
-                self.take_recovered(now)
+                self.ingress.decoders.on_repair(now, &repair.header, repair.payload)?;
+                self.take_recovered(now, repair.header.session)
             }
             Frame::SymbolWindow(window) => {
-                self.fec_in.on_window(now, window.session, window.lower_bound)
+                self.ingress.decoders.on_window(now, window.session, window.lower_bound)
             }
             Frame::SymbolAck(ack) => {
-                let count = self.egress.on_symbol_ack(now, &ack, &self.path.view())?;
+                let count =
+                    self.egress.on_symbol_ack(&mut self.streams, now, &ack, &self.path.view())?;
                 if count > 0 {
                     let session = ack.session;
                     self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
@@ -450,31 +450,29 @@ impl Connection {
     /// Processes a frame that belongs to streams or datagrams.
     fn on_data_frame(&mut self, frame: &Frame<'_>) -> Result<(), TransportError> {
         match *frame {
-            Frame::Stream(s) => self.egress.streams.received(s.id, s.offset, s.data, s.fin),
+            Frame::Stream(s) => self.streams.received(s.id, s.offset, s.data, s.fin),
             Frame::Datagram(data) => self.on_datagram_frame(data),
             Frame::ResetStream { id, code, final_size } => {
-                self.egress.streams.received_reset(id, code, final_size)
+                self.streams.received_reset(id, code, final_size)
             }
             Frame::ResetStreamAt { .. } if !self.extensions.reset_stream_at => {
                 Err(violation("RESET_STREAM_AT was not negotiated"))
             }
             Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
-                self.egress.streams.received_reset_at(id, code, final_size, reliable_size)
+                self.streams.received_reset_at(id, code, final_size, reliable_size)
             }
-            Frame::StopSending { id, code } => self.egress.received_stop_sending(id, code),
+            Frame::StopSending { id, code } => {
+                self.egress.received_stop_sending(&mut self.streams, id, code)
+            }
             Frame::MaxData(max) => {
-                self.egress.streams.received_max_data(max);
+                self.streams.received_max_data(max);
                 Ok(())
             }
-            Frame::MaxStreamData { id, max } => {
-                self.egress.streams.received_max_stream_data(id, max)
-            }
-            Frame::MaxStreams { dir, max } => self.egress.streams.received_max_streams(dir, max),
-            Frame::StreamDataBlocked { id, .. } => {
-                self.egress.streams.received_stream_data_blocked(id)
-            }
+            Frame::MaxStreamData { id, max } => self.streams.received_max_stream_data(id, max),
+            Frame::MaxStreams { dir, max } => self.streams.received_max_streams(dir, max),
+            Frame::StreamDataBlocked { id, .. } => self.streams.received_stream_data_blocked(id),
             Frame::StreamsBlocked { dir, limit } => {
-                self.egress.streams.received_streams_blocked(dir, limit)
+                self.streams.received_streams_blocked(dir, limit)
             }
             // Windows grow as the application reads, not as the peer asks.
             _ => Ok(()),
@@ -482,14 +480,7 @@ impl Connection {
     }
 
     fn on_datagram_frame(&mut self, data: &[u8]) -> Result<(), TransportError> {
-        if self.config.datagram_receive_buffer.is_none() {
-            return Err(violation("DATAGRAM was not negotiated"));
-        }
-        if data.len() >= usize::from(MAX_UDP_PAYLOAD) {
-            return Err(violation("DATAGRAM longer than announced"));
-        }
-        self.datagrams_in.push((), Bytes::copy_from_slice(data));
-        if !self.datagrams_in.is_empty() && !std::mem::replace(&mut self.datagram_announced, true) {
+        if self.ingress.on_datagram(data)? {
             self.events.push_back(Event::DatagramReceived);
         }
         Ok(())
@@ -504,12 +495,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Processes recovered source symbols as if they had arrived.
-    fn take_recovered(&mut self, now: Instant) -> Result<(), TransportError> {
-        let mut frames = std::mem::take(&mut self.scratch.recovered);
+    /// Processes the recovered source symbols of a session as if they had arrived.
+    fn take_recovered(&mut self, now: Instant, session: u16) -> Result<(), TransportError> {
+        let mut frames = std::mem::take(&mut self.ingress.recovered);
         let mut result = Ok(());
-        while let Some(recovered) = self.fec_in.pop_recovered(&mut frames) {
-            let (session, id) = (recovered.symbol.session, recovered.symbol.id);
+        while let Some(recovered) = self.ingress.decoders.pop_recovered(session, &mut frames) {
+            let id = recovered.symbol.id;
             self.observe(now, &Observation::SymbolRecovered { session, id, frames: &frames });
             result = result.and_then(|()| self.on_protected_frames(&frames));
             if self.config.stop_recovered.is_some() {
@@ -518,7 +509,7 @@ impl Connection {
             // Tell the sender at once: it may be about to retransmit the data.
             self.spaces[SpaceId::Data as usize].acks.set_immediate();
         }
-        self.scratch.recovered = frames;
+        self.ingress.recovered = frames;
         result
     }
 
@@ -526,7 +517,7 @@ impl Connection {
     fn stop_recovered(&mut self, frames: &[u8]) {
         for frame in FrameIter::new(frames, Carrier::SourceSymbol).map_while(Result::ok) {
             if let Frame::Stream(stream) = frame {
-                self.egress.streams.recovered(stream.id);
+                self.streams.recovered(stream.id);
             }
         }
     }

@@ -106,8 +106,8 @@ impl Connection {
             return Some(transmit);
         }
         self.spare_keys(now);
-        self.egress.streams.on_congestion_window(self.path.congestion.window());
-        self.egress.tend(now, &self.path.view());
+        self.streams.on_congestion_window(self.path.congestion.window());
+        self.egress.tend(&mut self.streams, now, &self.path.view());
         let start = out.len();
         let mark = self.mark();
         let mut segment = None;
@@ -335,7 +335,7 @@ impl Connection {
             acks.on_ack_sent(packet.ack_eliciting);
             if space == SpaceId::Data {
                 self.key_phases.on_ack_sent();
-                self.fec_in.on_symbol_acks_sent();
+                self.ingress.decoders.on_symbol_acks_sent();
                 self.timers.set(Timer::AckDelay, acks.timeout());
             }
         }

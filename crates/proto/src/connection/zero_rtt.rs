@@ -113,7 +113,7 @@ impl Connection {
 
     /// Handles the limits of the peer, announced or remembered.
     pub(super) fn adopt_limits(&mut self, peer: &TransportParameters) {
-        self.egress.streams.set_peer_limits(PeerLimits {
+        self.streams.set_peer_limits(PeerLimits {
             max_data: peer.initial_max_data,
             max_stream_data_bidi_local: peer.initial_max_stream_data_bidi_local,
             max_stream_data_bidi_remote: peer.initial_max_stream_data_bidi_remote,
@@ -163,7 +163,8 @@ impl Connection {
     /// Drops all that was sent in 0-RTT packets.
     fn drop_0rtt(&mut self, now: Instant) {
         self.path.discard_space(now, SpaceId::Data);
-        self.egress.start_over(super::new_streams(&self.config, self.side));
+        self.streams = super::new_streams(&self.config, self.side);
+        self.egress.start_over();
         self.events.push_back(Event::ZeroRttRejected);
     }
 
@@ -192,7 +193,7 @@ impl Connection {
         for packet in self.path.withdraw_space(now, SpaceId::Data) {
             for token in packet.tokens {
                 match token {
-                    Token::Stream(frame) => self.egress.probe(&frame),
+                    Token::Stream(frame) => self.egress.probe(&mut self.streams, &frame),
                     other => {
                         let outcome = PacketOutcome::Lost(packet.time);
                         self.on_token(now, SpaceId::Data, &other, outcome, &path);
@@ -205,6 +206,6 @@ impl Connection {
     /// Whether some of the stream's data came in a 0-RTT packet and the handshake is not complete: it
     /// may be a copy that an attacker has sent again.
     pub(super) fn is_early_stream(&self, id: StreamId) -> bool {
-        !self.handshake.complete && self.egress.streams.is_early(id)
+        !self.handshake.complete && self.streams.is_early(id)
     }
 }

@@ -4,6 +4,7 @@ use super::Egress;
 use super::lost::check::QueuedSymbol;
 use crate::ids::SymbolRef;
 use crate::invariant::ensure;
+use crate::streams::Streams;
 use std::collections::HashMap;
 
 impl Egress {
@@ -11,23 +12,23 @@ impl Egress {
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn check(&self) -> Result<(), String> {
-        self.streams.check()?;
-        self.lost.check(&self.streams)?;
+    pub fn check(&self, streams: &Streams) -> Result<(), String> {
+        streams.check()?;
+        self.lost.check(streams)?;
         self.sessions.check()?;
         self.messages.check().map_err(|wrong| format!("messages: {wrong}"))?;
-        self.check_queued_symbols()?;
+        self.check_queued_symbols(streams)?;
         let mut with_stream = self.messages.streams();
         let lost = with_stream.find(|(id, stream)| {
-            !self.streams.ended_a_message(*id) && self.streams.message_id(*stream) != Some(*id)
+            !streams.ended_a_message(*id) && streams.message_id(*stream) != Some(*id)
         });
         ensure(lost.is_none(), || format!("a message without its stream: {lost:?}"))
     }
 
     /// A symbol that waits to be sent again is in the queue of exactly one stream.
-    fn check_queued_symbols(&self) -> Result<(), String> {
+    fn check_queued_symbols(&self, streams: &Streams) -> Result<(), String> {
         let mut entries = HashMap::new();
-        for entry in self.lost.queued_symbols(&self.streams) {
+        for entry in self.lost.queued_symbols(streams) {
             let twice = entries.insert(entry.symbol, entry);
             ensure(twice.is_none(), || format!("queued twice: {twice:?}"))?;
         }
@@ -48,8 +49,8 @@ impl Egress {
     ///
     /// # Errors
     /// What is left.
-    pub fn check_nothing_left(&self) -> Result<(), String> {
-        self.streams.check_nothing_left()?;
+    pub fn check_nothing_left(&self, streams: &Streams) -> Result<(), String> {
+        streams.check_nothing_left()?;
         self.sessions.check_nothing_left()?;
         self.lost.check_nothing_left()?;
         ensure(self.datagrams.is_empty(), || "datagrams in the queue".to_owned())?;

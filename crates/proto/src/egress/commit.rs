@@ -5,7 +5,7 @@ use crate::fec::redundancy::{Message, Stage};
 use crate::fec::{Contents, Evicted, NewSymbol, RepairBid};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
-use crate::streams::{Length, Pending, Written};
+use crate::streams::{Length, Pending, Streams, Written};
 use smallvec::SmallVec;
 
 /// What a commit wrote into the packet.
@@ -30,6 +30,7 @@ impl Egress {
     /// Appends what [`look`](Self::look) chose for `slot`, and its tokens.
     pub fn commit(
         &mut self,
+        streams: &mut Streams,
         next: &Next,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
@@ -38,15 +39,15 @@ impl Egress {
         match next {
             Next::Lost(pending) | Next::New(pending) => {
                 let wrote = if pending.symbol().is_some() {
-                    self.write_resend(pending, slot, out, tokens)
+                    self.write_resend(streams, pending, slot, out, tokens)
                 } else {
-                    self.write_stream(pending, slot, out, tokens)
+                    self.write_stream(streams, pending, slot, out, tokens)
                 };
                 Wrote { stream: (!pending.goes_along).then_some(pending.id), ..wrote }
             }
-            Next::Datagram => self.write_datagram(slot, out, tokens),
+            Next::Datagram => self.write_datagram(streams, slot, out, tokens),
             Next::Repair { bid, idle } => {
-                let wrote = self.write_repair(bid, slot, out, tokens);
+                let wrote = self.write_repair(streams, bid, slot, out, tokens);
                 Wrote { idle: *idle, ..wrote }
             }
             Next::Later | Next::Nothing => Wrote::LAST,
@@ -56,44 +57,50 @@ impl Egress {
     /// Appends a STREAM frame, as a source symbol if its stream is protected.
     fn write_stream(
         &mut self,
+        streams: &mut Streams,
         pending: &Pending,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        let sleeps = self.sleeps(pending, slot);
-        let session = self.session_of(pending, sleeps);
+        let sleeps = self.sleeps(streams, pending, slot);
+        let session = self.session_of(streams, pending, sleeps);
         let message = pending.message;
         // A session sees its own streams' data by itself.
         message.into_iter().for_each(|id| self.messages.begun(id));
-        let protects = |session: &u16| !sleeps && self.protects(*session, slot.path);
+        let protects = |session: &u16| !sleeps && self.protects(streams, *session, slot.path);
         let protecting = session.filter(protects);
         let wrote = match protecting {
             Some(session) => {
-                self.write_symbol(session, pending, slot, out, tokens);
+                self.write_symbol(streams, session, pending, slot, out, tokens);
                 Wrote::LAST
             }
-            None => self.write_bare(pending, slot, out, tokens),
+            None => self.write_bare(streams, pending, slot, out, tokens),
         };
         if let Some(message) = message.filter(|_| session.is_some()) {
-            self.leave_if_sent(pending.id, message);
+            self.leave_if_sent(streams, pending.id, message);
         }
         if sleeps && !pending.is_retransmission() {
-            self.flushed_asleep(pending, session, slot);
+            self.flushed_asleep(streams, pending, session, slot);
         }
         wrote
     }
 
     /// Data whose protection sleeps may be the last that was written. Then the policy of what was sent
     /// before it, which may be less patient, is told of the pause.
-    fn flushed_asleep(&mut self, pending: &Pending, session: Option<u16>, slot: &Slot<'_>) {
+    fn flushed_asleep(
+        &mut self,
+        streams: &Streams,
+        pending: &Pending,
+        session: Option<u16>,
+        slot: &Slot<'_>,
+    ) {
         let of_messages = || {
-            let wanted =
-                self.streams.protection(pending.id).filter(|_| pending.message.is_some())?;
+            let wanted = streams.protection(pending.id).filter(|_| pending.message.is_some())?;
             self.sessions.of_messages(wanted)
         };
         let Some(session) = session.or_else(of_messages) else { return };
-        let around = self.surroundings(session, slot.path);
+        let around = self.surroundings(streams, session, slot.path);
         if around.left == 0 {
             self.sessions.on_flushed(slot.now, session, false, &around);
         }
@@ -102,12 +109,13 @@ impl Egress {
     /// Appends a STREAM frame that is not protected.
     fn write_bare(
         &mut self,
+        streams: &mut Streams,
         pending: &Pending,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        match self.write_frame(pending, out, slot.room, Length::Explicit) {
+        match self.write_frame(streams, pending, out, slot.room, Length::Explicit) {
             Some(written) => {
                 tokens.push(Token::Stream(written.token));
                 Wrote::MORE
@@ -119,15 +127,16 @@ impl Egress {
     /// Appends one STREAM frame of at most `room` bytes.
     fn write_frame(
         &mut self,
+        streams: &mut Streams,
         pending: &Pending,
         out: &mut Vec<u8>,
         room: usize,
         length: Length,
     ) -> Option<Written> {
-        let written = self.streams.write_stream(pending, out, room, length)?;
+        let written = streams.write_stream(pending, out, room, length)?;
         if pending.is_retransmission() {
-            let unqueued = self.lost.sent(&mut self.streams, &written.token);
-            self.settle(unqueued);
+            let unqueued = self.lost.sent(streams, &written.token);
+            self.settle(streams, unqueued);
         }
         Some(written)
     }
@@ -135,6 +144,7 @@ impl Egress {
     /// Appends a SOURCE_SYMBOL with one STREAM frame. It extends to the end of the packet.
     fn write_symbol(
         &mut self,
+        streams: &mut Streams,
         session: u16,
         pending: &Pending,
         slot: &Slot<'_>,
@@ -145,23 +155,24 @@ impl Egress {
         let before = out.len();
         self.sessions.write_symbol_header(session, out);
         let start = out.len();
-        let Some(written) = self.write_frame(pending, out, room, Length::ToEnd) else {
+        let Some(written) = self.write_frame(streams, pending, out, room, Length::ToEnd) else {
             out.truncate(before);
             return;
         };
         let token = written.token;
         let contents = Contents::of(token);
-        let message = self.streams.message_of(&token).map(|message| match message.stage {
+        let message = streams.message_of(&token).map(|message| match message.stage {
             Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
             Stage::Apart | Stage::Within | Stage::First => message,
         });
         let symbol = self.commit_symbol(
+            streams,
             session,
             slot,
             NewSymbol { bytes: &out[start..], contents, message },
         );
         if written.flushed {
-            let around = self.surroundings(session, slot.path);
+            let around = self.surroundings(streams, session, slot.path);
             self.sessions.on_flushed(slot.now, session, token.fin, &around);
         }
         tokens.push(Token::Stream(StreamToken { symbol, ..token }));
@@ -170,37 +181,38 @@ impl Egress {
     /// Puts a source symbol that was just written into its coding window.
     pub(super) fn commit_symbol(
         &mut self,
+        streams: &mut Streams,
         session: u16,
         slot: &Slot<'_>,
         new: NewSymbol<'_>,
     ) -> Option<SymbolRef> {
-        let around = self.surroundings(session, slot.path);
+        let around = self.surroundings(streams, session, slot.path);
         let mut evicted = SmallVec::new();
         let symbol = self.sessions.commit_symbol(slot.now, session, new, &around, &mut evicted);
-        evicted.iter().for_each(|evicted| self.on_evicted(session, evicted));
-        self.enforce_budget();
+        evicted.iter().for_each(|evicted| self.on_evicted(streams, session, evicted));
+        self.enforce_budget(streams);
         symbol
     }
 
     /// Limits the total memory of all coding windows.
-    pub(super) fn enforce_budget(&mut self) {
+    pub(super) fn enforce_budget(&mut self, streams: &mut Streams) {
         let mut evicted: SmallVec<[(u16, Evicted); 1]> = SmallVec::new();
         self.sessions.enforce_budget(|session, symbol| evicted.push((session, symbol)));
-        evicted.iter().for_each(|(session, symbol)| self.on_evicted(*session, symbol));
+        evicted.iter().for_each(|(session, symbol)| self.on_evicted(streams, *session, symbol));
     }
 
     /// Handles a symbol that left its window before it was known to have arrived: from now on its
     /// frames are bare data.
-    fn on_evicted(&mut self, session: u16, evicted: &Evicted) {
+    fn on_evicted(&mut self, streams: &mut Streams, session: u16, evicted: &Evicted) {
         let symbol = SymbolRef { session, id: evicted.id };
         if !evicted.in_flight {
             evicted.contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
         }
         for frame in &evicted.contents.frames {
             if evicted.queued {
-                self.unbind(frame.id, symbol);
+                self.unbind(streams, frame.id, symbol);
             } else if !evicted.in_flight {
-                self.resend(frame);
+                self.resend(streams, frame);
             }
         }
     }
@@ -209,6 +221,7 @@ impl Egress {
     /// peer's decoder.
     fn write_resend(
         &mut self,
+        streams: &mut Streams,
         pending: &Pending,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
@@ -217,31 +230,31 @@ impl Egress {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
         if self.sessions.resend_size(symbol).is_some_and(|size| size <= slot.room) {
             let frames = self.sessions.write_resend(slot.now, symbol, out);
-            self.streams.charge_symbol(&frames);
-            let unqueued = self.lost.sent_symbol(&mut self.streams, pending.id, symbol);
-            self.settle(unqueued);
+            streams.charge_symbol(&frames);
+            let unqueued = self.lost.sent_symbol(streams, pending.id, symbol);
+            self.settle(streams, unqueued);
             self.resent_bytes += frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
             tokens.extend(frames.into_iter().map(Token::Stream));
             return Wrote::LAST;
         }
         // Packets have become too small for the symbol.
         self.give_up_symbol(symbol);
-        self.unbind(pending.id, symbol);
+        self.unbind(streams, pending.id, symbol);
         Wrote::MORE
     }
 
     fn write_repair(
         &mut self,
+        streams: &mut Streams,
         bid: &RepairBid,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
-        let around = self.surroundings(bid.session, slot.path);
+        let around = self.surroundings(streams, bid.session, slot.path);
         let start = out.len();
         if let Some(token) = self.sessions.write_repair(slot.now, bid, &around, out) {
             // The protected streams pay for their redundancy.
-            let streams = &mut self.streams;
             let size = out.len() - start;
             self.sessions.share_repair(bid.session, size, |id, n| streams.charge(id, n));
             tokens.push(token);

@@ -1,5 +1,4 @@
-//! DATAGRAM frames (RFC 9221): queues in both directions, bounded in bytes, and how they are sent,
-//! bare or as source symbols.
+//! How DATAGRAM frames (RFC 9221) are sent, bare or as source symbols.
 
 use super::look::SYMBOL_HEADER;
 use super::{Egress, Slot, Wrote};
@@ -7,14 +6,10 @@ use crate::fec::redundancy::{Message, PathView, Terms};
 use crate::fec::{Contents, DataKind, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::{Token, Tokens};
+use crate::streams::Streams;
 use crate::wire::frame::{datagram_size, encode_datagram};
-use bytes::Bytes;
 use smallvec::SmallVec;
-use std::collections::VecDeque;
 
-/// The cost of a queued datagram in addition to its bytes. It bounds floods of empty datagrams,
-/// too.
-pub(super) const OVERHEAD: usize = 64;
 /// The size of a DATAGRAM frame without Length field, apart from its data.
 const TYPE_SIZE: usize = 1;
 
@@ -30,88 +25,6 @@ pub enum SendDatagramError {
     /// The connection is over.
     #[error("connection closed")]
     Closed,
-}
-
-/// A queue of datagrams, each with a key, bounded in bytes, that drops the oldest when it
-/// overflows.
-#[derive(Debug)]
-pub struct DatagramQueue<K> {
-    items: VecDeque<(K, Bytes)>,
-    cost: usize,
-    limit: usize,
-    dropped: u64,
-}
-
-impl<K> DatagramQueue<K> {
-    /// Creates a queue for at most `limit` bytes. Each datagram counts 64 bytes more than its
-    /// length.
-    pub fn new(limit: usize) -> Self {
-        Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
-    }
-
-    /// Adds a datagram, dropping the oldest to make room. Returns the keys of those.
-    pub fn push(&mut self, key: K, data: Bytes) -> SmallVec<[K; 1]> {
-        self.cost += data.len() + OVERHEAD;
-        self.items.push_back((key, data));
-        let mut dropped = SmallVec::new();
-        while self.cost > self.limit {
-            let Some(key) = self.drop_oldest() else { break };
-            dropped.push(key);
-        }
-        dropped
-    }
-
-    /// Takes the oldest datagram.
-    pub fn pop(&mut self) -> Option<(K, Bytes)> {
-        let (key, item) = self.items.pop_front()?;
-        self.cost -= item.len() + OVERHEAD;
-        Some((key, item))
-    }
-
-    /// Drops the oldest datagram because it can no longer be sent. Returns its key.
-    pub fn drop_oldest(&mut self) -> Option<K> {
-        let (key, _) = self.pop()?;
-        self.dropped += 1;
-        Some(key)
-    }
-
-    /// Drops all datagrams except those whose key `stays`.
-    pub fn retain(&mut self, mut stays: impl FnMut(&K) -> bool) {
-        let (cost, dropped) = (&mut self.cost, &mut self.dropped);
-        self.items.retain(|(key, data)| {
-            let stay = stays(key);
-            if !stay {
-                *cost -= data.len() + OVERHEAD;
-                *dropped += 1;
-            }
-            stay
-        });
-    }
-
-    /// The size of the oldest datagram.
-    pub fn peek_size(&self) -> Option<usize> {
-        self.items.front().map(|(_, data)| data.len())
-    }
-
-    /// The sizes of all datagrams, the oldest first.
-    fn sizes(&self) -> impl Iterator<Item = usize> + '_ {
-        self.items.iter().map(|(_, data)| data.len())
-    }
-
-    /// Bytes that all datagrams take, each with its overhead.
-    pub fn cost(&self) -> usize {
-        self.cost
-    }
-
-    /// Whether nothing is queued.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
-    /// How many datagrams were dropped.
-    pub fn dropped(&self) -> u64 {
-        self.dropped
-    }
 }
 
 impl Egress {
@@ -159,7 +72,7 @@ impl Egress {
     }
 
     /// The session for a datagram of `len` bytes; `None` if it is sent bare.
-    fn datagram_session(&mut self, len: usize, path: &PathView) -> Option<u16> {
+    fn datagram_session(&mut self, streams: &Streams, len: usize, path: &PathView) -> Option<u16> {
         if !self.protects_datagrams() || len > self.max_protected() {
             return None;
         }
@@ -168,23 +81,23 @@ impl Egress {
             return None;
         }
         if self.datagram_session.is_none() {
-            let streams = &self.streams;
             let members = |session| streams.members(session);
             self.datagram_session = self.sessions.attach(DataKind::Datagrams, protection, members);
         }
-        self.datagram_session.filter(|session| self.protects(*session, path))
+        self.datagram_session.filter(|session| self.protects(streams, *session, path))
     }
 
     /// Appends the oldest datagram; several, if they are protected and fit in one symbol.
     pub(super) fn write_datagram(
         &mut self,
+        streams: &mut Streams,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
         let Some(len) = self.datagrams.peek_size() else { return Wrote::MORE };
-        if let Some(session) = self.datagram_session(len, slot.path) {
-            self.write_datagram_symbol(session, slot, out, tokens);
+        if let Some(session) = self.datagram_session(streams, len, slot.path) {
+            self.write_datagram_symbol(streams, session, slot, out, tokens);
             return Wrote::LAST;
         }
         if datagram_size(len) > self.capacity {
@@ -212,6 +125,7 @@ impl Egress {
     /// Appends a SOURCE_SYMBOL with as many datagrams as fit. It extends to the end of the packet.
     fn write_datagram_symbol(
         &mut self,
+        streams: &mut Streams,
         session: u16,
         slot: &Slot<'_>,
         out: &mut Vec<u8>,
@@ -234,9 +148,9 @@ impl Egress {
         let size = (out.len() - start) as u64;
         let message = Some(Message { deadline, size, ..Message::default() });
         let new = NewSymbol { bytes: &out[start..], contents, message };
-        let symbol = self.commit_symbol(session, slot, new);
+        let symbol = self.commit_symbol(streams, session, slot, new);
         if self.datagrams.is_empty() {
-            let around = self.surroundings(session, slot.path);
+            let around = self.surroundings(streams, session, slot.path);
             self.sessions.on_flushed(slot.now, session, false, &around);
         }
         tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
@@ -247,32 +161,5 @@ impl Egress {
         for id in self.sessions.finish(symbol) {
             self.messages.give_up(id);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn oldest_make_room() {
-        let mut q = DatagramQueue::new(2 * (10 + OVERHEAD));
-        assert!(q.push(1, Bytes::from_static(b"aaaaaaaaaa")).is_empty());
-        assert!(q.push(2, Bytes::from_static(b"bbbbbbbbbb")).is_empty());
-        assert_eq!(q.push(3, Bytes::from_static(b"cccccccccc"))[..], [1]);
-        assert_eq!(q.pop().unwrap().0, 2);
-        assert_eq!((q.dropped(), q.peek_size()), (1, Some(10)));
-        q.retain(|key| *key != 3);
-        assert_eq!((q.dropped(), q.is_empty(), q.cost), (2, true, 0));
-    }
-
-    #[test]
-    fn flood_of_empty_datagrams_is_bounded() {
-        let mut q = DatagramQueue::new(64 * 100);
-        for _ in 0..100_000 {
-            q.push((), Bytes::new());
-        }
-        assert_eq!(q.items.len(), 100);
-        assert_eq!(q.cost, 6400);
     }
 }

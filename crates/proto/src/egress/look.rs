@@ -4,7 +4,7 @@ use super::Egress;
 use crate::fec::RepairBid;
 use crate::fec::redundancy::{PathView, Turn};
 use crate::ids::StreamId;
-use crate::streams::Pending;
+use crate::streams::{Pending, Streams};
 use crate::work;
 use std::time::Instant;
 use sutura_schedule::Rank;
@@ -70,22 +70,22 @@ impl Egress {
     /// urgent as the most urgent stream that it protects, unless its policy asks for more. It goes
     /// before equally urgent new data: whether the session's own new data should precede it was
     /// already up to its policy.
-    pub fn look(&self, slot: &Slot<'_>) -> Next {
-        if let Some(lost) = self.lost.look(&self.streams) {
-            return if self.fits(slot, &lost) { Next::Lost(lost) } else { Next::Later };
+    pub fn look(&self, streams: &Streams, slot: &Slot<'_>) -> Next {
+        if let Some(lost) = self.lost.look(streams) {
+            return if self.fits(streams, slot, &lost) { Next::Lost(lost) } else { Next::Later };
         }
         let datagram = self.next_datagram_room();
         if datagram.is_some_and(|size| size <= slot.room || size > self.capacity) {
             return Next::Datagram;
         }
-        let new = self.look_new(slot.room);
+        let new = self.look_new(streams, slot.room);
         let idle = new.is_none() && datagram.is_none();
-        if let Some(bid) = self.best_bid(slot, idle, new.as_ref()) {
+        if let Some(bid) = self.best_bid(streams, slot, idle, new.as_ref()) {
             let fits = bid.size <= slot.room;
             return if fits { Next::Repair { bid, idle } } else { Next::Later };
         }
         match new {
-            Some(new) if self.fits(slot, &new) => Next::New(new),
+            Some(new) if self.fits(streams, slot, &new) => Next::New(new),
             Some(_) => Next::Later,
             None if datagram.is_some() => Next::Later,
             None => Next::Nothing,
@@ -93,8 +93,8 @@ impl Egress {
     }
 
     /// The stream data that goes next in turn; see [`Streams::look_new`](crate::streams::Streams::look_new).
-    pub(super) fn look_new(&self, room: usize) -> Option<Pending> {
-        self.streams.look_new(room, |id| self.lost.next(&self.streams, id))
+    pub(super) fn look_new(&self, streams: &Streams, room: usize) -> Option<Pending> {
+        streams.look_new(room, |id| self.lost.next(streams, id))
     }
 
     /// The size of the frame that `next` stands for if it cannot be split; otherwise 0.
@@ -110,32 +110,38 @@ impl Egress {
     }
 
     /// The most urgent repair symbol that a policy wants to send, unless new data is more urgent.
-    fn best_bid(&self, slot: &Slot<'_>, idle: bool, new: Option<&Pending>) -> Option<RepairBid> {
+    fn best_bid(
+        &self,
+        streams: &Streams,
+        slot: &Slot<'_>,
+        idle: bool,
+        new: Option<&Pending>,
+    ) -> Option<RepairBid> {
         if !self.sessions.is_enabled() {
             return None;
         }
-        let around = |session| self.surroundings_if(idle, session, slot.path);
+        let around = |session| self.surroundings_if(streams, idle, session, slot.path);
         let bids = || self.sessions.bids(slot.now, self.capacity, around);
-        if idle && self.is_resting(slot.now, slot.path) {
+        if idle && self.is_resting(streams, slot.now, slot.path) {
             debug_assert_eq!(bids().next(), None, "a policy changes its mind without an event");
             return None;
         }
         work::steps(self.sessions.used());
-        let ranked = bids().map(|bid| (self.rank(&bid), bid));
+        let ranked = bids().map(|bid| (self.rank(streams, &bid), bid));
         let (rank, bid) = ranked.min_by_key(|(rank, _)| *rank)?;
-        let new = new.map(|new| self.streams.rank(new.id).unwrap_or(Rank::LAST));
+        let new = new.map(|new| streams.rank(new.id).unwrap_or(Rank::LAST));
         new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
     /// The rank that a repair symbol precedes; `None` if it precedes all new data, as one for
     /// datagrams does, because these do so themselves.
-    fn rank(&self, bid: &RepairBid) -> Option<Rank> {
+    fn rank(&self, streams: &Streams, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
             Turn::Protected if self.datagram_session == Some(bid.session) => None,
             Turn::Protected => {
-                let streams = self.sessions.protected_by(bid.session);
-                let ranks = streams.filter_map(|id| self.streams.rank(id));
+                let protected = self.sessions.protected_by(bid.session);
+                let ranks = protected.filter_map(|id| streams.rank(id));
                 Some(ranks.min().unwrap_or(Rank::LAST))
             }
         }
@@ -143,8 +149,8 @@ impl Egress {
 
     /// Whether at least part of what a stream sends next fits in the packet. This is true of a
     /// symbol that is too large for any packet, because it is sent as bare data.
-    fn fits(&self, slot: &Slot<'_>, pending: &Pending) -> bool {
-        if self.is_crowded(slot, pending) {
+    fn fits(&self, streams: &Streams, slot: &Slot<'_>, pending: &Pending) -> bool {
+        if self.is_crowded(streams, slot, pending) {
             return false;
         }
         match pending.symbol() {
@@ -161,8 +167,8 @@ impl Egress {
 
     /// Whether the packet already carries data of another stream and should not also carry data of
     /// `pending`.
-    fn is_crowded(&self, slot: &Slot<'_>, pending: &Pending) -> bool {
+    fn is_crowded(&self, streams: &Streams, slot: &Slot<'_>, pending: &Pending) -> bool {
         let other = slot.stream.is_some_and(|stream| stream != pending.id);
-        other && !pending.goes_along && !self.mix_streams && !self.streams.share_packets()
+        other && !pending.goes_along && !self.mix_streams && !streams.share_packets()
     }
 }

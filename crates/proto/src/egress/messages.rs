@@ -4,10 +4,10 @@
 mod check;
 
 use super::Egress;
-use super::datagrams::OVERHEAD;
+use crate::datagram_queue::OVERHEAD;
 use crate::fec::redundancy::{PathView, Stage};
 use crate::ids::{MessageId, StreamId};
-use crate::streams::{EndedMessage, NewMessage};
+use crate::streams::{EndedMessage, NewMessage, Streams};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
@@ -320,12 +320,13 @@ impl Egress {
     /// The message is too large, or too much is waiting.
     pub fn send_message(
         &mut self,
+        streams: &mut Streams,
         data: Bytes,
         options: MessageOptions,
     ) -> Result<MessageId, SendMessageError> {
         let MessageOptions { deadline, priority, stage, .. } = options;
         let cancel = options.cancel_late;
-        if data.len() > self.streams.max_message() {
+        if data.len() > streams.max_message() {
             return Err(SendMessageError::TooLarge);
         }
         let table = &mut self.messages;
@@ -343,12 +344,12 @@ impl Egress {
         table.due.extend(deadline.map(|deadline| (deadline, id)));
         table.waiting.push_back(id);
         table.waiting_bytes += cost;
-        self.start_messages();
+        self.start_messages(streams);
         Ok(id)
     }
 
     /// Writes waiting messages to streams, as many as the peer and the send buffers allow.
-    fn start_messages(&mut self) {
+    fn start_messages(&mut self, streams: &mut Streams) {
         while let Some(id) = self.messages.waiting.front().copied() {
             let Some(record) = self.messages.records.get_mut(&id) else { return };
             let Place::Waiting(data, priority) = &record.place else { return };
@@ -360,7 +361,7 @@ impl Egress {
                 priority: priority.clone(),
                 stage: record.stage,
             };
-            let Some(stream) = self.streams.send_message(message) else { return };
+            let Some(stream) = streams.send_message(message) else { return };
             record.place = Place::Stream(stream);
             self.messages.waiting.pop_front();
             self.messages.waiting_bytes -= len + OVERHEAD;
@@ -371,7 +372,7 @@ impl Egress {
 
     /// Cancels a message or datagram: nothing more of it is sent. Its stream is reset with `code`.
     /// Returns whether its fate was still open.
-    pub fn cancel_message(&mut self, id: MessageId, code: u64) -> bool {
+    pub fn cancel_message(&mut self, streams: &mut Streams, id: MessageId, code: u64) -> bool {
         let stream = match self.messages.records.get(&id).map(|record| &record.place) {
             Some(Place::Stream(stream)) => Some(*stream),
             Some(Place::Waiting(..)) => None,
@@ -383,7 +384,7 @@ impl Egress {
         };
         if let Some(stream) = stream {
             // It fails only if the stream has just come to its end.
-            let _ = self.reset(stream, code);
+            let _ = self.reset(streams, stream, code);
         }
         self.messages.give_up(id);
         true
@@ -396,9 +397,9 @@ impl Egress {
 
     /// Settles messages that are over, takes leave of deadlines that cannot be met, and starts
     /// messages that waited. Called before anything is sent, and when something was received.
-    pub fn tend(&mut self, now: Instant, path: &PathView) {
+    pub fn tend(&mut self, streams: &mut Streams, now: Instant, path: &PathView) {
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
-        for EndedMessage { id, complete } in self.streams.take_ended_messages() {
+        for EndedMessage { id, complete } in streams.take_ended_messages() {
             if complete {
                 self.messages.arrived(id, earlier, false);
             } else {
@@ -406,16 +407,16 @@ impl Egress {
             }
         }
         if let Some(horizon) = now.checked_add(path.one_way()) {
-            self.expire(horizon);
+            self.expire(streams, horizon);
         }
-        self.start_messages();
+        self.start_messages(streams);
         let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(path.one_way()));
         // One microsecond later the deadline is before the horizon.
         self.messages.wake = first.map(|at| at + Duration::from_micros(1));
     }
 
     /// Data that must be at the receiver before `horizon` comes too late if it is sent now.
-    fn expire(&mut self, horizon: Instant) {
+    fn expire(&mut self, streams: &mut Streams, horizon: Instant) {
         self.sessions.expire(horizon);
         let mut queued = false;
         while let Some(id) = self.messages.take_expired(horizon) {
@@ -427,7 +428,7 @@ impl Egress {
                 (Place::Waiting(..), Some(_)) => self.messages.give_up(id),
                 (Place::Waiting(_, priority), None) => priority.deadline = None,
                 (Place::Stream(stream), cancel) => {
-                    self.streams.withdraw_deadline(*stream);
+                    streams.withdraw_deadline(*stream);
                     self.messages.overdue.extend(cancel.map(|_| id));
                     self.messages.suspects.extend(cancel.map(|_| id));
                 }
@@ -436,7 +437,7 @@ impl Egress {
         if queued {
             self.drop_expired_datagrams(horizon);
         }
-        self.cancel_overdue();
+        self.cancel_overdue(streams);
     }
 
     fn drop_expired_datagrams(&mut self, horizon: Instant) {
@@ -453,18 +454,18 @@ impl Egress {
     }
 
     /// Cancels messages that come too late and of which some is still to be sent.
-    fn cancel_overdue(&mut self) {
+    fn cancel_overdue(&mut self, streams: &mut Streams) {
         let mut cancelled = Vec::new();
         for id in std::mem::take(&mut self.messages.suspects) {
             if let Some(Record { place: Place::Stream(stream), cancel: Some(code), .. }) =
                 self.messages.records.get(&id)
-                && self.owes(*stream)
+                && self.owes(streams, *stream)
             {
                 cancelled.push((id, *code));
             }
         }
         for (id, code) in cancelled {
-            self.cancel_message(id, code);
+            self.cancel_message(streams, id, code);
         }
     }
 

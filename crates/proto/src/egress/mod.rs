@@ -1,11 +1,11 @@
 //! The sending side: chooses what goes into a packet next and handles what happens to it.
 //!
-//! [`Egress`] owns the streams with their scheduler and resend order, the coding sessions, the
-//! datagram queue and the loss reaction. It works in two steps: [`look`](Egress::look) chooses what
-//! goes next, changes nothing and may be called any number of times; [`commit`](Egress::commit)
-//! writes it and moves on. The methods of `outcome.rs` take back what happened to the frames of a
-//! packet. Egress knows neither packets nor the handshake, and sees the path only through a
-//! [`PathView`].
+//! [`Egress`] owns the coding sessions, the datagram queue, the messages, the loss reaction and the
+//! [ledger of lost data](lost); the streams are lent to it. It works in two steps:
+//! [`look`](Egress::look) chooses what goes next, changes nothing and may be called any number of
+//! times; [`commit`](Egress::commit) writes it and moves on. The methods of `outcome.rs` take back what
+//! happened to the frames of a packet. Egress knows neither packets nor the handshake, and sees the path
+//! only through a [`PathView`].
 
 mod check;
 mod commit;
@@ -16,13 +16,14 @@ mod messages;
 mod outcome;
 
 use commit::Wrote;
-pub use datagrams::{DatagramQueue, SendDatagramError};
+pub use datagrams::SendDatagramError;
 pub use look::{MIN_ROOM, Next, Slot};
 #[cfg(test)]
 pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
 pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
 pub use outcome::PacketOutcome;
 
+use crate::datagram_queue::DatagramQueue;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::{Reason, Terms};
@@ -40,12 +41,9 @@ use messages::MessageTable;
 use smallvec::SmallVec;
 use std::time::Instant;
 
-/// Sends streams, datagrams and repair symbols, along with the frames of flow control.
+/// Sends the data of streams, datagrams and repair symbols.
 #[derive(Debug)]
 pub struct Egress {
-    /// The connection's streams. Their receiving halves are in the same table, but are not used
-    /// here.
-    pub streams: Streams,
     sessions: SendSessions,
     datagrams: DatagramQueue<MessageId>,
     /// How datagrams are protected.
@@ -84,14 +82,8 @@ struct Asked {
 impl Egress {
     /// Creates an egress with nothing to send. `datagram_buffer` is the size of the datagram queue
     /// in bytes.
-    pub fn new(
-        streams: Streams,
-        reaction: Box<dyn LossReaction>,
-        datagram_buffer: usize,
-        mix_streams: bool,
-    ) -> Self {
+    pub fn new(reaction: Box<dyn LossReaction>, datagram_buffer: usize, mix_streams: bool) -> Self {
         Self {
-            streams,
             sessions: SendSessions::default(),
             datagrams: DatagramQueue::new(datagram_buffer),
             datagram_protection: None,
@@ -108,8 +100,7 @@ impl Egress {
 
     /// Starts over on fresh streams, because the peer has taken nothing of what was sent until now.
     /// Messages and datagrams are given up. Coding must not be enabled yet.
-    pub fn start_over(&mut self, streams: Streams) {
-        self.streams = streams;
+    pub fn start_over(&mut self) {
         self.lost = LossLedger::default();
         self.datagrams.retain(|_| false);
         self.messages.give_up_all();
@@ -136,9 +127,9 @@ impl Egress {
 
     /// What each coding session has sent, with its policy, and the protection of new streams if that
     /// sleeps on a path like this.
-    pub fn protections(&self, path: &PathView) -> Vec<ProtectionStats> {
+    pub fn protections(&self, streams: &Streams, path: &PathView) -> Vec<ProtectionStats> {
         let mut all: Vec<_> = self.sessions.protections().collect();
-        let default = self.streams.default_protection().filter(|_| self.sessions.is_enabled());
+        let default = streams.default_protection().filter(|_| self.sessions.is_enabled());
         let asleep = default
             .and_then(|wanted| Some((wanted, wanted.factory().sleeps(path, Terms::STREAM)?)));
         all.extend(asleep.map(|(protection, reason)| ProtectionStats {
@@ -177,13 +168,14 @@ impl Egress {
     /// The stream does not exist or cannot be sent on.
     pub fn protect(
         &mut self,
+        streams: &mut Streams,
         id: StreamId,
         protection: Option<Protection>,
     ) -> Result<(), ClosedStream> {
-        let changed = self.streams.protection(id) != protection.as_ref();
-        self.streams.protect(id, protection)?;
+        let changed = streams.protection(id) != protection.as_ref();
+        streams.protect(id, protection)?;
         if changed {
-            self.streams.set_session(id, None);
+            streams.set_session(id, None);
         }
         Ok(())
     }
@@ -192,9 +184,14 @@ impl Egress {
     ///
     /// # Errors
     /// The stream does not exist or cannot be sent on.
-    pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
-        self.streams.reset(id, code)?;
-        self.withdraw(id);
+    pub fn reset(
+        &mut self,
+        streams: &mut Streams,
+        id: StreamId,
+        code: u64,
+    ) -> Result<(), ClosedStream> {
+        streams.reset(id, code)?;
+        self.withdraw(streams, id);
         Ok(())
     }
 
@@ -202,9 +199,15 @@ impl Egress {
     ///
     /// # Errors
     /// The stream does not exist or cannot be sent on.
-    pub fn reset_at(&mut self, id: StreamId, code: u64, reliable: u64) -> Result<(), ClosedStream> {
-        self.streams.reset_at(id, code, reliable)?;
-        self.withdraw(id);
+    pub fn reset_at(
+        &mut self,
+        streams: &mut Streams,
+        id: StreamId,
+        code: u64,
+        reliable: u64,
+    ) -> Result<(), ClosedStream> {
+        streams.reset_at(id, code, reliable)?;
+        self.withdraw(streams, id);
         Ok(())
     }
 
@@ -212,30 +215,39 @@ impl Egress {
     ///
     /// # Errors
     /// See [`Streams::received_stop_sending`].
-    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
-        self.streams.received_stop_sending(id, code)?;
-        self.withdraw(id);
+    pub fn received_stop_sending(
+        &mut self,
+        streams: &mut Streams,
+        id: StreamId,
+        code: u64,
+    ) -> Result<(), TransportError> {
+        streams.received_stop_sending(id, code)?;
+        self.withdraw(streams, id);
         Ok(())
     }
 
     /// A stream was reset, or was not: lost data that it does not have to deliver is not sent again.
-    fn withdraw(&mut self, id: StreamId) {
-        let unqueued = self.lost.withdraw(&mut self.streams, id);
-        self.settle(unqueued);
+    fn withdraw(&mut self, streams: &mut Streams, id: StreamId) {
+        let unqueued = self.lost.withdraw(streams, id);
+        self.settle(streams, unqueued);
     }
 
     /// The session that protects a stream's data, if the stream asks for protection, the peer
     /// decodes and a session is free. It is chosen when the stream first sends, because the stream
     /// may have asked before anything was known about the peer, and while its protection sleeps, later.
-    fn session_of(&mut self, pending: &Pending, sleeps: bool) -> Option<u16> {
+    fn session_of(
+        &mut self,
+        streams: &mut Streams,
+        pending: &Pending,
+        sleeps: bool,
+    ) -> Option<u16> {
         if !self.sessions.is_enabled() || !pending.is_protected {
             return None;
         }
         let id = pending.id;
-        if let Some(session) = self.streams.session(id) {
+        if let Some(session) = streams.session(id) {
             return Some(session);
         }
-        let streams = &self.streams;
         let wanted = streams.protection(id).filter(|_| !sleeps)?;
         let kind =
             if streams.message_id(id).is_some() { DataKind::Messages } else { DataKind::Streams };
@@ -247,14 +259,14 @@ impl Egress {
             }
             DataKind::Streams | DataKind::Messages | DataKind::Datagrams => Vec::new(),
         };
-        self.streams.set_session(id, session);
-        with_it.into_iter().for_each(|id| self.streams.set_session(id, session));
+        streams.set_session(id, session);
+        with_it.into_iter().for_each(|id| streams.set_session(id, session));
         session
     }
 
     /// Whether the protection of a stream sees no need to protect what the stream sends next.
-    fn sleeps(&self, pending: &Pending, slot: &Slot<'_>) -> bool {
-        let (streams, id) = (&self.streams, pending.id);
+    fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
+        let (streams, id) = (streams, pending.id);
         let Some(wanted) = streams.protection(id).filter(|_| self.sessions.is_enabled()) else {
             return false;
         };
@@ -271,43 +283,49 @@ impl Egress {
     }
 
     /// Whether some of a stream waits to be sent, for the first time or again.
-    fn owes(&self, id: StreamId) -> bool {
-        self.streams.has_unsent(id) || self.lost.owes(&self.streams, id)
+    fn owes(&self, streams: &Streams, id: StreamId) -> bool {
+        streams.has_unsent(id) || self.lost.owes(streams, id)
     }
 
     /// Whether there is stream data that can be sent.
-    pub fn has_stream_data(&self) -> bool {
-        self.lost.look(&self.streams).is_some() || self.look_new(usize::MAX).is_some()
+    pub fn has_stream_data(&self, streams: &Streams) -> bool {
+        self.lost.look(streams).is_some() || self.look_new(streams, usize::MAX).is_some()
     }
 
     /// What waits to be sent of streams, computed by visiting every stream.
-    pub fn backlog(&self) -> Backlog {
-        if self.lost.owes_any(&self.streams) { Backlog::Sendable } else { self.streams.backlog() }
+    pub fn backlog(&self, streams: &Streams) -> Backlog {
+        if self.lost.owes_any(streams) { Backlog::Sendable } else { streams.backlog() }
     }
 
     /// A message of which nothing waits to be sent leaves its session, so that no decision visits all
     /// messages on their way. It joins one again if some of it is sent again as bare data.
-    fn leave_if_sent(&mut self, id: StreamId, message: MessageId) {
-        if self.owes(id) {
+    fn leave_if_sent(&mut self, streams: &mut Streams, id: StreamId, message: MessageId) {
+        if self.owes(streams, id) {
             return;
         }
-        self.messages.sent(message, self.streams.unsent(id).peer_buffer);
-        self.streams.set_session(id, None);
+        self.messages.sent(message, streams.unsent(id).peer_buffer);
+        streams.set_session(id, None);
     }
 
     /// Whether data that is sent now becomes a source symbol of `session`.
-    fn protects(&self, session: u16, path: &PathView) -> bool {
-        self.sessions.protects(session, &self.surroundings(session, path))
+    fn protects(&self, streams: &Streams, session: u16, path: &PathView) -> bool {
+        self.sessions.protects(session, &self.surroundings(streams, session, path))
     }
 
     /// What a session may know about its surroundings.
-    fn surroundings(&self, session: u16, path: &PathView) -> Surroundings {
-        let idle = self.datagrams.is_empty() && !self.has_stream_data();
-        self.surroundings_if(idle, session, path)
+    fn surroundings(&self, streams: &Streams, session: u16, path: &PathView) -> Surroundings {
+        let idle = self.datagrams.is_empty() && !self.has_stream_data(streams);
+        self.surroundings_if(streams, idle, session, path)
     }
 
-    fn surroundings_if(&self, idle: bool, session: u16, path: &PathView) -> Surroundings {
-        let all = self.streams.unsent_of(session);
+    fn surroundings_if(
+        &self,
+        streams: &Streams,
+        idle: bool,
+        session: u16,
+        path: &PathView,
+    ) -> Surroundings {
+        let all = streams.unsent_of(session);
         // Messages join their session when they are first sent, and leave it when all of them was.
         let (fresh, sent_buffer) = match self.sessions.kind(session) {
             Some(DataKind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
@@ -317,14 +335,14 @@ impl Egress {
             !self.datagrams.is_empty()
         } else {
             let is_sendable = all.is_sendable || fresh.is_some();
-            is_sendable && !self.streams.is_connection_blocked()
+            is_sendable && !streams.is_connection_blocked()
         };
         Surroundings {
             has_source,
             left: all.bytes + fresh.unwrap_or(0),
             buffer: all.peer_buffer.saturating_add(sent_buffer),
             idle,
-            credit: self.streams.credit(),
+            credit: streams.credit(),
             message: all.message,
             next_message: self.messages.next_at,
             codes: self.sessions.codes(),
@@ -333,12 +351,12 @@ impl Egress {
     }
 
     /// What policies are asked about while there is nothing to send.
-    fn asked(&self, path: &PathView) -> Asked {
+    fn asked(&self, streams: &Streams, path: &PathView) -> Asked {
         Asked {
             path: *path,
-            unsent: self.streams.unsent_version(),
-            credit: self.streams.credit(),
-            is_blocked: self.streams.is_connection_blocked(),
+            unsent: streams.unsent_version(),
+            credit: streams.credit(),
+            is_blocked: streams.is_connection_blocked(),
             fresh: self.messages.fresh_bytes(),
             sent_buffer: self.messages.sent_buffer(),
         }
@@ -347,24 +365,24 @@ impl Egress {
     /// Nothing is to be sent: a [look](Self::look) at `now` has found that. Until something changes or the
     /// time comes that a policy has named, no policy is asked again.
     #[inline]
-    pub fn rest(&mut self, now: Instant, path: &PathView) {
+    pub fn rest(&mut self, streams: &Streams, now: Instant, path: &PathView) {
         if self.sessions.used() < MANY_SESSIONS {
             return;
         }
         // Policies compare the time of the next message with the present.
         let timeless = self.messages.next_at.is_none();
-        if timeless && !self.is_resting(now, path) {
+        if timeless && !self.is_resting(streams, now, path) {
             self.sessions.rest(now);
-            self.asked = Some(self.asked(path));
+            self.asked = Some(self.asked(streams, path));
         }
     }
 
     /// Whether every policy has been asked and would give the same answer again: not to send anything. The
     /// connection has nothing else to send.
-    fn is_resting(&self, now: Instant, path: &PathView) -> bool {
+    fn is_resting(&self, streams: &Streams, now: Instant, path: &PathView) -> bool {
         self.sessions.is_resting(now)
             && self.messages.next_at.is_none()
-            && self.asked == Some(self.asked(path))
+            && self.asked == Some(self.asked(streams, path))
     }
 
     /// When a policy wants to be asked again, held data is released, or the time of a message is
@@ -390,9 +408,9 @@ impl Egress {
     }
 
     /// Sets how many bytes all coding windows may hold together, and releases what exceeds that.
-    pub fn set_coding_allowance(&mut self, bytes: usize) {
+    pub fn set_coding_allowance(&mut self, streams: &mut Streams, bytes: usize) {
         if self.sessions.set_allowance(bytes) {
-            self.enforce_budget();
+            self.enforce_budget(streams);
         }
     }
 
@@ -413,37 +431,29 @@ impl Egress {
     /// The frame names a session or symbol that was never sent.
     pub fn on_symbol_ack(
         &mut self,
+        streams: &mut Streams,
         now: Instant,
         ack: &SymbolAck<'_>,
         path: &PathView,
     ) -> Result<u32, TransportError> {
-        let around = self.surroundings(ack.session, path);
+        let around = self.surroundings(streams, ack.session, path);
         let mut delivered = Contents::default();
         let count = self.sessions.on_symbol_ack(now, ack, &around, &mut delivered)?;
         let mut unqueued = Unqueued::new();
         for frame in &delivered.frames {
-            self.streams
-                .message_id(frame.id)
-                .into_iter()
-                .for_each(|id| self.messages.recovered(id));
-            unqueued.extend(self.delivered(frame));
+            streams.message_id(frame.id).into_iter().for_each(|id| self.messages.recovered(id));
+            unqueued.extend(self.delivered(streams, frame));
         }
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
-        self.settle(unqueued);
+        self.settle(streams, unqueued);
         Ok(count)
-    }
-
-    /// How many streams belong to coding sessions.
-    #[cfg(test)]
-    pub fn session_members(&self) -> usize {
-        (0..crate::fec::MAX_SEND_SESSIONS).map(|session| self.streams.members(session)).sum()
     }
 
     /// Queues a symbol again, as a probe would.
     #[cfg(test)]
-    pub fn probe_symbol(&mut self, symbol: crate::ids::SymbolRef) {
-        self.resend_symbol(symbol);
+    pub fn probe_symbol(&mut self, streams: &mut Streams, symbol: crate::ids::SymbolRef) {
+        self.resend_symbol(streams, symbol);
     }
 
     /// Holds a frame back, as a loss reaction may.

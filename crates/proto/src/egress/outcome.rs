@@ -7,6 +7,7 @@ use crate::fec::redundancy::{Arrival, PathView};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::loss_reaction::{LostData, PATIENCE, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
+use crate::streams::Streams;
 use crate::wire::coding::VARINT_MAX;
 use std::ops::Range;
 use std::time::Instant;
@@ -26,31 +27,32 @@ impl Egress {
     /// Handles the outcome of a STREAM frame.
     pub fn on_stream_frame(
         &mut self,
+        streams: &mut Streams,
         now: Instant,
         frame: &StreamToken,
         outcome: PacketOutcome,
         path: &PathView,
     ) {
         match outcome {
-            PacketOutcome::Acked => self.on_arrived(now, frame, Arrival::Acked, path),
-            PacketOutcome::Late => self.on_arrived(now, frame, Arrival::Late, path),
-            PacketOutcome::Lost(sent) => self.on_lost(now, frame, sent, path),
+            PacketOutcome::Acked => self.on_arrived(streams, now, frame, Arrival::Acked, path),
+            PacketOutcome::Late => self.on_arrived(streams, now, frame, Arrival::Late, path),
+            PacketOutcome::Lost(sent) => self.on_lost(streams, now, frame, sent, path),
         }
     }
 
     /// The peer has the contents of a frame. Returns the symbols that wait no longer for that reason.
-    pub(super) fn delivered(&mut self, frame: &StreamToken) -> Unqueued {
-        self.streams.delivered(frame);
-        self.lost.arrived(&mut self.streams, frame)
+    pub(super) fn delivered(&mut self, streams: &mut Streams, frame: &StreamToken) -> Unqueued {
+        streams.delivered(frame);
+        self.lost.arrived(streams, frame)
     }
 
     /// Tells sessions of the symbols that no longer wait in a stream's queue, although they were not sent.
     /// Such a symbol waits for another stream that misses one of its frames, or else nobody needs it any
     /// more. Without this, its session would wait for it for ever.
-    pub(super) fn settle(&mut self, unqueued: Unqueued) {
+    pub(super) fn settle(&mut self, streams: &mut Streams, unqueued: Unqueued) {
         for symbol in unqueued {
             if !self.sessions.resend_frames(symbol).is_empty() {
-                self.resend_symbol(symbol);
+                self.resend_symbol(streams, symbol);
             }
         }
     }
@@ -58,6 +60,7 @@ impl Egress {
     /// Handles the outcome of a DATAGRAM frame.
     pub fn on_datagram(
         &mut self,
+        streams: &Streams,
         now: Instant,
         id: MessageId,
         symbol: Option<SymbolRef>,
@@ -67,12 +70,12 @@ impl Egress {
         let how = match outcome {
             PacketOutcome::Acked => Arrival::Acked,
             PacketOutcome::Late => Arrival::Late,
-            PacketOutcome::Lost(_) => return self.on_lost_datagram(now, id, symbol, path),
+            PacketOutcome::Lost(_) => return self.on_lost_datagram(streams, now, id, symbol, path),
         };
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         self.messages.arrived(id, earlier, false);
         if let Some(symbol) = symbol {
-            let around = self.surroundings(symbol.session, path);
+            let around = self.surroundings(streams, symbol.session, path);
             self.sessions.on_acked(now, symbol, how, &around);
         }
     }
@@ -81,13 +84,14 @@ impl Egress {
     /// mend it, which [`release_overdue`](Self::release_overdue) finds out.
     fn on_lost_datagram(
         &mut self,
+        streams: &Streams,
         now: Instant,
         id: MessageId,
         symbol: Option<SymbolRef>,
         path: &PathView,
     ) {
         let Some(symbol) = symbol else { return self.messages.give_up(id) };
-        let around = self.surroundings(symbol.session, path);
+        let around = self.surroundings(streams, symbol.session, path);
         match self.sessions.on_lost(now, symbol, &around) {
             LostSymbol::Open(_) => {
                 let useful = self.messages.last_deadline(self.sessions.datagrams_of(symbol));
@@ -111,38 +115,53 @@ impl Egress {
         self.sessions.on_repair_settled(session, &(first..end), arrived);
     }
 
-    fn on_arrived(&mut self, now: Instant, frame: &StreamToken, how: Arrival, path: &PathView) {
-        let unqueued = self.delivered(frame);
+    fn on_arrived(
+        &mut self,
+        streams: &mut Streams,
+        now: Instant,
+        frame: &StreamToken,
+        how: Arrival,
+        path: &PathView,
+    ) {
+        let unqueued = self.delivered(streams, frame);
         if let Some(symbol) = frame.symbol {
-            let around = self.surroundings(symbol.session, path);
+            let around = self.surroundings(streams, symbol.session, path);
             self.sessions.on_acked(now, symbol, how, &around);
         }
-        self.settle(unqueued);
+        self.settle(streams, unqueued);
     }
 
     /// The decision point between "declared lost" and "queued to be sent again".
-    fn on_lost(&mut self, now: Instant, frame: &StreamToken, sent: Instant, path: &PathView) {
+    fn on_lost(
+        &mut self,
+        streams: &mut Streams,
+        now: Instant,
+        frame: &StreamToken,
+        sent: Instant,
+        path: &PathView,
+    ) {
         let mut symbol = frame.symbol;
         let mut repair = None;
         if let Some(lost) = symbol {
-            let around = self.surroundings(lost.session, path);
+            let around = self.surroundings(streams, lost.session, path);
             match self.sessions.on_lost(now, lost, &around) {
                 LostSymbol::Open(outlook) => repair = Some(outlook),
                 LostSymbol::Settled => return,
                 LostSymbol::Unprotected => symbol = None,
             }
         }
-        if !self.streams.is_missing(frame) {
+        if !streams.is_missing(frame) {
             symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
             return;
         }
-        let lost = self.lost_data(frame, sent, repair, path);
+        let lost = self.lost_data(streams, frame, sent, repair, path);
         let verdict = self.reaction.on_lost(now, &lost);
-        self.react(frame, symbol, verdict);
+        self.react(streams, frame, symbol, verdict);
     }
 
     fn lost_data(
         &self,
+        streams: &Streams,
         frame: &StreamToken,
         sent: Instant,
         repair: Option<RepairOutlook>,
@@ -153,7 +172,7 @@ impl Egress {
             range: frame.range(),
             fin: frame.fin,
             sent,
-            deadline: self.streams.deadline(frame),
+            deadline: streams.deadline(frame),
             repair,
             rtt: path.rtt,
             pto: path.pto,
@@ -162,55 +181,61 @@ impl Egress {
 
     /// Applies the verdict of the loss reaction to lost data. `symbol` is the source symbol that
     /// carried it, if that is still in its window.
-    fn react(&mut self, frame: &StreamToken, symbol: Option<SymbolRef>, verdict: Verdict) {
+    fn react(
+        &mut self,
+        streams: &mut Streams,
+        frame: &StreamToken,
+        symbol: Option<SymbolRef>,
+        verdict: Verdict,
+    ) {
         match (verdict, symbol) {
-            (Verdict::Resend, Some(symbol)) => self.resend_symbol(symbol),
-            (Verdict::Resend, None) => self.resend(frame),
+            (Verdict::Resend, Some(symbol)) => self.resend_symbol(streams, symbol),
+            (Verdict::Resend, None) => self.resend(streams, frame),
             (Verdict::Hold { until }, Some(symbol)) => self.sessions.hold(symbol, until),
             (Verdict::Hold { until }, None) => {
                 if !self.lost.hold(until, *frame) {
-                    self.resend(frame);
+                    self.resend(streams, frame);
                 }
             }
             (Verdict::Drop { code }, symbol) => {
                 symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
-                self.streams.give_up(frame, code.min(VARINT_MAX));
-                let unqueued = self.lost.arrived(&mut self.streams, frame);
-                self.settle(unqueued);
+                streams.give_up(frame, code.min(VARINT_MAX));
+                let unqueued = self.lost.arrived(streams, frame);
+                self.settle(streams, unqueued);
             }
         }
     }
 
     /// Queues the part of a frame that has not arrived to be sent again, as bare data.
-    pub(super) fn resend(&mut self, frame: &StreamToken) {
-        if self.lost.queue(&mut self.streams, frame) {
+    pub(super) fn resend(&mut self, streams: &mut Streams, frame: &StreamToken) {
+        if self.lost.queue(streams, frame) {
             self.resent_bytes += u64::from(frame.len);
-            self.queued_again(frame.id);
+            self.queued_again(streams, frame.id);
         }
     }
 
     /// Turns a symbol queued by a stream into bare data, because the symbol can no longer be sent
     /// as it is.
-    pub(super) fn unbind(&mut self, id: StreamId, symbol: SymbolRef) {
-        let (bytes, unqueued) = self.lost.unbind(&mut self.streams, id, symbol);
+    pub(super) fn unbind(&mut self, streams: &mut Streams, id: StreamId, symbol: SymbolRef) {
+        let (bytes, unqueued) = self.lost.unbind(streams, id, symbol);
         self.resent_bytes += bytes;
-        self.settle(unqueued);
+        self.settle(streams, unqueued);
     }
 
     /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
     /// as with datagrams. If it left its window, its data is sent again without it.
-    pub(super) fn resend_symbol(&mut self, symbol: SymbolRef) {
+    pub(super) fn resend_symbol(&mut self, streams: &mut Streams, symbol: SymbolRef) {
         if let Some(contents) = self.sessions.send_bare(symbol) {
             contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
-            contents.frames.iter().for_each(|frame| self.resend(frame));
+            contents.frames.iter().for_each(|frame| self.resend(streams, frame));
             return;
         }
         let frames = self.sessions.queue(symbol);
-        match frames.iter().find(|frame| self.streams.is_missing(frame)) {
+        match frames.iter().find(|frame| streams.is_missing(frame)) {
             Some(frame) => {
-                self.lost.queue_symbol(&mut self.streams, symbol, frame);
+                self.lost.queue_symbol(streams, symbol, frame);
                 let id = frame.id;
-                self.queued_again(id);
+                self.queued_again(streams, id);
             }
             None => self.give_up_symbol(symbol),
         }
@@ -218,41 +243,43 @@ impl Egress {
 
     /// Some of a stream waits to be sent again. If it is a message that comes too late, it is
     /// cancelled.
-    fn queued_again(&mut self, id: StreamId) {
-        self.streams.message_id(id).into_iter().for_each(|id| self.messages.queued_again(id));
+    fn queued_again(&mut self, streams: &Streams, id: StreamId) {
+        streams.message_id(id).into_iter().for_each(|id| self.messages.queued_again(id));
     }
 
     /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend.
     /// Called once all frames of a packet were processed, and by the timer.
-    pub fn release_overdue(&mut self, now: Instant) {
+    pub fn release_overdue(&mut self, streams: &mut Streams, now: Instant) {
         for symbol in self.sessions.take_overdue(now) {
-            self.resend_symbol(symbol);
+            self.resend_symbol(streams, symbol);
         }
-        for frame in self.lost.take_due(&self.streams, now) {
-            self.resend(&frame);
+        for frame in self.lost.take_due(streams, now) {
+            self.resend(streams, &frame);
         }
         // The buffers of data that arrived are used again, and the lists of free buffers may have grown.
-        self.enforce_budget();
+        self.enforce_budget(streams);
     }
 
     /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was
     /// lost too, the data helps at once.
-    pub fn probe_repair(&mut self, session: u16, span: Range<u64>) {
+    pub fn probe_repair(&mut self, streams: &mut Streams, session: u16, span: Range<u64>) {
         if let Some(symbol) = self.sessions.oldest_held(session, span) {
-            self.resend_symbol(symbol);
+            self.resend_symbol(streams, symbol);
         }
     }
 
     /// Sends a frame again as a probe, even if the loss reaction would rather wait.
-    pub fn probe(&mut self, frame: &StreamToken) {
+    pub fn probe(&mut self, streams: &mut Streams, frame: &StreamToken) {
         let may_probe = frame.symbol.and_then(|symbol| {
             let may = self.sessions.may_probe(symbol)?;
             Some((symbol, may))
         });
         match may_probe {
-            Some((symbol, true)) if self.streams.is_missing(frame) => self.resend_symbol(symbol),
+            Some((symbol, true)) if streams.is_missing(frame) => {
+                self.resend_symbol(streams, symbol);
+            }
             Some(_) => {}
-            None => self.resend(frame),
+            None => self.resend(streams, frame),
         }
     }
 }

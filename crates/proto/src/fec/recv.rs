@@ -200,8 +200,6 @@ pub struct ReceiveSessions {
     allocated: usize,
     /// Number of bytes that they may hold.
     allowance: usize,
-    /// The session whose decoder may have recovered something.
-    fruitful: Option<u16>,
     source_symbols: u64,
     repair_symbols: u64,
     recovered: u64,
@@ -228,7 +226,6 @@ impl ReceiveSessions {
             lean: 0,
             allocated: 0,
             allowance: MAX_DECODER_BYTES,
-            fruitful: None,
             source_symbols: 0,
             repair_symbols: 0,
             recovered: 0,
@@ -273,7 +270,6 @@ impl ReceiveSessions {
         let known = arrival == Arrival::Duplicate || s.was_held(id);
         s.hold(id);
         self.source_symbols += 1;
-        self.fruitful = Some(session);
         self.used(now, session);
         Ok(!known)
     }
@@ -302,7 +298,6 @@ impl ReceiveSessions {
             .map_err(|_| violation("repair symbol out of bounds"))?;
         count_work(&s.decoder, before);
         self.repair_symbols += 1;
-        self.fruitful = Some(session);
         self.used(now, session);
         Ok(())
     }
@@ -426,10 +421,9 @@ impl ReceiveSessions {
         }
     }
 
-    /// The next recovered symbol; its frames replace the contents of `frames`. Call this after each
-    /// source or repair symbol until it returns `None`.
-    pub fn pop_recovered(&mut self, frames: &mut Vec<u8>) -> Option<Recovered> {
-        let session = self.fruitful?;
+    /// The next recovered symbol of a session; its frames replace the contents of `frames`. Call this after
+    /// each source or repair symbol of the session until it returns `None`.
+    pub fn pop_recovered(&mut self, session: u16, frames: &mut Vec<u8>) -> Option<Recovered> {
         let s = self.sessions.get_mut(usize::from(session))?.as_mut()?;
         while let Some(id) = s.decoder.pop_recovered() {
             let Some(bytes) = s.decoder.symbol(id) else { continue };
@@ -440,7 +434,6 @@ impl ReceiveSessions {
             self.recovered_bytes += frames.len() as u64;
             return Some(Recovered { symbol: SymbolRef { session, id }, size: frames.len() });
         }
-        self.fruitful = None;
         None
     }
 

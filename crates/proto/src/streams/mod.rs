@@ -1,9 +1,10 @@
 //! Streams and flow control (RFC 9000 sections 2 to 4): the whole stream layer of one connection.
 //!
 //! [`Streams`] processes the contents of frames ([`receive`]), serves the application ([`app`]),
-//! and fills packets: with control frames ([`control`]), and with lost and new bytes as the
-//! [`ResendOrder`] and the [`Scheduler`] decide ([`transmit`]). It does not know packets; the fate
-//! of a frame is reported by its [`Token`](crate::recovery::token::Token).
+//! and fills packets: with control frames ([`control`]), and with stream data as the [`Scheduler`]
+//! and, for lost data, the [`ResendOrder`] decide ([`transmit`]). It knows which bytes the peer misses,
+//! but neither packets nor which lost data waits to be sent again. The fate of a frame is reported by its
+//! [`Token`](crate::recovery::token::Token).
 
 mod app;
 mod assembler;

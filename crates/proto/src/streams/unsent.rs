@@ -99,4 +99,10 @@ impl Streams {
     pub fn members(&self, session: u16) -> usize {
         self.out.members.count(session)
     }
+
+    /// Number of streams that belong to any coding session.
+    #[cfg(test)]
+    pub fn session_members(&self) -> usize {
+        self.out.members.sessions().map(|session| self.members(session)).sum()
+    }
 }

@@ -246,7 +246,7 @@ fn with_all_sessions_taken_a_stream_inherits_no_other_protection() {
     };
     let ids = protections.map(&mut open);
     pair.flush(Side::Server);
-    let streams = &pair.server.conn().egress.streams;
+    let streams = &pair.server.conn().streams;
     assert_eq!(ids.map(|id| streams.session(id)), [Some(0), None, Some(0)]);
 }
 

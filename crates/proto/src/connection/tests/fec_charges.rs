@@ -58,7 +58,7 @@ fn pair(max_sessions: u16) -> (Pair, Ledger) {
     pair.handshake();
     let accountant = Accountant::default();
     let ledger = accountant.ledger.clone();
-    pair.server.conn().egress.streams.set_scheduler(Box::new(accountant));
+    pair.server.conn().streams.set_scheduler(Box::new(accountant));
     (pair, ledger)
 }
 

@@ -91,13 +91,13 @@ fn codes_that_were_not_announced_are_a_violation() {
 fn a_decoder_that_is_idle_gives_its_memory_back() {
     let mut pair = Pair::connected();
     let server = pair.server.conn();
-    assert_eq!(server.fec_in.allocated(), 0);
+    assert_eq!(server.ingress.decoders.allocated(), 0);
     give(server, 200, 100);
-    assert!(server.fec_in.allocated() > 200 * SIZE);
+    assert!(server.ingress.decoders.allocated() > 200 * SIZE);
     pair.run_for(Duration::from_secs(5));
     let server = pair.server.conn();
-    assert_eq!(server.fec_in.allocated(), 0);
-    assert_eq!(server.fec_in.timeout(server.pto()), None);
+    assert_eq!(server.ingress.decoders.allocated(), 0);
+    assert_eq!(server.ingress.decoders.timeout(server.pto()), None);
     // The connection works as before.
     let data = pattern(50_000);
     pair.send(Side::Client, Dir::Uni, &data);

@@ -107,7 +107,11 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
     let lower_bound = top;
     let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound });
     assert_eq!(server.inject_frame(&window), Ok(()));
-    assert!(server.fec_in.allocated() < 300_000, "{}", server.fec_in.allocated());
+    assert!(
+        server.ingress.decoders.allocated() < 300_000,
+        "{}",
+        server.ingress.decoders.allocated()
+    );
     assert_eq!(server.stats().streams.received, 1_000, "counted once");
 
     let violation = TransportErrorCode::PROTOCOL_VIOLATION;

@@ -131,7 +131,7 @@ fn holding(held: Held) -> Pair {
     match held {
         Held::Streams(count) => {
             open(&mut pair, count);
-            assert_eq!(pair.server.conn().egress.session_members() as u64, count);
+            assert_eq!(pair.server.conn().streams.session_members() as u64, count);
             let id = uni(2 * count - 1);
             pair.inject(Side::Client, &[Frame::StreamDataBlocked { id, limit: 0 }]);
         }

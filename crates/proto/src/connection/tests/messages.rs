@@ -150,15 +150,15 @@ fn messages_share_a_session() {
         send(&mut pair, 2_000, by);
     }
     pair.flush(Side::Server);
-    let egress = &pair.server.conn().egress;
-    let sessions = egress.protections(&PathView::default()).into_iter();
+    let conn = pair.server.conn();
+    let sessions = conn.egress.protections(&conn.streams, &PathView::default()).into_iter();
     let sent: Vec<_> = sessions.map(|s| (s.session, s.counts.source_symbols)).collect();
     assert_eq!(sent, [(Some(0), 8)]);
 }
 
 /// How many streams the sessions of the server visit to decide.
 fn members(pair: &mut Pair) -> usize {
-    pair.server.conn().egress.session_members()
+    pair.server.conn().streams.session_members()
 }
 
 #[test]

@@ -221,7 +221,7 @@ fn with_all_sessions_taken_they_go_bare_and_streams_never_join_theirs() {
         send(&mut pair, &pattern(100));
         pair.run_for(SECOND);
         assert_eq!(received(&mut pair).len(), 1 + usize::from(datagrams_first));
-        let session = pair.server.conn().egress.streams.session(id);
+        let session = pair.server.conn().streams.session(id);
         assert_eq!(session, (!datagrams_first).then_some(0));
         let symbols = pair.server.conn().stats().fec.source_symbols_sent;
         assert_eq!(symbols, 1 + u64::from(datagrams_first));

@@ -125,12 +125,16 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     open(&mut pair, 50, Some(tail()), 3);
     while lose_one(&mut pair) {}
     open(&mut pair, 1_500, Some(tail()), 3);
-    while pair.server.conn().egress.has_stream_data() {
+    let has_data = |pair: &mut Pair| {
+        let conn = pair.server.conn();
+        conn.egress.has_stream_data(&conn.streams)
+    };
+    while has_data(&mut pair) {
         assert!(lose_one(&mut pair));
     }
     let small = SymbolRef { session: 0, id: 0 };
     let conn = pair.server.conn();
-    conn.egress.probe_symbol(small);
+    conn.egress.probe_symbol(&mut conn.streams, small);
     // This packet leaves no gap, so its acknowledgement may wait and is sent only where it has room.
     let datagram = byte(&mut pair, id);
     pair.receive(Side::Server, datagram);
@@ -158,17 +162,23 @@ fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
         let (now, conn) = (pair.now, pair.server.conn());
         let path = conn.path.view();
         for session in [0, 1] {
-            conn.egress.probe_symbol(SymbolRef { session, id: 0 });
+            conn.egress.probe_symbol(&mut conn.streams, SymbolRef { session, id: 0 });
         }
         assert_eq!(conn.check(), Ok(()));
         // The session of the second stream waits behind that of the first, or the other way round.
         for id in ids {
-            conn.egress.on_stream_frame(now, &whole(id, 500), Fate::Acked, &path);
+            conn.egress.on_stream_frame(
+                &mut conn.streams,
+                now,
+                &whole(id, 500),
+                Fate::Acked,
+                &path,
+            );
             assert_eq!(conn.check(), Ok(()));
         }
         assert!(conn.egress.is_coding_quiet(), "a session waits for what nobody sends");
-        assert_eq!(conn.egress.session_members(), 0, "streams that are over have left");
-        assert!(!conn.egress.has_stream_data());
+        assert_eq!(conn.streams.session_members(), 0, "streams that are over have left");
+        assert!(!conn.egress.has_stream_data(&conn.streams));
     });
 }
 
@@ -181,8 +191,8 @@ fn lost_data_that_is_held_is_forgotten_once_it_arrives() {
         let path = conn.path.view();
         conn.egress.hold(now + 100 * SECOND, whole(id, 500));
         assert_eq!(conn.egress.timeout(now), Some(now + 100 * SECOND));
-        conn.egress.on_stream_frame(now, &whole(id, 500), Fate::Acked, &path);
-        conn.egress.release_overdue(now);
+        conn.egress.on_stream_frame(&mut conn.streams, now, &whole(id, 500), Fate::Acked, &path);
+        conn.egress.release_overdue(&mut conn.streams, now);
         assert_eq!(conn.egress.timeout(now), None, "a timer outlives what it was for");
     });
 }

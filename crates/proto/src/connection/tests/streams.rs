@@ -161,5 +161,5 @@ fn limits_change_while_the_connection_lives() {
 
     pair.server.conn().set_receive_window(4 << 20);
     pair.run_for(Duration::from_secs(1));
-    assert_eq!(pair.client.conn().egress.streams.credit(), 4 << 20);
+    assert_eq!(pair.client.conn().streams.credit(), 4 << 20);
 }

@@ -1,6 +1,7 @@
 //! What must hold of messages.
 
-use super::{MessageTable, OVERHEAD, Place};
+use super::{MessageTable, Place};
+use crate::datagram_queue::OVERHEAD;
 use crate::ids::{MessageId, StreamId};
 use crate::invariant::ensure;
 use std::collections::BTreeSet;

@@ -90,8 +90,7 @@ impl Peer {
     /// Fetches the recovered symbols.
     fn fetch(&mut self, session: u16) -> Vec<u64> {
         let (mut ids, mut frames) = (Vec::new(), Vec::new());
-        while let Some(recovered) = self.receiver.pop_recovered(&mut frames) {
-            assert_eq!(recovered.symbol.session, session);
+        while let Some(recovered) = self.receiver.pop_recovered(session, &mut frames) {
             assert_eq!(frames, self.content(session, recovered.symbol.id));
             ids.push(recovered.symbol.id);
         }

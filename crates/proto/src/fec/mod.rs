@@ -10,6 +10,7 @@ mod beyond;
 mod carried;
 pub mod code;
 mod config;
+mod lost_symbols;
 mod recv;
 pub mod redundancy;
 mod repairs;

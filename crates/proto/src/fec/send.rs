@@ -191,7 +191,7 @@ impl SendSessions {
     /// How many symbols are held.
     #[cfg(test)]
     pub fn held_symbols(&self) -> usize {
-        self.sessions.iter().map(|s| s.held_symbols().count()).sum()
+        self.sessions.iter().map(CodingSession::held_len).sum()
     }
 
     /// The symbols that wait to be sent again: session, identifier and frames.
@@ -581,7 +581,7 @@ impl SendSessions {
     /// Queues a symbol to be sent again. Returns its frames.
     pub fn queue(&mut self, symbol: SymbolRef) -> &[StreamToken] {
         if let Some(s) = self.session(symbol.session) {
-            s.set_state(symbol.id, SymbolState::Resend);
+            s.queue(symbol.id);
         }
         self.resend_frames(symbol)
     }
@@ -606,7 +606,7 @@ impl SendSessions {
     /// be sent again.
     pub fn may_probe(&self, symbol: SymbolRef) -> Option<bool> {
         let s = self.sessions.get(usize::from(symbol.session))?;
-        match s.get(symbol.id)?.state {
+        match s.window_state(symbol.id)? {
             SymbolState::InFlight | SymbolState::Held { .. } => Some(true),
             SymbolState::Resend | SymbolState::Done => Some(false),
         }
@@ -661,8 +661,8 @@ impl SendSessions {
     /// A symbol that waits to be sent again, if it is still in the window.
     fn resend(&self, symbol: SymbolRef) -> Option<(&CodingSession, &Symbol)> {
         let session = self.sessions.get(usize::from(symbol.session))?;
-        let entry = session.get(symbol.id).filter(|s| s.state == SymbolState::Resend)?;
-        Some((session, entry))
+        let is_queued = session.window_state(symbol.id) == Some(SymbolState::Resend);
+        Some((session, session.get(symbol.id).filter(|_| is_queued)?))
     }
 
     /// Size of a symbol that waits to be sent again, including the frame's header. `None` if that

@@ -3,6 +3,7 @@
 use super::CodingCounts;
 use super::beyond::{Beyond, Left, LeftState};
 use super::carried::Carried;
+use super::lost_symbols::{LostState, LostSymbols};
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
     Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, SHORT_KEYS,
@@ -18,7 +19,7 @@ use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
 use crate::work;
 use smallvec::SmallVec;
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Encoder, PREFIX, WindowLimits};
@@ -86,11 +87,12 @@ pub(super) enum SymbolState {
     Done,
 }
 
-impl SymbolState {
-    fn is_missing(self) -> bool {
-        match self {
-            Self::Held { .. } | Self::Resend => true,
-            Self::InFlight | Self::Done => false,
+impl From<LostState> for SymbolState {
+    fn from(state: LostState) -> Self {
+        match state {
+            LostState::InFlight => Self::InFlight,
+            LostState::Held { until } => Self::Held { until },
+            LostState::Resend => Self::Resend,
         }
     }
 }
@@ -98,29 +100,14 @@ impl SymbolState {
 /// A source symbol in the window.
 #[derive(Debug)]
 pub(super) struct Symbol {
-    pub(super) state: SymbolState,
-    /// Its contents; nothing once it is [`SymbolState::Done`].
+    /// Its contents; nothing once it is done.
     pub(super) contents: Contents,
+    /// Whether it is [`SymbolState::Done`].
+    done: bool,
     /// When it must be at the receiver.
     deadline: Option<Instant>,
     /// When it was sent for the first time.
     sent: Instant,
-    /// When it was declared lost for the first time.
-    lost: Option<Instant>,
-    /// When its last packet was sent, or declared lost.
-    changed: Instant,
-    /// How long it waits, once lost, after the last packet was sent that may mend it.
-    patience: Duration,
-}
-
-impl Symbol {
-    /// Whether it was lost, and is sent again or waits for that.
-    fn is_copy(&self) -> bool {
-        match self.state {
-            SymbolState::InFlight | SymbolState::Resend => self.lost.is_some(),
-            SymbolState::Held { .. } | SymbolState::Done => false,
-        }
-    }
 }
 
 /// A symbol that left the window before it was known to have arrived.
@@ -178,12 +165,8 @@ pub(super) struct CodingSession {
     done: RangeSet,
     /// Number of symbols in the window that are not [`SymbolState::Done`].
     open: u32,
-    /// The symbols that are [`SymbolState::Held`], by the end of their waiting.
-    held: BTreeSet<(Instant, u64)>,
-    /// Symbols in the window that are held or wait to be sent again.
-    missing: BTreeSet<u64>,
-    /// Symbols in the window that are sent again or wait for that, by [`Symbol::changed`].
-    copies: BTreeSet<(Instant, u64)>,
+    /// Symbols in the window that were lost, or are sent again as probes.
+    lost: LostSymbols,
     /// Repair symbols that may still mend something.
     repairs: Repairs,
     /// Symbols that left the window and may still be recovered.
@@ -192,8 +175,6 @@ pub(super) struct CodingSession {
     uncovered: Uncovered,
     /// Whether more symbols may be held than the repair symbols can mend.
     overheld: bool,
-    /// Whether more repair symbols were to come for what is held, when that was last decided.
-    awaited: bool,
     /// Bytes of frames that fit in a full packet.
     packet_room: usize,
     next_key: u32,
@@ -227,14 +208,11 @@ impl CodingSession {
             carried: Carried::default(),
             done: RangeSet::default(),
             open: 0,
-            held: BTreeSet::new(),
-            missing: BTreeSet::new(),
-            copies: BTreeSet::new(),
+            lost: LostSymbols::default(),
             repairs: Repairs::default(),
             beyond: Beyond::default(),
             uncovered: Uncovered::default(),
             overheld: false,
-            awaited: false,
             packet_room,
             next_key: 0,
             told: 0,
@@ -307,8 +285,8 @@ impl CodingSession {
             next: self.encoder.next_id(),
             capacity: u32::try_from(self.encoder.limits().symbols).unwrap_or(u32::MAX),
             unacked: self.open,
-            missing: self.repairs.not_arrived_for(&self.missing),
-            newest_missing: self.missing.last().copied(),
+            missing: self.repairs.not_arrived_for(self.lost.missing()),
+            newest_missing: self.lost.missing().last().copied(),
             added: self.repairs.in_flight(self.first()),
             unprotected: self.uncovered.count(),
             deadline: self.uncovered.earliest(),
@@ -362,9 +340,15 @@ impl CodingSession {
         self.holds_any() || self.beyond.has_bare()
     }
 
+    /// How many symbols of the window are held.
+    #[cfg(test)]
+    pub(super) fn held_len(&self) -> usize {
+        self.lost.held_len()
+    }
+
     /// Whether a symbol waits for a repair symbol in flight.
     pub(super) fn holds_any(&self) -> bool {
-        !self.held.is_empty() || self.beyond.held() > 0
+        self.lost.held_len() > 0 || self.beyond.held() > 0
     }
 
     /// Whether something may be to be done at `now` or whenever time has passed, without any event: the
@@ -378,20 +362,25 @@ impl CodingSession {
 
     /// When the first of the symbols that are held waits no longer.
     pub(super) fn held_until(&self) -> Option<Instant> {
-        let window = self.held.first().map(|(until, _)| *until);
-        window.into_iter().chain(self.beyond.held_until()).min()
+        self.lost.held_until().into_iter().chain(self.beyond.held_until()).min()
     }
 
     /// The state of a symbol whose fate may be open: in the window or beyond it.
     pub(super) fn state(&self, id: u64) -> Option<SymbolState> {
-        let state = self.get(id).map(|symbol| symbol.state);
-        state.or_else(|| {
+        self.window_state(id).or_else(|| {
             Some(match self.beyond.get(id)?.fate {
                 LeftState::InFlight => SymbolState::InFlight,
                 LeftState::Held(until) => SymbolState::Held { until },
                 LeftState::Bare => SymbolState::Done,
             })
         })
+    }
+
+    /// The state of a symbol in the window.
+    pub(super) fn window_state(&self, id: u64) -> Option<SymbolState> {
+        let is_done = self.get(id)?.done;
+        let open = || self.lost.state(id).map_or(SymbolState::InFlight, SymbolState::from);
+        Some(if is_done { SymbolState::Done } else { open() })
     }
 
     /// Whether a symbol left the window and is remembered.
@@ -432,28 +421,10 @@ impl CodingSession {
         Some(Evicted { id, in_flight: is_open, queued: false, contents })
     }
 
-    /// Changes the state of a symbol that is not done.
-    pub(super) fn set_state(&mut self, id: u64, state: SymbolState) {
-        let Some(symbol) = self.symbol(id) else { return };
-        let was_copy = symbol.is_copy();
-        let old = std::mem::replace(&mut symbol.state, state);
-        let (entry, is_copy) = ((symbol.changed, id), symbol.is_copy());
-        if was_copy && !is_copy {
-            self.copies.remove(&entry);
-        }
-        if is_copy && !was_copy {
-            self.copies.insert(entry);
-        }
-        if let SymbolState::Held { until } = old {
-            self.held.remove(&(until, id));
-        }
-        if let SymbolState::Held { until } = state {
-            self.held.insert((until, id));
-        }
-        if state.is_missing() {
-            self.missing.insert(id);
-        } else if old.is_missing() {
-            self.missing.remove(&id);
+    /// A symbol that is not done waits to be sent again.
+    pub(super) fn queue(&mut self, id: u64) {
+        if self.get(id).is_some_and(|symbol| !symbol.done) {
+            self.lost.queue(id);
         }
     }
 
@@ -477,15 +448,7 @@ impl CodingSession {
         };
         contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
         self.carried.add(&contents.frames);
-        self.symbols.push_back(Symbol {
-            state: SymbolState::InFlight,
-            contents,
-            deadline,
-            sent: now,
-            lost: None,
-            changed: now,
-            patience: Duration::ZERO,
-        });
+        self.symbols.push_back(Symbol { contents, done: false, deadline, sent: now });
         self.release_repairs();
         self.uncovered.add(deadline);
         self.open += 1;
@@ -497,7 +460,8 @@ impl CodingSession {
     /// flight can bring it. If one can, it is remembered.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
-        let &Symbol { state, sent, lost, .. } = self.symbols.front()?;
+        let sent = self.symbols.front()?.sent;
+        let (state, lost) = (self.window_state(id)?, self.lost.lost_at(id));
         let contents = self.done(id);
         self.slide();
         self.give_up_kept();
@@ -533,14 +497,14 @@ impl CodingSession {
             return Some(left.contents);
         }
         let symbol = self.symbol(id)?;
-        if symbol.state == SymbolState::Done {
+        if std::mem::replace(&mut symbol.done, true) {
             return None;
         }
         let contents = std::mem::take(&mut symbol.contents);
-        let (deadline, was_lost) = (symbol.deadline, symbol.lost.is_some());
+        let deadline = symbol.deadline;
         self.carried.remove(&contents.frames);
         self.uncovered.remove(id, deadline);
-        self.set_state(id, SymbolState::Done);
+        let was_lost = self.lost.remove(id);
         self.done.insert(id..id + 1);
         self.open -= 1;
         // With this symbol, the peer can recover others that waited for it.
@@ -550,7 +514,7 @@ impl CodingSession {
 
     /// Removes symbols that are done from the old end of the window.
     pub(super) fn slide(&mut self) {
-        while self.symbols.front().is_some_and(|s| s.state == SymbolState::Done) {
+        while self.symbols.front().is_some_and(|symbol| symbol.done) {
             self.symbols.pop_front();
         }
         let first = self.first();
@@ -604,28 +568,15 @@ impl CodingSession {
 
     /// A symbol was sent again.
     pub(super) fn sent_again(&mut self, now: Instant, id: u64) {
-        self.set_state(id, SymbolState::InFlight);
-        self.change(id, now);
-    }
-
-    /// The last packet of a symbol, which has been lost, was sent or declared lost at `now`.
-    fn change(&mut self, id: u64, now: Instant) {
-        let Some(symbol) = self.symbol(id) else { return };
-        let before = std::mem::replace(&mut symbol.changed, now);
-        if symbol.is_copy() {
-            self.copies.remove(&(before, id));
-            self.copies.insert((now, id));
+        if self.get(id).is_some() {
+            self.lost.sent_again(now, id);
         }
     }
 
     /// Holds a lost symbol until `until`.
     pub(super) fn hold(&mut self, id: u64, until: Instant) {
-        if !self.beyond.hold(id, until) {
-            let help = self.newest_help(id);
-            self.set_state(id, SymbolState::Held { until });
-            if let (Some(symbol), Some(help)) = (self.symbol(id), help) {
-                symbol.patience = until.saturating_duration_since(help);
-            }
+        if !self.beyond.hold(id, until) && self.get(id).is_some_and(|symbol| !symbol.done) {
+            self.lost.hold(id, until, &self.repairs);
         }
         self.overheld = true;
     }
@@ -635,36 +586,7 @@ impl CodingSession {
         if self.is_beyond(id) {
             return self.outlook_beyond(id);
         }
-        let mends = self.mends();
-        let Some(newest) = self.newest_help(id) else {
-            return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
-        };
-        // Symbols that are held take repair symbols first. To count the repair symbols that are left for this
-        // symbol, it is entered once for each of them.
-        let repairs = self.repairs.covering(id);
-        let held = || self.held_symbols().map(|(id, _)| id);
-        let copies = std::iter::repeat_n(id, repairs);
-        let all =
-            held().take_while(|h| *h < id).chain(copies).chain(held().skip_while(|h| *h < id));
-        let taken =
-            self.repairs.beyond(all).len().saturating_sub(self.repairs.beyond(held()).len());
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        let (repairs, held) = (count(repairs), count(taken));
-        RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
-    }
-
-    /// When the newest packet was sent that may mend a lost symbol of the window: one with a repair symbol over
-    /// it or, if a repair symbol has arrived that lacks more than this symbol, one with a copy of another.
-    /// A copy that waits to be sent counts from its loss on. `None` if no such packet is to come.
-    fn newest_help(&self, id: u64) -> Option<Instant> {
-        self.repairs.newest(id).max(self.newest_copy_for(id))
-    }
-
-    /// When the newest copy was sent that lets a repair symbol that has arrived mend `id`.
-    fn newest_copy_for(&self, id: u64) -> Option<Instant> {
-        let newest_first = self.copies.iter().rev().inspect(|_| work::steps(1));
-        let mut newest_first = newest_first.filter(|(_, copy)| *copy != id);
-        newest_first.find(|(_, copy)| self.repairs.have_arrived_over(id, *copy)).map(|(at, _)| *at)
+        self.lost.outlook(id, &self.repairs, self.mends())
     }
 
     /// The outlook of a symbol that left the window: no more repair symbols are to come for it.
@@ -678,18 +600,6 @@ impl CodingSession {
         }
     }
 
-    /// Symbols in the window that are held, with the time until when.
-    pub(super) fn held_symbols(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
-        let any = !self.held.is_empty();
-        self.missing.iter().take_while(move |_| any).filter_map(move |id| {
-            work::steps(1);
-            match self.get(*id)?.state {
-                SymbolState::Held { until } => Some((*id, until)),
-                SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => None,
-            }
-        })
-    }
-
     /// Whether losses are mended by repair symbols instead of being sent again.
     fn mends(&self) -> bool {
         self.policy.mends() && !self.is_beyond_mending()
@@ -700,9 +610,10 @@ impl CodingSession {
     /// too large for the packets of a new path. Until some of it has been sent again, repair symbols
     /// would bring nothing, and would go on for ever in place of the data.
     pub(super) fn is_beyond_mending(&self) -> bool {
-        let Some(newest) = self.missing.last() else { return false };
+        let missing = self.lost.missing();
+        let Some(newest) = missing.last() else { return false };
         self.policy.mends()
-            && (self.missing.len() > MAX_PENDING_REPAIRS || !self.packets_carry_repairs(*newest))
+            && (missing.len() > MAX_PENDING_REPAIRS || !self.packets_carry_repairs(*newest))
     }
 
     /// The most that a REPAIR frame adds to the longest source symbol of a span that begins with `first`.
@@ -731,9 +642,8 @@ impl CodingSession {
         self.mends() || self.kind == DataKind::Datagrams && planned()
     }
 
-    /// Held symbols that must wait no longer: their time is over, or, unless more repair symbols
-    /// are to come, none in flight covers them, or those that do cannot mend so many. Visits all that are
-    /// held only if something has happened to them or to the repair symbols.
+    /// Held symbols that must wait no longer, in the window and beyond it; see [`LostSymbols::overdue`]. They
+    /// have to be sent again.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.beyond.forget_bare(self.repairs.oldest_in_flight());
         let mut due = self.overdue_beyond(now);
@@ -744,7 +654,7 @@ impl CodingSession {
     /// The oldest symbol in `span` that is held, in the window or beyond it.
     pub(super) fn oldest_held(&self, span: &Range<u64>) -> Option<u64> {
         let beyond = self.beyond.held_symbols().filter(|id| span.contains(id)).min();
-        let window = || self.held_symbols().map(|(id, _)| id).find(|id| span.contains(id));
+        let window = || self.lost.held().map(|(id, _)| id).find(|id| span.contains(id));
         beyond.or_else(window)
     }
 
@@ -759,51 +669,9 @@ impl CodingSession {
     /// Symbols in the window that must wait no longer.
     fn overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
         self.discount_arrived();
-        self.wait_for_copies(now);
-        let mends = self.awaits_repairs();
-        let despairs = std::mem::replace(&mut self.awaited, mends) && !mends;
-        if !despairs && (mends || !self.overheld) {
-            self.overheld = false;
-            return self.take_late(now);
-        }
-        self.overheld = false;
-        let (late, rest): (SmallVec<[_; 4]>, SmallVec<[_; 4]>) =
-            self.held_symbols().partition(|(_, until)| *until <= now);
-        let mut due: SmallVec<[u64; 4]> = late.iter().map(|(id, _)| *id).collect();
-        let surplus = self.repairs.beyond(rest.iter().map(|(id, _)| *id));
-        due.extend_from_slice(&surplus);
-        // The repair symbols suffice for the others, which wait for them and for the copies that they lack.
-        let copies = due.iter().chain(self.copies.iter().map(|(_, id)| id));
-        let lacking = self.repairs.arrived_over(&copies);
-        // Both are in ascending order.
-        let mut surplus = surplus.into_iter().peekable();
-        for (id, _) in rest {
-            let is_due = surplus.next_if_eq(&id).is_some();
-            let waits = || lacking.iter().any(|span| span.contains(&id));
-            if !is_due && self.repairs.newest(id).is_none() && !waits() {
-                due.push(id);
-            }
-        }
-        due
-    }
-
-    /// Lets held symbols whose time is over wait for copies that were sent since then and may mend them.
-    fn wait_for_copies(&mut self, now: Instant) {
-        for id in self.take_late(now) {
-            let Some(patience) = self.get(id).map(|symbol| symbol.patience) else { continue };
-            let until = self.newest_copy_for(id).map(|sent| sent + patience);
-            if let Some(until) = until.filter(|until| *until > now) {
-                self.set_state(id, SymbolState::Held { until });
-            }
-        }
-    }
-
-    /// Held symbols whose time is over, in ascending order.
-    fn take_late(&self, now: Instant) -> SmallVec<[u64; 4]> {
-        let late = self.held.iter().take_while(|(until, _)| *until <= now);
-        let mut late: SmallVec<[u64; 4]> = late.map(|(_, id)| *id).collect();
-        late.sort_unstable();
-        late
+        let awaited = self.awaits_repairs();
+        let changed = std::mem::take(&mut self.overheld);
+        self.lost.overdue(now, &self.repairs, awaited, changed)
     }
 
     /// Once nothing of the session is in flight, what arrived has mended all that it can. Where it
@@ -811,8 +679,8 @@ impl CodingSession {
     /// symbol that came by itself as well, or whose report was lost.
     fn discount_arrived(&mut self) {
         let settled =
-            self.held.len() == self.open as usize && self.repairs.in_flight(self.first()) == 0;
-        if settled && self.repairs.not_arrived_for(&self.missing) == 0 {
+            self.lost.held_len() == self.open as usize && self.repairs.in_flight(self.first()) == 0;
+        if settled && self.repairs.not_arrived_for(self.lost.missing()) == 0 {
             self.repairs.forget_all_arrived();
         }
     }
@@ -852,16 +720,15 @@ impl CodingSession {
     /// Notes when a symbol was first declared lost.
     pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
         self.beyond.on_lost(now, id);
-        if let Some(symbol) = self.symbol(id) {
-            symbol.lost.get_or_insert(now);
-            self.change(id, now);
+        if self.get(id).is_some_and(|symbol| !symbol.done) {
+            self.lost.on_lost(now, id);
         }
     }
 
     /// How much earlier the peer had symbol `id`, which it reports as recovered at `now`, than a
     /// retransmission would have brought it. See [`CodingCounts::time_saved`].
     pub(super) fn time_saved(&self, now: Instant, id: u64, rtt: Duration) -> Duration {
-        let window = self.get(id).map(|symbol| (symbol.sent, symbol.lost));
+        let window = self.get(id).map(|symbol| (symbol.sent, self.lost.lost_at(id)));
         let known = window.or_else(|| self.beyond.get(id).map(|left| (left.sent, left.lost)));
         let Some((sent, lost)) = known else { return Duration::ZERO };
         let detected = sent + rtt * LOSS_DETECTION_EIGHTHS / 8;

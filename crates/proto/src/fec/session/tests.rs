@@ -109,7 +109,7 @@ fn only_as_many_are_sent_again_as_the_repair_symbols_that_arrived_do_not_suffice
     assert!(session.take_overdue(now).is_empty(), "the third may bring all");
     session.repair_settled(&(0..4), false);
     assert_eq!(session.take_overdue(at(80))[..], [2]);
-    session.set_state(2, SymbolState::Resend);
+    session.queue(2);
     assert!(session.take_overdue(at(90)).is_empty());
     session.sent_again(at(90), 2);
     // The others wait for the copy as long as they waited for the repair symbols.
@@ -138,7 +138,7 @@ fn what_is_lost_after_the_repair_symbols_arrived_waits_for_a_copy() {
     session.repair_settled(&(0..3), true);
     session.on_lost(now, 0);
     assert_eq!(session.outlook(0).newest_repair, None, "nothing else is known to be missing");
-    session.set_state(0, SymbolState::Resend);
+    session.queue(0);
     let later = now + Duration::from_millis(5);
     session.sent_again(later, 0);
     session.on_lost(later, 1);

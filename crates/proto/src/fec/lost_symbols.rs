@@ -1,0 +1,293 @@
+//! The lost symbols of a coding window: which of them wait for repair symbols, for how long, and which are
+//! sent again.
+//!
+//! A *held* symbol waits for a repair symbol, or for a copy of another symbol that lets a repair symbol
+//! which has arrived mend it. A *copy* is a symbol that was lost and is sent again, or is queued for that.
+
+use super::repairs::Repairs;
+use crate::invariant::ensure;
+use crate::loss_reaction::RepairOutlook;
+use crate::work;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+/// The state of a symbol that was lost, or that is sent again as a probe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LostState {
+    /// Its last packet is in flight, or its loss is just being handled.
+    InFlight,
+    /// Its packet was lost, but a repair symbol may recover it.
+    Held {
+        /// When the waiting ends.
+        until: Instant,
+    },
+    /// It waits to be sent again.
+    Resend,
+}
+
+/// The loss of a symbol.
+#[derive(Debug, Clone, Copy)]
+struct Loss {
+    /// When it was declared lost for the first time.
+    first: Instant,
+    /// When its last packet was sent, or declared lost.
+    changed: Instant,
+}
+
+/// A symbol of the window that was lost, or that is sent again as a probe.
+#[derive(Debug, Clone, Copy)]
+struct LostSymbol {
+    state: LostState,
+    /// `None` if it was never lost.
+    loss: Option<Loss>,
+    /// How long it waits after the last packet was sent that may mend it.
+    patience: Duration,
+}
+
+impl LostSymbol {
+    /// Whether the peer misses it and nothing of it is in flight.
+    fn is_missing(&self) -> bool {
+        match self.state {
+            LostState::Held { .. } | LostState::Resend => true,
+            LostState::InFlight => false,
+        }
+    }
+
+    /// If it was lost, and is sent again or waits for that: when its last packet was sent or declared lost.
+    fn copied(&self) -> Option<Instant> {
+        match self.state {
+            LostState::InFlight | LostState::Resend => self.loss.map(|loss| loss.changed),
+            LostState::Held { .. } => None,
+        }
+    }
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(super) struct LostSymbols {
+    symbols: BTreeMap<u64, LostSymbol>,
+    /// The symbols that are held, by the end of their waiting.
+    held: BTreeSet<(Instant, u64)>,
+    /// The symbols that are held or wait to be sent again.
+    missing: BTreeSet<u64>,
+    /// The copies, by [`LostSymbol::copied`].
+    copies: BTreeSet<(Instant, u64)>,
+    /// Whether more repair symbols were to come for held symbols, when that was last decided.
+    awaited: bool,
+}
+
+impl LostSymbols {
+    /// The state of a symbol. `None` if it was never lost or sent again, or left the window, or is done.
+    pub(super) fn state(&self, id: u64) -> Option<LostState> {
+        self.symbols.get(&id).map(|symbol| symbol.state)
+    }
+
+    /// When a symbol was declared lost for the first time.
+    pub(super) fn lost_at(&self, id: u64) -> Option<Instant> {
+        self.symbols.get(&id)?.loss.map(|loss| loss.first)
+    }
+
+    /// The symbols that are held or wait to be sent again, in ascending order.
+    pub(super) fn missing(&self) -> &BTreeSet<u64> {
+        &self.missing
+    }
+
+    /// Number of symbols that are held.
+    pub(super) fn held_len(&self) -> usize {
+        self.held.len()
+    }
+
+    /// When the first of the held symbols waits no longer.
+    pub(super) fn held_until(&self) -> Option<Instant> {
+        self.held.first().map(|(until, _)| *until)
+    }
+
+    /// The held symbols in ascending order, with the time until when they wait.
+    pub(super) fn held(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
+        let any = !self.held.is_empty();
+        self.missing.iter().take_while(move |_| any).filter_map(move |id| {
+            work::steps(1);
+            match self.state(*id)? {
+                LostState::Held { until } => Some((*id, until)),
+                LostState::InFlight | LostState::Resend => None,
+            }
+        })
+    }
+
+    /// Adds or removes a symbol in the orders by state and time.
+    fn index(&mut self, id: u64, present: bool) {
+        fn put<T: Ord>(set: &mut BTreeSet<T>, entry: T, present: bool) {
+            if present {
+                set.insert(entry);
+            } else {
+                set.remove(&entry);
+            }
+        }
+        let Some(symbol) = self.symbols.get(&id) else { return };
+        if let LostState::Held { until } = symbol.state {
+            put(&mut self.held, (until, id), present);
+        }
+        if symbol.is_missing() {
+            put(&mut self.missing, id, present);
+        }
+        if let Some(changed) = symbol.copied() {
+            put(&mut self.copies, (changed, id), present);
+        }
+    }
+
+    /// Changes the state of a symbol.
+    fn change(&mut self, id: u64, act: impl FnOnce(&mut LostSymbol)) {
+        self.index(id, false);
+        let new =
+            || LostSymbol { state: LostState::InFlight, loss: None, patience: Duration::ZERO };
+        act(self.symbols.entry(id).or_insert_with(new));
+        self.index(id, true);
+    }
+
+    /// The packet of a symbol was declared lost at `now`.
+    pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
+        self.change(id, |symbol| {
+            let first = symbol.loss.map_or(now, |loss| loss.first);
+            symbol.loss = Some(Loss { first, changed: now });
+        });
+    }
+
+    /// A symbol waits until `until`.
+    pub(super) fn hold(&mut self, id: u64, until: Instant, repairs: &Repairs) {
+        let help = self.newest_help(id, repairs);
+        self.change(id, |symbol| {
+            symbol.state = LostState::Held { until };
+            if let Some(help) = help {
+                symbol.patience = until.saturating_duration_since(help);
+            }
+        });
+    }
+
+    /// A symbol waits to be sent again.
+    pub(super) fn queue(&mut self, id: u64) {
+        self.change(id, |symbol| symbol.state = LostState::Resend);
+    }
+
+    /// A symbol was sent again.
+    pub(super) fn sent_again(&mut self, now: Instant, id: u64) {
+        self.change(id, |symbol| {
+            symbol.state = LostState::InFlight;
+            symbol.loss = symbol.loss.map(|loss| Loss { changed: now, ..loss });
+        });
+        if self.lost_at(id).is_none() {
+            self.symbols.remove(&id);
+        }
+    }
+
+    /// A symbol is no longer of interest: it arrived, was recovered, left the window, or is no longer
+    /// needed. Returns whether it had been lost.
+    pub(super) fn remove(&mut self, id: u64) -> bool {
+        self.index(id, false);
+        self.symbols.remove(&id).is_some_and(|symbol| symbol.loss.is_some())
+    }
+
+    /// The chance of repair symbols to recover `id`. `mends` tells whether more of them are to come.
+    pub(super) fn outlook(&self, id: u64, repairs: &Repairs, mends: bool) -> RepairOutlook {
+        let Some(newest) = self.newest_help(id, repairs) else {
+            return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
+        };
+        // Held symbols take repair symbols first. To count the repair symbols that are left for this symbol, it
+        // is entered once for each of them.
+        let covering = repairs.covering(id);
+        let held = || self.held().map(|(id, _)| id);
+        let copies = std::iter::repeat_n(id, covering);
+        let all =
+            held().take_while(|h| *h < id).chain(copies).chain(held().skip_while(|h| *h < id));
+        let taken = repairs.beyond(all).len().saturating_sub(repairs.beyond(held()).len());
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        let (repairs, held) = (count(covering), count(taken));
+        RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
+    }
+
+    /// When the newest packet was sent that may mend a lost symbol: a packet with a repair symbol over it or,
+    /// if a repair symbol has arrived that lacks more than this symbol, a packet with a copy of another. A
+    /// copy that waits to be sent counts from its loss on. `None` if no such packet is to come.
+    fn newest_help(&self, id: u64, repairs: &Repairs) -> Option<Instant> {
+        repairs.newest(id).max(self.newest_copy_for(id, repairs))
+    }
+
+    /// When the newest copy was sent that lets a repair symbol that has arrived mend `id`.
+    fn newest_copy_for(&self, id: u64, repairs: &Repairs) -> Option<Instant> {
+        let newest_first = self.copies.iter().rev().inspect(|_| work::steps(1));
+        let mut newest_first = newest_first.filter(|(_, copy)| *copy != id);
+        newest_first.find(|(_, copy)| repairs.have_arrived_over(id, *copy)).map(|(at, _)| *at)
+    }
+
+    /// Held symbols that must wait no longer: their time is over, or, unless repair symbols are `awaited`,
+    /// none in flight covers them, or the repair symbols that do cannot mend so many. Visits all held symbols
+    /// only if something has happened to them or to the repair symbols (`changed`).
+    pub(super) fn overdue(
+        &mut self,
+        now: Instant,
+        repairs: &Repairs,
+        awaited: bool,
+        changed: bool,
+    ) -> SmallVec<[u64; 4]> {
+        self.wait_for_copies(now, repairs);
+        let despairs = std::mem::replace(&mut self.awaited, awaited) && !awaited;
+        if !despairs && (awaited || !changed) {
+            return self.late(now);
+        }
+        let (late, rest): (SmallVec<[_; 4]>, SmallVec<[_; 4]>) =
+            self.held().partition(|(_, until)| *until <= now);
+        let mut due: SmallVec<[u64; 4]> = late.iter().map(|(id, _)| *id).collect();
+        let surplus = repairs.beyond(rest.iter().map(|(id, _)| *id));
+        due.extend_from_slice(&surplus);
+        // The repair symbols suffice for the other symbols, which wait for them and for the copies that they
+        // lack.
+        let copies = due.iter().chain(self.copies.iter().map(|(_, id)| id));
+        let lacking = repairs.arrived_over(&copies);
+        // Both are in ascending order.
+        let mut surplus = surplus.into_iter().peekable();
+        for (id, _) in rest {
+            let is_due = surplus.next_if_eq(&id).is_some();
+            let waits = || lacking.iter().any(|span| span.contains(&id));
+            if !is_due && repairs.newest(id).is_none() && !waits() {
+                due.push(id);
+            }
+        }
+        due
+    }
+
+    /// Lets held symbols whose time is over wait for copies that were sent since then and may mend them.
+    fn wait_for_copies(&mut self, now: Instant, repairs: &Repairs) {
+        for id in self.late(now) {
+            let Some(patience) = self.symbols.get(&id).map(|symbol| symbol.patience) else {
+                continue;
+            };
+            let until = self.newest_copy_for(id, repairs).map(|sent| sent + patience);
+            if let Some(until) = until.filter(|until| *until > now) {
+                self.change(id, |symbol| symbol.state = LostState::Held { until });
+            }
+        }
+    }
+
+    /// Held symbols whose time is over, in ascending order.
+    fn late(&self, now: Instant) -> SmallVec<[u64; 4]> {
+        let late = self.held.iter().take_while(|(until, _)| *until <= now);
+        let mut late: SmallVec<[u64; 4]> = late.map(|(_, id)| *id).collect();
+        late.sort_unstable();
+        late
+    }
+
+    /// Checks that the orders by state and time are those of the symbols, and that all of these are open.
+    ///
+    /// # Errors
+    /// The first contradiction.
+    pub(super) fn check(&self, is_open: impl Fn(u64) -> bool) -> Result<(), String> {
+        let mut all = Self { symbols: self.symbols.clone(), ..Self::default() };
+        let ids: Vec<u64> = all.symbols.keys().copied().collect();
+        ids.iter().for_each(|id| all.index(*id, true));
+        let closed = ids.iter().find(|id| !is_open(**id));
+        ensure(closed.is_none(), || format!("symbol {closed:?} is done and counts as lost"))?;
+        let orders = |lost: &Self| (lost.held.clone(), lost.missing.clone(), lost.copies.clone());
+        let (kept, expected) = (orders(self), orders(&all));
+        ensure(kept == expected, || format!("held, missing, copies {kept:?}, not {expected:?}"))
+    }
+}

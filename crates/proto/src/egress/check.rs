@@ -1,4 +1,4 @@
-//! What must hold between streams, coding sessions and messages, and what is left in the end.
+//! Checks that streams, coding sessions and messages agree, and that none of their state is left in the end.
 
 use super::Egress;
 use super::lost::check::QueuedSymbol;
@@ -8,7 +8,7 @@ use crate::streams::Streams;
 use std::collections::HashMap;
 
 impl Egress {
-    /// Checks what must hold between any two calls. Visits everything.
+    /// Checks the invariants that hold between any two calls. Visits all streams, sessions and messages.
     ///
     /// # Errors
     /// The first contradiction.
@@ -44,11 +44,11 @@ impl Egress {
         ensure(rest.is_none(), || format!("a queue has a symbol that is not to be sent: {rest:?}"))
     }
 
-    /// Checks that nothing is left, once all streams are over and all messages settled and the
-    /// memory of idle sessions was given back.
+    /// Checks that no state is left, once all streams are over, all messages are settled, and idle sessions
+    /// have given back their memory.
     ///
     /// # Errors
-    /// What is left.
+    /// The first piece of state that is left.
     pub fn check_nothing_left(&self, streams: &Streams) -> Result<(), String> {
         streams.check_nothing_left()?;
         self.sessions.check_nothing_left()?;

@@ -1,4 +1,4 @@
-//! Writes what was chosen.
+//! Writes the chosen frame into the packet.
 
 use super::{Egress, Next, Slot};
 use crate::fec::redundancy::{Message, Stage};
@@ -8,26 +8,26 @@ use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending, Streams, Written};
 use smallvec::SmallVec;
 
-/// What a commit wrote into the packet.
+/// The effect of a commit on the packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wrote {
     /// Whether another frame may follow.
     pub more: bool,
-    /// The stream whose data was written. `None` if that data may share a packet with any stream.
+    /// The stream whose data was written. `None` if the data may share a packet with any stream.
     pub stream: Option<StreamId>,
-    /// Whether this is redundancy that was sent only because there was nothing else to send.
+    /// Whether the frame is redundancy that was sent only because no other data was waiting.
     pub idle: bool,
 }
 
 impl Wrote {
     /// Another frame may follow.
     pub(super) const MORE: Self = Self { more: true, stream: None, idle: false };
-    /// Nothing may follow; the packet ends here.
+    /// No frame may follow: the packet ends here.
     pub(super) const LAST: Self = Self { more: false, stream: None, idle: false };
 }
 
 impl Egress {
-    /// Appends what [`look`](Self::look) chose for `slot`, and its tokens.
+    /// Appends the frame that [`look`](Self::look) chose for `slot`, and its tokens.
     pub fn commit(
         &mut self,
         streams: &mut Streams,
@@ -66,7 +66,8 @@ impl Egress {
         let sleeps = self.sleeps(streams, pending, slot);
         let session = self.session_of(streams, pending, sleeps);
         let message = pending.message;
-        // A session sees its own streams' data by itself.
+        // A session counts the bytes of its streams itself: from now on the message must not count as fresh
+        // too.
         message.into_iter().for_each(|id| self.messages.begun(id));
         let protects = |session: &u16| !sleeps && self.protects(streams, *session, slot.path);
         let protecting = session.filter(protects);
@@ -86,8 +87,9 @@ impl Egress {
         wrote
     }
 
-    /// Data whose protection sleeps may be the last that was written. Then the policy of what was sent
-    /// before it, which may be less patient, is told of the pause.
+    /// Data that goes out unprotected, because its protection sleeps, may be the last data before a pause.
+    /// The policy of the session is told of the pause then: earlier data, with closer deadlines, may still
+    /// need repair symbols.
     fn flushed_asleep(
         &mut self,
         streams: &Streams,

@@ -42,14 +42,14 @@ impl Egress {
         self.datagram_protection.is_some() && self.sessions.is_enabled()
     }
 
-    /// The longest datagram that fits in a source symbol and with it in a full-size packet.
+    /// The longest datagram for which a source symbol has room, and a full-size packet for the symbol.
     fn max_protected(&self) -> usize {
         let packet = self.capacity.saturating_sub(SYMBOL_HEADER);
         self.sessions.symbol_size().min(packet).saturating_sub(TYPE_SIZE)
     }
 
-    /// The longest datagram that can be sent as it should be, protected or not, where the peer
-    /// takes DATAGRAM frames of `peer_frame_size` bytes.
+    /// The longest datagram that can be sent with the protection that is set for datagrams, or without if
+    /// none is set, where the peer takes DATAGRAM frames of `peer_frame_size` bytes.
     pub fn max_datagram(&self, peer_frame_size: usize) -> Option<usize> {
         let frame = self.capacity.min(peer_frame_size);
         let overhead = datagram_size(frame).checked_sub(frame)?;
@@ -156,7 +156,7 @@ impl Egress {
         tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
     }
 
-    /// Gives up a symbol that is not sent again, and what it carried.
+    /// Gives up a symbol that is not sent again, and the datagrams in it.
     pub(super) fn give_up_symbol(&mut self, symbol: SymbolRef) {
         for id in self.sessions.finish(symbol) {
             self.messages.give_up(id);

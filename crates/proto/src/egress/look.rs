@@ -13,7 +13,7 @@ use sutura_schedule::Rank;
 const MIN_STREAM_ROOM: usize = 24;
 /// The size of the shortest frame worth looking for: an empty datagram.
 pub const MIN_ROOM: usize = 2;
-/// The most that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
+/// The most bytes that a SOURCE_SYMBOL adds to a STREAM frame: type 2, session 2, identifier 8.
 pub(super) const SYMBOL_HEADER: usize = 12;
 
 /// Free space in a packet.
@@ -30,7 +30,7 @@ pub struct Slot<'a> {
     pub path: &'a PathView,
 }
 
-/// What to send next.
+/// The next item to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
     /// Lost stream data, as bytes or as a source symbol.
@@ -46,9 +46,9 @@ pub enum Next {
     },
     /// New stream data.
     New(Pending),
-    /// Something that does not fit in this packet.
+    /// A frame that does not fit in this packet.
     Later,
-    /// There is nothing to send, or flow control blocks all of it.
+    /// No data waits, or flow control blocks all data that waits.
     Nothing,
 }
 
@@ -65,11 +65,10 @@ impl Next {
 impl Egress {
     /// Decides what to put into a packet next.
     ///
-    /// Lost data goes first if the resend order says so, then datagrams, then whichever is more
-    /// urgent: a repair symbol or the new data chosen by the scheduler. A repair symbol is as
-    /// urgent as the most urgent stream that it protects, unless its policy asks for more. It goes
-    /// before equally urgent new data: whether the session's own new data should precede it was
-    /// already up to its policy.
+    /// Lost data goes first if the resend order says so, then datagrams, then the more urgent of a repair
+    /// symbol and the new data that the scheduler chose. A repair symbol is as urgent as the most urgent
+    /// stream that it protects, unless its policy asks for more. It goes before equally urgent new data:
+    /// whether the session's own new data should precede it was already up to its policy.
     pub fn look(&self, streams: &Streams, slot: &Slot<'_>) -> Next {
         if let Some(lost) = self.lost.look(streams) {
             return if self.fits(streams, slot, &lost) { Next::Lost(lost) } else { Next::Later };
@@ -133,8 +132,8 @@ impl Egress {
         new.is_none_or(|new| rank <= Some(new)).then_some(bid)
     }
 
-    /// The rank that a repair symbol precedes; `None` if it precedes all new data, as one for
-    /// datagrams does, because these do so themselves.
+    /// The rank of the new data that a repair symbol precedes; `None` if it precedes all new data, as a
+    /// repair symbol for datagrams does, because datagrams precede all new data themselves.
     fn rank(&self, streams: &Streams, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
@@ -147,8 +146,8 @@ impl Egress {
         }
     }
 
-    /// Whether at least part of what a stream sends next fits in the packet. This is true of a
-    /// symbol that is too large for any packet, because it is sent as bare data.
+    /// Whether at least part of a stream's next data fits in the packet. A symbol that is too large for any
+    /// packet counts as fitting, because it is sent as bare data.
     fn fits(&self, streams: &Streams, slot: &Slot<'_>, pending: &Pending) -> bool {
         if self.is_crowded(streams, slot, pending) {
             return false;

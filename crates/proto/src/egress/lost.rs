@@ -1,11 +1,10 @@
 //! The ledger of lost data: all stream data that was sent, was lost, and may have to be sent again.
 //!
-//! The loss reaction decides between *held* and *queued*. A held frame waits for a late
-//! acknowledgement; it is queued when its time is over. A queued frame waits for its turn, which the
-//! order of resending decides. Data that arrives by whatever way leaves the ledger:
-//! [`Streams`](crate::streams) know which bytes the peer misses, and nothing of queues. A lost source
-//! symbol that waits for repair symbols stays in its [coding session](crate::fec); it comes here to be
-//! sent again as a whole.
+//! The loss reaction decides between *held* and *queued*. A held frame waits for a late acknowledgement; it
+//! is queued when its time is over. A queued frame waits for its turn, which the order of resending decides.
+//! Data leaves the ledger when it arrives, as bytes or by repair: [`Streams`](crate::streams) know which
+//! bytes the peer misses, but no queues. A lost source symbol that waits for repair symbols stays in its
+//! [coding session](crate::fec); it comes here to be sent again as a whole.
 
 pub(super) mod check;
 mod held;
@@ -22,9 +21,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Source symbols that wait no longer to be sent again, although they were not sent: the bytes for which
-/// they waited arrived in another frame, or the stream is over. The caller has to tell their sessions, or
-/// these keep them for ever.
+/// Source symbols that left the queues without being sent again: the bytes for which they waited arrived in
+/// another frame, or the stream is over. The caller has to tell their sessions, or the sessions keep the
+/// symbols for ever.
 pub type Unqueued = SmallVec<[SymbolRef; 2]>;
 
 /// See the [module](self).
@@ -39,7 +38,7 @@ pub struct LossLedger {
 #[derive(Debug, Default)]
 struct LossQueue {
     /// In the order of loss. A frame that arrives in the meantime is skipped when its turn comes; the peer
-    /// misses some of the first one. A frame with a symbol is sent again as that symbol.
+    /// always misses a part of the first frame. A frame with a symbol is sent again as that symbol.
     frames: VecDeque<StreamToken>,
     /// The bytes of the frames without a symbol that the peer misses. Neighbours are sent in one frame.
     bytes: RangeSet,
@@ -48,7 +47,8 @@ struct LossQueue {
 }
 
 impl LossQueue {
-    /// What the first frame has to send again. `None` if the peer received it by other means.
+    /// The data of the first frame that has to be sent again. `None` if the peer received all of it by other
+    /// means.
     fn next(&self, streams: &Streams) -> Option<NextLost> {
         let first = self.frames.front()?;
         match first.symbol {
@@ -57,7 +57,7 @@ impl LossQueue {
         }
     }
 
-    /// Whether some of a frame is still missing at the peer.
+    /// Whether the peer still misses a part of a frame that the queue holds.
     fn is_wanted(&self, streams: &Streams, frame: &StreamToken) -> bool {
         match frame.symbol {
             Some(_) => streams.is_missing(frame),
@@ -65,8 +65,8 @@ impl LossQueue {
         }
     }
 
-    /// What has to be sent again of a frame without a symbol. It may extend beyond the frame if the data
-    /// after it was lost as well.
+    /// The stretch that has to be sent again for a frame without a symbol. It may extend beyond the frame if
+    /// the data after it was lost as well.
     fn bare(&self, streams: &Streams, frame: &StreamToken) -> Option<Sendable> {
         if let Some(lost) = self.bytes_from(&frame.range()) {
             return streams.stretch(frame.id, &lost);
@@ -88,7 +88,8 @@ impl LossQueue {
         (from < range.end).then(|| self.bytes.range_of(from)).flatten()
     }
 
-    /// Adds what the peer misses of a frame without a symbol. Returns whether any of it was not there before.
+    /// Adds the bytes and the FIN of a frame without a symbol that the peer misses. Returns whether the queue
+    /// lacked any of them.
     fn add(&mut self, streams: &Streams, frame: &StreamToken) -> bool {
         let mut any = false;
         for gap in streams.missing(frame) {
@@ -129,8 +130,8 @@ impl LossLedger {
         self.queues.keys().any(|id| self.owes(streams, *id))
     }
 
-    /// Queues what the peer misses of a frame, unless it is queued already; returns whether there was
-    /// anything to queue. Used for lost frames and for probes.
+    /// Queues the part of a frame that the peer misses, unless it is queued already; returns whether any of
+    /// the frame was queued newly. Used for lost frames and for probes.
     pub fn queue(&mut self, streams: &mut Streams, frame: &StreamToken) -> bool {
         let id = frame.id;
         let queue = self.queues.entry(id).or_default();
@@ -144,8 +145,8 @@ impl LossLedger {
         any
     }
 
-    /// Queues a source symbol to be sent again as a whole, because it holds `frame`, of which the peer
-    /// misses something.
+    /// Queues a source symbol to be sent again as a whole, because it holds `frame`, of which the peer misses
+    /// a part.
     pub fn queue_symbol(&mut self, streams: &mut Streams, symbol: SymbolRef, frame: &StreamToken) {
         let frame = StreamToken { symbol: Some(symbol), ..*frame };
         self.queues.entry(frame.id).or_default().frames.push_back(frame);
@@ -153,7 +154,7 @@ impl LossLedger {
     }
 
     /// A source symbol that is queued on a stream can no longer be sent as a whole. The bytes of its frame
-    /// take its place. Returns how many.
+    /// take its place. Returns the length of the frame.
     pub fn unbind(
         &mut self,
         streams: &mut Streams,
@@ -203,7 +204,7 @@ impl LossLedger {
         self.prune(streams, frame.id)
     }
 
-    /// A stream was reset: nothing is sent again that it does not have to deliver any more.
+    /// A stream was reset: lost data that it no longer has to deliver is not sent again.
     pub fn withdraw(&mut self, streams: &mut Streams, id: StreamId) -> Unqueued {
         let Some(queue) = self.queues.get_mut(&id) else { return Unqueued::new() };
         queue.bytes.remove(streams.end(id).unwrap_or(0)..u64::MAX);
@@ -214,8 +215,8 @@ impl LossLedger {
         self.dequeue(streams, id, gone)
     }
 
-    /// Removes frames from the front of a stream's queue while the peer has received them by other means,
-    /// so that the first one always has to be sent.
+    /// Removes frames from the front of a stream's queue while the peer has received them by other means, so
+    /// that the first frame always has to be sent.
     fn prune(&mut self, streams: &mut Streams, id: StreamId) -> Unqueued {
         let Some(queue) = self.queues.get_mut(&id) else { return Unqueued::new() };
         let unwanted =
@@ -253,8 +254,8 @@ impl LossLedger {
         self.held.next()
     }
 
-    /// Takes the held frames whose time is over and of which the peer misses something, in the order in
-    /// which they were lost. They have to be [queued](Self::queue) next.
+    /// Takes the held frames whose time is over and of which the peer misses a part, in the order in which
+    /// they were lost. They have to be [queued](Self::queue) next.
     pub fn take_due(
         &mut self,
         streams: &Streams,

@@ -1,5 +1,5 @@
-//! Messages: what the application sends as a whole, on a stream of its own or as a datagram, and
-//! what becomes of each.
+//! Messages, which the application sends as a whole, on a stream of its own or as a datagram, and the outcome
+//! of each message.
 
 mod check;
 
@@ -13,26 +13,27 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::{Duration, Instant};
 use sutura_schedule::Priority;
 
-/// Datagrams whose fate is awaited at once; beyond that, the oldest counts as given up.
+/// The most datagrams whose fate is awaited at once; beyond this number, the oldest counts as given up.
 pub const MAX_OPEN_DATAGRAMS: usize = 16_384;
-/// Messages on streams that are neither complete nor given up. Beyond that, sending is blocked.
+/// The most messages on streams that are neither complete nor given up. Beyond this number, sending is
+/// blocked.
 pub const MAX_OPEN_MESSAGES: usize = 16_384;
-/// Bytes of messages that wait until the peer allows another stream, with 64 bytes for each. Beyond
-/// that, sending is blocked; a single message may be larger.
+/// The most bytes of messages that wait until the peer allows another stream, with 64 bytes more for each
+/// message. Beyond this number, sending is blocked; a single message may be larger.
 pub const MAX_WAITING_BYTES: usize = 1 << 20;
-/// Outcomes that the application has not fetched; the oldest are dropped first. One packet may bring
-/// those of all open messages.
+/// The most outcomes that the application has not fetched; the oldest are dropped first. One packet may bring
+/// the outcomes of all open messages.
 pub const MAX_OUTCOMES: usize = MAX_OPEN_MESSAGES;
 
-/// The deadline of a [`Priority`] that stands for the first deadline of a connection. It leaves as
-/// much room for earlier ones as for later ones.
+/// The deadline of a [`Priority`] that stands for the first deadline of a connection. It leaves as much room
+/// for earlier deadlines as for later deadlines.
 const FIRST_DEADLINE: u64 = 1 << 62;
 
 /// Why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SendMessageError {
-    /// Too much is waiting to be sent; [`Event::MessagesWritable`](crate::Event::MessagesWritable)
-    /// will follow.
+    /// Too many messages or bytes are waiting to be sent;
+    /// [`Event::MessagesWritable`](crate::Event::MessagesWritable) will follow.
     #[error("too many messages are waiting")]
     Blocked,
     /// The message is larger than the send buffer of a stream.
@@ -46,17 +47,18 @@ pub enum SendMessageError {
 /// How a message is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MessageOptions {
-    /// When it must be at the receiver; `None` if it is never too late.
+    /// When the message must be at the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
-    /// If it cannot arrive in time and some of it is still to be sent, it is cancelled with this
-    /// application error code. `None` leaves that to
+    /// If the message cannot arrive in time and a part of it is still to be sent, it is cancelled with this
+    /// application error code. `None` leaves the decision to
     /// [`TransportConfig::cancel_late`](crate::TransportConfig::cancel_late).
     pub cancel_late: Option<u64>,
-    /// Whether it goes as a DATAGRAM if it fits in one: it is not sent again when it is lost.
+    /// Whether the message goes as a DATAGRAM if it fits in a single DATAGRAM frame: it is not sent again
+    /// when it is lost.
     pub unreliable: bool,
-    /// The priority of its stream. The deadline above replaces that of the priority.
+    /// The priority of its stream. The deadline above replaces the deadline of the priority.
     pub priority: Priority,
-    /// Where it stands in an ordered group. For policies; what is sent does not change.
+    /// The place of the message in an ordered group. Only policies look at it; the bytes sent are the same.
     pub stage: Stage,
 }
 
@@ -68,21 +70,22 @@ impl MessageOptions {
     }
 }
 
-/// What became of a message or datagram, as far as the sender can tell.
+/// The outcome of a message or datagram, as far as the sender can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageOutcome {
-    /// It arrived.
+    /// The message arrived.
     Arrived,
-    /// It arrived, and the peer computed at least some of it from repair symbols.
+    /// The message arrived, and the peer computed at least a part of it from repair symbols.
     Recovered,
-    /// It arrived, but after its deadline: it was reported more than half a round trip after that.
+    /// The message arrived, but after its deadline: the report came more than half a round trip after the
+    /// deadline.
     Late,
-    /// It was cancelled, dropped before it was sent, or lost and not mended; or the peer stopped
-    /// it. If it was sent, it may have arrived all the same.
+    /// The message was cancelled, dropped before it was sent, or lost and not mended; or the peer stopped it.
+    /// A message that was sent may have arrived nevertheless.
     GivenUp,
 }
 
-/// How many messages and datagrams came to which end.
+/// The number of messages and datagrams with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MessageStats {
     /// Messages that the application sent.
@@ -97,12 +100,12 @@ pub struct MessageStats {
     pub given_up: u64,
 }
 
-/// Where a message is.
+/// The place where the bytes of a message are.
 #[derive(Debug)]
 enum Place {
-    /// It waits for the peer to allow another stream.
+    /// The message waits for the peer to allow another stream.
     Waiting(Bytes, Priority),
-    /// It was written to this stream.
+    /// The message was written to this stream.
     Stream(StreamId),
 }
 
@@ -111,13 +114,13 @@ enum Place {
 struct Record {
     place: Place,
     deadline: Option<Instant>,
-    /// The code with which it is cancelled if it cannot arrive in time.
+    /// The code with which the message is cancelled if it cannot arrive in time.
     cancel: Option<u64>,
-    /// Whether the peer recovered some of it.
+    /// Whether the peer recovered a part of the message.
     recovered: bool,
-    /// Once all of it was sent, how many bytes the peer buffers for its stream.
+    /// How many bytes the peer buffers for the stream, once all of the message was sent.
     buffer: u64,
-    /// Where it stands in an ordered group.
+    /// The place of the message in an ordered group.
     stage: Stage,
 }
 
@@ -129,17 +132,17 @@ pub(super) struct MessageTable {
     datagrams: BTreeMap<MessageId, Option<Instant>>,
     /// Deadlines that can be met.
     due: BTreeSet<(Instant, MessageId)>,
-    /// Messages to cancel once some of them is to be sent, because their time is over.
+    /// Messages whose time is over, to be cancelled as soon as a part of them waits to be sent.
     overdue: BTreeSet<MessageId>,
-    /// Messages of which some may have to be sent.
+    /// Overdue messages of which a part may be waiting to be sent.
     suspects: BTreeSet<MessageId>,
     /// Messages that wait for a stream, in the order in which they were sent.
     waiting: VecDeque<MessageId>,
-    /// Bytes of those.
+    /// Bytes of the messages that wait for a stream, with the overhead.
     waiting_bytes: usize,
-    /// Messages that have a stream on which nothing was sent yet, and their sizes.
+    /// Messages that have a stream, but have sent no byte of it yet, and their sizes.
     fresh: BTreeMap<MessageId, usize>,
-    /// Bytes of those.
+    /// Bytes of the messages in `fresh`.
     fresh_bytes: usize,
     /// How many bytes the peer buffers for the streams of messages of which all was sent.
     sent_buffer: u128,
@@ -148,7 +151,7 @@ pub(super) struct MessageTable {
     announced: bool,
     /// Whether a message was refused.
     blocked: bool,
-    /// The deadline that [`FIRST_DEADLINE`] stands for.
+    /// The deadline for which [`FIRST_DEADLINE`] stands.
     origin: Option<Instant>,
     /// When the application will write its next message.
     pub(super) next_at: Option<Instant>,
@@ -181,7 +184,7 @@ impl MessageTable {
         self.datagrams.get(&id).copied().flatten()
     }
 
-    /// When the last of `datagrams` is of no use; `None` if one of them always is.
+    /// When the last of `datagrams` becomes useless; `None` if one of them has no deadline.
     pub(super) fn last_deadline(&self, datagrams: &[MessageId]) -> Option<Instant> {
         let all: Option<Vec<_>> = datagrams.iter().map(|id| self.datagram_deadline(*id)).collect();
         all?.into_iter().max()
@@ -219,13 +222,13 @@ impl MessageTable {
         Some(deadline)
     }
 
-    /// Some of a message is being sent, or none will be.
+    /// The first bytes of a message are being sent, or the message will not be sent at all.
     pub(super) fn begun(&mut self, id: MessageId) {
         self.fresh_bytes -= self.fresh.remove(&id).unwrap_or(0);
         self.sent(id, 0);
     }
 
-    /// All of a message was sent, and the peer buffers so many bytes for its stream.
+    /// All of a message was sent, and the peer buffers `buffer` bytes for its stream.
     pub(super) fn sent(&mut self, id: MessageId, buffer: u64) {
         if let Some(record) = self.records.get_mut(&id) {
             self.sent_buffer = self.sent_buffer - u128::from(record.buffer) + u128::from(buffer);
@@ -238,14 +241,14 @@ impl MessageTable {
         u64::try_from(self.sent_buffer).unwrap_or(u64::MAX)
     }
 
-    /// Some of a message was queued to be sent again.
+    /// A part of a message was queued to be sent again.
     pub(super) fn queued_again(&mut self, id: MessageId) {
         if self.overdue.contains(&id) {
             self.suspects.insert(id);
         }
     }
 
-    /// Bytes of messages that have a stream of which nothing was sent yet; `None` if there are none.
+    /// Bytes of messages that have a stream, but have sent no byte of it yet; `None` without such messages.
     pub(super) fn fresh_bytes(&self) -> Option<u64> {
         (!self.fresh.is_empty()).then_some(self.fresh_bytes as u64)
     }
@@ -289,7 +292,7 @@ impl MessageTable {
         open.into_iter().for_each(|id| self.give_up(id));
     }
 
-    /// The peer recovered some of a message.
+    /// The peer recovered a part of a message.
     pub(super) fn recovered(&mut self, id: MessageId) {
         if let Some(record) = self.records.get_mut(&id) {
             record.recovered = true;
@@ -314,10 +317,10 @@ impl Egress {
         id
     }
 
-    /// Sends a message on a stream of its own, or queues it until the peer allows one.
+    /// Sends a message on a stream of its own, or queues it until the peer allows another stream.
     ///
     /// # Errors
-    /// The message is too large, or too much is waiting.
+    /// The message is too large, or too many messages or bytes are waiting.
     pub fn send_message(
         &mut self,
         streams: &mut Streams,
@@ -348,7 +351,7 @@ impl Egress {
         Ok(id)
     }
 
-    /// Writes waiting messages to streams, as many as the peer and the send buffers allow.
+    /// Writes as many waiting messages to streams as the peer and the send buffers allow.
     fn start_messages(&mut self, streams: &mut Streams) {
         while let Some(id) = self.messages.waiting.front().copied() {
             let Some(record) = self.messages.records.get_mut(&id) else { return };
@@ -370,7 +373,7 @@ impl Egress {
         }
     }
 
-    /// Cancels a message or datagram: nothing more of it is sent. Its stream is reset with `code`.
+    /// Cancels a message or datagram: no more of its bytes are sent, and its stream is reset with `code`.
     /// Returns whether its fate was still open.
     pub fn cancel_message(&mut self, streams: &mut Streams, id: MessageId, code: u64) -> bool {
         let stream = match self.messages.records.get(&id).map(|record| &record.place) {
@@ -383,7 +386,7 @@ impl Egress {
             None => return false,
         };
         if let Some(stream) = stream {
-            // It fails only if the stream has just come to its end.
+            // The reset fails only if the stream has just come to its end.
             let _ = self.reset(streams, stream, code);
         }
         self.messages.give_up(id);
@@ -395,8 +398,8 @@ impl Egress {
         !self.messages.records.is_empty() || !self.messages.datagrams.is_empty()
     }
 
-    /// Settles messages that are over, takes leave of deadlines that cannot be met, and starts
-    /// messages that waited. Called before anything is sent, and when something was received.
+    /// Settles messages that are over, gives up deadlines that cannot be met, and starts messages that
+    /// waited. Called before packets are sent, after a packet was received, and by the timer.
     pub fn tend(&mut self, streams: &mut Streams, now: Instant, path: &PathView) {
         let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
         for EndedMessage { id, complete } in streams.take_ended_messages() {
@@ -411,11 +414,11 @@ impl Egress {
         }
         self.start_messages(streams);
         let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(path.one_way()));
-        // One microsecond later the deadline is before the horizon.
+        // A deadline expires once it is before the horizon, not at it: hence one microsecond more.
         self.messages.wake = first.map(|at| at + Duration::from_micros(1));
     }
 
-    /// Data that must be at the receiver before `horizon` comes too late if it is sent now.
+    /// Handles the deadlines before `horizon`: data sent now comes too late for them.
     fn expire(&mut self, streams: &mut Streams, horizon: Instant) {
         self.sessions.expire(horizon);
         let mut queued = false;
@@ -453,7 +456,7 @@ impl Egress {
         late.into_iter().for_each(|id| self.messages.give_up(id));
     }
 
-    /// Cancels messages that come too late and of which some is still to be sent.
+    /// Cancels messages that come too late and of which a part is still to be sent.
     fn cancel_overdue(&mut self, streams: &mut Streams) {
         let mut cancelled = Vec::new();
         for id in std::mem::take(&mut self.messages.suspects) {
@@ -474,12 +477,12 @@ impl Egress {
         self.messages.next_at = at;
     }
 
-    /// When to call [`tend`](Self::tend) although nothing happens.
+    /// When to call [`tend`](Self::tend) if no packet is sent or received before.
     pub(super) fn messages_timeout(&self, now: Instant) -> Option<Instant> {
         self.messages.wake.filter(|at| *at > now)
     }
 
-    /// The next outcome.
+    /// Takes the oldest outcome that the application has not fetched.
     pub fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
         let outcome = self.messages.outcomes.pop_front();
         self.messages.announced &= outcome.is_some();

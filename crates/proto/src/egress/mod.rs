@@ -1,11 +1,10 @@
-//! The sending side: chooses what goes into a packet next and handles what happens to it.
+//! The sending side: chooses the next frame of a packet, and handles the fate of sent frames.
 //!
-//! [`Egress`] owns the coding sessions, the datagram queue, the messages, the loss reaction and the
-//! [ledger of lost data](lost); the streams are lent to it. It works in two steps:
-//! [`look`](Egress::look) chooses what goes next, changes nothing and may be called any number of
-//! times; [`commit`](Egress::commit) writes it and moves on. The methods of `outcome.rs` take back what
-//! happened to the frames of a packet. Egress knows neither packets nor the handshake, and sees the path
-//! only through a [`PathView`].
+//! [`Egress`] owns the coding sessions, the datagram queue, the messages, the loss reaction and the [ledger
+//! of lost data](lost); the streams are lent to it. It works in two steps: [`look`](Egress::look) chooses the
+//! next frame, changes nothing and may be called any number of times; [`commit`](Egress::commit) writes that
+//! frame and updates the state. The methods of `outcome.rs` are told which frames arrived and which were
+//! lost. Egress knows neither packets nor the handshake, and sees the path only through a [`PathView`].
 
 mod check;
 mod commit;
@@ -48,7 +47,7 @@ pub struct Egress {
     datagrams: DatagramQueue<MessageId>,
     /// How datagrams are protected.
     datagram_protection: Option<Protection>,
-    /// The session that protects them, chosen when the first is sent.
+    /// The session that protects datagrams, chosen when the first protected datagram is sent.
     datagram_session: Option<u16>,
     messages: MessageTable,
     reaction: Box<dyn LossReaction>,
@@ -58,20 +57,20 @@ pub struct Egress {
     /// Whether a packet may carry data of several streams.
     mix_streams: bool,
     resent_bytes: u64,
-    /// What the policies were last asked about, when none wanted to send anything.
+    /// The state of the connection when the policies were last asked and none wanted to send a repair symbol.
     asked: Option<Asked>,
 }
 
-/// From so many sessions on, it is remembered that none wants to send anything: fewer are asked sooner than
-/// it is seen whether anything has changed. Debug builds always remember, so that every test checks that
-/// policies name their times.
+/// The least number of sessions for which [`Egress::rest`] remembers that no policy wants to send: to ask
+/// fewer policies again is cheaper than to compare the state. Debug builds always remember, so that every
+/// test checks that policies name the times at which they change their minds.
 const MANY_SESSIONS: usize = if cfg!(debug_assertions) { 1 } else { 5 };
 
-/// What policies see of a connection that has nothing to send, apart from their session.
+/// The state of an idle connection that policies can see, apart from their own session.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Asked {
     path: PathView,
-    /// What streams have to send, by its version.
+    /// The version of the unsent data of streams: equal versions mean equal data.
     unsent: u64,
     credit: u64,
     is_blocked: bool,
@@ -98,24 +97,23 @@ impl Egress {
         }
     }
 
-    /// Starts over on fresh streams, because the peer has taken nothing of what was sent until now.
-    /// Messages and datagrams are given up. Coding must not be enabled yet.
+    /// Starts over on fresh streams, because the peer has taken none of the data sent until now. Messages and
+    /// datagrams are given up. Coding must not be enabled yet.
     pub fn start_over(&mut self) {
         self.lost = LossLedger::default();
         self.datagrams.retain(|_| false);
         self.messages.give_up_all();
     }
 
-    /// Sets how many bytes of frames fit in a full-size packet. What cannot be split and is now too
-    /// large is sent in another form or not at all: symbols become bare data, datagrams are
-    /// dropped.
+    /// Sets how many bytes of frames fit in a full-size packet. Items that cannot be split and are now too
+    /// large are sent in another form or not at all: symbols become bare data, datagrams are dropped.
     pub fn set_capacity(&mut self, bytes: usize) {
         self.capacity = bytes;
         self.sessions.set_packet_room(bytes);
     }
 
-    /// Enables coding, because the peer announced a decoder. It takes source symbols of
-    /// `symbol_size` bytes. `largest` is the largest capacity that packets may come to have.
+    /// Enables coding, because the peer announced a decoder, with source symbols of `symbol_size` bytes.
+    /// `largest` is the largest capacity that packets may come to have.
     pub fn enable_coding(&mut self, peer: &FecConfig, symbol_size: usize, largest: usize) {
         self.sessions.enable(peer, symbol_size, largest);
     }
@@ -125,8 +123,8 @@ impl Egress {
         self.sessions.stats()
     }
 
-    /// What each coding session has sent, with its policy, and the protection of new streams if that
-    /// sleeps on a path like this.
+    /// The counters and the policy of each coding session, and the protection of new streams if it sleeps on
+    /// this path.
     pub fn protections(&self, streams: &Streams, path: &PathView) -> Vec<ProtectionStats> {
         let mut all: Vec<_> = self.sessions.protections().collect();
         let default = streams.default_protection().filter(|_| self.sessions.is_enabled());
@@ -226,15 +224,16 @@ impl Egress {
         Ok(())
     }
 
-    /// A stream was reset, or was not: lost data that it does not have to deliver is not sent again.
+    /// Stops resending lost data that a stream no longer has to deliver. Does nothing if the stream was not
+    /// reset.
     fn withdraw(&mut self, streams: &mut Streams, id: StreamId) {
         let unqueued = self.lost.withdraw(streams, id);
         self.settle(streams, unqueued);
     }
 
-    /// The session that protects a stream's data, if the stream asks for protection, the peer
-    /// decodes and a session is free. It is chosen when the stream first sends, because the stream
-    /// may have asked before anything was known about the peer, and while its protection sleeps, later.
+    /// The session that protects a stream's data, if the stream asks for protection, the peer decodes and a
+    /// session is free. The session is chosen when the stream first sends, because the stream may have asked
+    /// before the peer's parameters were known. While the protection of the stream sleeps, the choice waits.
     fn session_of(
         &mut self,
         streams: &mut Streams,
@@ -254,7 +253,8 @@ impl Egress {
         let session = self.sessions.attach(kind, wanted, |session| streams.members(session));
         let with_it = match kind {
             DataKind::Streams if wanted.factory().shares_session() => {
-                // So that the policy sees that the session has more to send.
+                // The other waiting streams join at once, so that the policy sees all that the session has to
+                // send.
                 streams.unsent_without_session(wanted)
             }
             DataKind::Streams | DataKind::Messages | DataKind::Datagrams => Vec::new(),
@@ -264,7 +264,7 @@ impl Egress {
         session
     }
 
-    /// Whether the protection of a stream sees no need to protect what the stream sends next.
+    /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
         let (streams, id) = (streams, pending.id);
         let Some(wanted) = streams.protection(id).filter(|_| self.sessions.is_enabled()) else {
@@ -282,7 +282,7 @@ impl Egress {
         wanted.factory().sleeps(slot.path, terms).is_some()
     }
 
-    /// Whether some of a stream waits to be sent, for the first time or again.
+    /// Whether data of a stream waits to be sent, for the first time or again.
     fn owes(&self, streams: &Streams, id: StreamId) -> bool {
         streams.has_unsent(id) || self.lost.owes(streams, id)
     }
@@ -292,13 +292,13 @@ impl Egress {
         self.lost.look(streams).is_some() || self.look_new(streams, usize::MAX).is_some()
     }
 
-    /// What waits to be sent of streams, computed by visiting every stream.
+    /// The stream data that waits to be sent, computed by visiting every stream.
     pub fn backlog(&self, streams: &Streams) -> Backlog {
         if self.lost.owes_any(streams) { Backlog::Sendable } else { streams.backlog() }
     }
 
-    /// A message of which nothing waits to be sent leaves its session, so that no decision visits all
-    /// messages on their way. It joins one again if some of it is sent again as bare data.
+    /// A message of which no data waits to be sent leaves its session, so that no decision visits all
+    /// messages on their way. The message joins a session again if a part of it is sent again as bare data.
     fn leave_if_sent(&mut self, streams: &mut Streams, id: StreamId, message: MessageId) {
         if self.owes(streams, id) {
             return;
@@ -312,7 +312,7 @@ impl Egress {
         self.sessions.protects(session, &self.surroundings(streams, session, path))
     }
 
-    /// What a session may know about its surroundings.
+    /// The facts that a session may know about the rest of the connection.
     fn surroundings(&self, streams: &Streams, session: u16, path: &PathView) -> Surroundings {
         let idle = self.datagrams.is_empty() && !self.has_stream_data(streams);
         self.surroundings_if(streams, idle, session, path)
@@ -326,7 +326,8 @@ impl Egress {
         path: &PathView,
     ) -> Surroundings {
         let all = streams.unsent_of(session);
-        // Messages join their session when they are first sent, and leave it when all of them was.
+        // A message joins its session when its first bytes are sent, and leaves it when all of them were.
+        // Messages before and after this time count separately.
         let (fresh, sent_buffer) = match self.sessions.kind(session) {
             Some(DataKind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
             Some(DataKind::Streams | DataKind::Datagrams) | None => (None, 0),
@@ -350,7 +351,7 @@ impl Egress {
         }
     }
 
-    /// What policies are asked about while there is nothing to send.
+    /// The state that policies see while the connection has nothing else to send.
     fn asked(&self, streams: &Streams, path: &PathView) -> Asked {
         Asked {
             path: *path,
@@ -362,7 +363,7 @@ impl Egress {
         }
     }
 
-    /// Nothing is to be sent: a [look](Self::look) at `now` has found that. Until something changes or the
+    /// Call this after a [look](Self::look) at `now` found nothing to send. Until that state changes or the
     /// time comes that a policy has named, no policy is asked again.
     #[inline]
     pub fn rest(&mut self, streams: &Streams, now: Instant, path: &PathView) {
@@ -377,8 +378,8 @@ impl Egress {
         }
     }
 
-    /// Whether every policy has been asked and would give the same answer again: not to send anything. The
-    /// connection has nothing else to send.
+    /// Whether every policy has been asked and would again answer that it sends no repair symbol. Holds only
+    /// while the connection has nothing else to send.
     fn is_resting(&self, streams: &Streams, now: Instant, path: &PathView) -> bool {
         self.sessions.is_resting(now)
             && self.messages.next_at.is_none()
@@ -407,19 +408,20 @@ impl Egress {
         self.datagrams.cost()
     }
 
-    /// Sets how many bytes all coding windows may hold together, and releases what exceeds that.
+    /// Sets how many bytes all coding windows may hold together, and releases the excess.
     pub fn set_coding_allowance(&mut self, streams: &mut Streams, bytes: usize) {
         if self.sessions.set_allowance(bytes) {
             self.enforce_budget(streams);
         }
     }
 
-    /// Bytes held by coding windows, and of what left them.
+    /// Bytes of memory of coding windows and of the symbols that left them.
     pub fn coding_bytes(&self) -> usize {
         self.sessions.memory()
     }
 
-    /// Appends SYMBOL_WINDOW frames where they let the peer free a good part of its memory.
+    /// Appends SYMBOL_WINDOW frames for the sessions in which they let the peer free a good part of its
+    /// memory.
     pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
         self.sessions.write_windows(out, room)
     }

@@ -1,4 +1,4 @@
-//! Handles what happened to the frames that were sent.
+//! Handles the fate of the frames that were sent.
 
 use super::Egress;
 use super::lost::Unqueued;
@@ -12,14 +12,14 @@ use crate::wire::coding::VARINT_MAX;
 use std::ops::Range;
 use std::time::Instant;
 
-/// What happened to a packet.
+/// The fate of a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketOutcome {
-    /// It was acknowledged.
+    /// The packet was acknowledged.
     Acked,
-    /// It was declared lost. The time is when it was sent.
+    /// The packet was declared lost. The value is the time at which it was sent.
     Lost(Instant),
-    /// It was acknowledged after it had been declared lost.
+    /// The packet was acknowledged after it had been declared lost.
     Late,
 }
 
@@ -40,15 +40,16 @@ impl Egress {
         }
     }
 
-    /// The peer has the contents of a frame. Returns the symbols that wait no longer for that reason.
+    /// The peer has the contents of a frame. Returns the symbols that no longer wait to be sent again for
+    /// that reason.
     pub(super) fn delivered(&mut self, streams: &mut Streams, frame: &StreamToken) -> Unqueued {
         streams.delivered(frame);
         self.lost.arrived(streams, frame)
     }
 
     /// Tells sessions of the symbols that no longer wait in a stream's queue, although they were not sent.
-    /// Such a symbol waits for another stream that misses one of its frames, or else nobody needs it any
-    /// more. Without this, its session would wait for it for ever.
+    /// Each symbol is queued on another stream whose frame in the symbol is missing at the peer, or given up
+    /// if there is none. Otherwise its session would wait for the symbol for ever.
     pub(super) fn settle(&mut self, streams: &mut Streams, unqueued: Unqueued) {
         for symbol in unqueued {
             if !self.sessions.resend_frames(symbol).is_empty() {
@@ -80,8 +81,8 @@ impl Egress {
         }
     }
 
-    /// A datagram is never sent again. Its symbol stays in the window as long as repair symbols may
-    /// mend it, which [`release_overdue`](Self::release_overdue) finds out.
+    /// A datagram is never sent again. Its symbol stays in the window as long as repair symbols may mend it;
+    /// [`release_overdue`](Self::release_overdue) ends the wait.
     fn on_lost_datagram(
         &mut self,
         streams: &Streams,
@@ -109,7 +110,7 @@ impl Egress {
         let arrived = match outcome {
             PacketOutcome::Acked => true,
             PacketOutcome::Lost(_) => false,
-            // It already counted as lost.
+            // The repair symbol already counted as lost.
             PacketOutcome::Late => return,
         };
         self.sessions.on_repair_settled(session, &(first..end), arrived);
@@ -179,8 +180,8 @@ impl Egress {
         }
     }
 
-    /// Applies the verdict of the loss reaction to lost data. `symbol` is the source symbol that
-    /// carried it, if that is still in its window.
+    /// Applies the verdict of the loss reaction to lost data. `symbol` is the source symbol that carried the
+    /// data, if the symbol is still in its window.
     fn react(
         &mut self,
         streams: &mut Streams,
@@ -222,8 +223,8 @@ impl Egress {
         self.settle(streams, unqueued);
     }
 
-    /// Queues a symbol on a stream that still misses one of its frames. Drops it if there is none,
-    /// as with datagrams. If it left its window, its data is sent again without it.
+    /// Queues a symbol on a stream that still misses one of its frames. Drops the symbol if no stream misses
+    /// a frame, as with datagrams. If the symbol left its window, its frames are sent again as bare data.
     pub(super) fn resend_symbol(&mut self, streams: &mut Streams, symbol: SymbolRef) {
         if let Some(contents) = self.sessions.send_bare(symbol) {
             contents.datagrams.iter().for_each(|id| self.messages.give_up(*id));
@@ -241,13 +242,13 @@ impl Egress {
         }
     }
 
-    /// Some of a stream waits to be sent again. If it is a message that comes too late, it is
-    /// cancelled.
+    /// Data of a stream waits to be sent again. If the stream carries a message that comes too late, the
+    /// message is cancelled.
     fn queued_again(&mut self, streams: &Streams, id: StreamId) {
         streams.message_id(id).into_iter().for_each(|id| self.messages.queued_again(id));
     }
 
-    /// Releases held data whose time is over, and as much as the repair symbols in flight cannot mend.
+    /// Releases held data whose time is over, and held symbols that the repair symbols in flight cannot mend.
     /// Called once all frames of a packet were processed, and by the timer.
     pub fn release_overdue(&mut self, streams: &mut Streams, now: Instant) {
         for symbol in self.sessions.take_overdue(now) {
@@ -256,12 +257,13 @@ impl Egress {
         for frame in self.lost.take_due(streams, now) {
             self.resend(streams, &frame);
         }
-        // The buffers of data that arrived are used again, and the lists of free buffers may have grown.
+        // Data that arrived leaves its buffers in the lists of free buffers, which may have outgrown the
+        // budget.
         self.enforce_budget(streams);
     }
 
-    /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if that was
-    /// lost too, the data helps at once.
+    /// Sends again, as a probe, the oldest data that waits for a repair symbol over `span`: if the repair
+    /// symbol was lost too, the data helps at once.
     pub fn probe_repair(&mut self, streams: &mut Streams, session: u16, span: Range<u64>) {
         if let Some(symbol) = self.sessions.oldest_held(session, span) {
             self.resend_symbol(streams, symbol);

@@ -1,4 +1,4 @@
-//! What must hold of lost data.
+//! The invariants of the ledger of lost data.
 
 use super::{LossLedger, LossQueue};
 use crate::ids::SymbolRef;
@@ -13,19 +13,19 @@ pub struct QueuedSymbol {
     pub symbol: SymbolRef,
     /// The frame for which it waits.
     pub frame: StreamToken,
-    /// Whether the peer still misses some of that.
+    /// Whether the peer still misses a part of the frame.
     pub wanted: bool,
 }
 
 impl QueuedSymbol {
-    /// Whether it waits for this frame.
+    /// Whether the symbol waits for `frame` to arrive.
     pub fn waits_for(&self, frame: &StreamToken) -> bool {
         (frame.id, frame.range()) == (self.frame.id, self.frame.range())
     }
 }
 
 impl LossLedger {
-    /// Checks what must hold between any two calls. Visits everything that is queued.
+    /// Checks the invariants that hold between any two calls. Visits all queued frames.
     ///
     /// # Errors
     /// The first contradiction.
@@ -51,10 +51,10 @@ impl LossLedger {
         })
     }
 
-    /// Checks that nothing is left once all streams are over.
+    /// Checks that no frame is left once all streams are over.
     ///
     /// # Errors
-    /// What is left.
+    /// The first queue that is left.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let queued = self.queues.keys().next();
         ensure(queued.is_none(), || format!("lost data of {queued:?}"))?;

@@ -5,18 +5,18 @@ use crate::work;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// The most frames of bare data that are held back at once; any more are sent again immediately.
+/// The most frames of bare data that are held back at once; further frames are sent again immediately.
 pub const MAX_HELD_FRAMES: usize = 1024;
 /// How many held frames are looked at after each packet, in turn, to see whether they have arrived.
 const SWEEP: usize = 4;
 
-/// Lost frames that wait for their release time or a late acknowledgement. What is done for each packet
-/// does not depend on how many they are.
+/// Lost frames that wait for their release time or a late acknowledgement. The work for each packet does not
+/// depend on the number of frames.
 #[derive(Debug, Default)]
 pub struct HeldFrames {
     /// By number, in the order in which they were lost.
     frames: BTreeMap<u64, (Instant, StreamToken)>,
-    /// When each is released.
+    /// The time at which each frame is released.
     due: BTreeSet<(Instant, u64)>,
     /// The number of the next frame.
     next: u64,
@@ -36,8 +36,8 @@ impl HeldFrames {
         fits
     }
 
-    /// Forgets those of the next few frames that are not `wanted` any more. The others have their turn in
-    /// later calls.
+    /// Looks at the next few frames and forgets those that are no longer `wanted`. Later calls look at the
+    /// remaining frames.
     pub fn sweep(&mut self, wanted: impl Fn(&StreamToken) -> bool) {
         let mut few = [None; SWEEP];
         let all = self.frames.range(self.swept..).chain(self.frames.range(..self.swept));
@@ -70,7 +70,7 @@ impl HeldFrames {
         due.into_values()
     }
 
-    /// Whether nothing is held.
+    /// Whether no frame is held.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }

@@ -21,7 +21,7 @@ enum Fate {
 enum Op {
     Lose(u64, u64),
     Acknowledge(u64, u64),
-    /// Sends one frame again, of at most so many bytes.
+    /// Sends one frame again, of at most this many bytes.
     Resend(usize),
 }
 
@@ -33,7 +33,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A stream of which all was sent, with its end.
+/// A stream that has sent all its bytes and its end.
 fn sent() -> (Streams, StreamId) {
     let order = ByLoss.build(&|| Scheme::EPS.build());
     let mut streams =

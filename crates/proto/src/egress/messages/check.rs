@@ -1,4 +1,4 @@
-//! What must hold of messages.
+//! The invariants of messages.
 
 use super::{MessageTable, Place};
 use crate::datagram_queue::OVERHEAD;
@@ -7,7 +7,7 @@ use crate::invariant::ensure;
 use std::collections::BTreeSet;
 
 impl MessageTable {
-    /// Checks what must hold between any two calls: lists and sums are those of the records.
+    /// Checks the invariants that hold between any two calls: lists and sums agree with the records.
     ///
     /// # Errors
     /// The first contradiction.

@@ -1,5 +1,5 @@
-//! Queues of datagrams (RFC 9221), bounded in bytes: those to be sent, and those that the application has not
-//! read.
+//! Queues of datagrams (RFC 9221), bounded in bytes: a queue of datagrams to be sent, and a queue of
+//! datagrams that the application has not read.
 
 use bytes::Bytes;
 use smallvec::SmallVec;
@@ -8,8 +8,7 @@ use std::collections::VecDeque;
 /// The cost of a queued datagram in addition to its bytes. It bounds floods of empty datagrams,
 /// too.
 pub const OVERHEAD: usize = 64;
-/// A queue of datagrams, each with a key, bounded in bytes, that drops the oldest when it
-/// overflows.
+/// A queue of datagrams, each with a key, bounded in bytes, that drops the oldest datagram when it overflows.
 #[derive(Debug)]
 pub struct DatagramQueue<K> {
     items: VecDeque<(K, Bytes)>,
@@ -25,7 +24,7 @@ impl<K> DatagramQueue<K> {
         Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
     }
 
-    /// Adds a datagram, dropping the oldest to make room. Returns the keys of those.
+    /// Adds a datagram, dropping the oldest to make room. Returns the keys of the dropped datagrams.
     pub fn push(&mut self, key: K, data: Bytes) -> SmallVec<[K; 1]> {
         self.cost += data.len() + OVERHEAD;
         self.items.push_back((key, data));
@@ -79,7 +78,7 @@ impl<K> DatagramQueue<K> {
         self.cost
     }
 
-    /// Whether nothing is queued.
+    /// Whether no datagram is queued.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }

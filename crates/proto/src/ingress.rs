@@ -1,5 +1,5 @@
-//! The receiving side of what is not a stream: the decoders of erasure coding, and the datagrams that the
-//! application has not read. What the decoders recover is processed as if it had arrived.
+//! The receiving side apart from streams: the decoders of erasure coding, and the datagrams that the
+//! application has not read. Frames that the decoders recover are processed as if they had arrived.
 
 use crate::datagram_queue::DatagramQueue;
 use crate::error::{TransportError, TransportErrorCode};
@@ -32,11 +32,11 @@ impl Ingress {
         }
     }
 
-    /// Queues a received datagram, and drops the oldest ones where there is no room. Returns whether to tell
-    /// the application that there are datagrams.
+    /// Queues a received datagram, and drops the oldest datagrams to make room. Returns whether to tell the
+    /// application that there are datagrams.
     ///
     /// # Errors
-    /// Datagrams were not negotiated, or this one is longer than announced (RFC 9221 section 3).
+    /// Datagrams were not negotiated, or the datagram is longer than announced (RFC 9221 section 3).
     pub fn on_datagram(&mut self, data: &[u8]) -> Result<bool, TransportError> {
         let violation =
             |reason| TransportError::new(TransportErrorCode::PROTOCOL_VIOLATION, reason);
@@ -49,7 +49,7 @@ impl Ingress {
         Ok(!queue.is_empty() && !std::mem::replace(&mut self.announced, true))
     }
 
-    /// The application was told that there are datagrams: it is told of later ones again.
+    /// The application was told that there are datagrams: it is told again of later datagrams.
     pub fn on_told(&mut self) {
         self.announced = false;
     }

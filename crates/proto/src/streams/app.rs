@@ -17,8 +17,8 @@ use std::time::Instant;
 use sutura_schedule::{Priority, Urgency};
 
 impl Streams {
-    /// Opens a stream. `None` if the peer's limit for that direction is reached;
-    /// [`StreamEvent::Available`] follows once it is raised (section 4.6).
+    /// Opens a stream. `None` if the peer's limit for that direction is reached; [`StreamEvent::Available`]
+    /// follows once the limit is raised (section 4.6).
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
         let local = &mut self.table.local[dir.index()];
         if local.next >= local.max {
@@ -34,7 +34,7 @@ impl Streams {
         Some(id)
     }
 
-    /// Accepts the next stream that the peer opened, in the order of stream identifiers. If it is
+    /// Accepts the next stream that the peer opened, in the order of stream identifiers. If the stream is
     /// readable already, [`StreamEvent::Readable`] follows.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         let remote = &mut self.table.remote[dir.index()];
@@ -76,8 +76,8 @@ impl Streams {
         result
     }
 
-    /// Runs `write` on the sending part of a stream. If the connection's limit is what leaves no
-    /// room, and not the stream's own, the stream queues until other streams free some.
+    /// Runs `write` on the sending part of a stream. If the connection's limit leaves no room, although the
+    /// stream's own limit does, the stream queues until other streams free room.
     fn writing(
         &mut self,
         id: StreamId,
@@ -119,7 +119,7 @@ impl Streams {
         Ok(stream.send.as_ref().ok_or(ClosedStream::Closed)?.room(&self.out.pool)?)
     }
 
-    /// Makes [`StreamEvent::Writable`] follow once there is room, as a write does that finds none.
+    /// Makes [`StreamEvent::Writable`] follow once there is room, as after a write that found no room.
     ///
     /// # Errors
     /// The stream is closed for writing.
@@ -143,8 +143,8 @@ impl Streams {
         self.sending(id, SendHalf::finish)
     }
 
-    /// Abandons the sending part of the stream: nothing more is sent or retransmitted. Has no
-    /// effect if the peer has everything or the stream was reset before.
+    /// Abandons the sending part of the stream: no more data is sent or retransmitted. Has no effect if the
+    /// peer has the whole stream or the stream was reset before.
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
@@ -152,10 +152,10 @@ impl Streams {
         self.reset_at(id, code, 0)
     }
 
-    /// Abandons the sending part of the stream beyond its first `reliable` bytes, or beyond what was
-    /// written if that is less. The peer must understand RESET_STREAM_AT. Has no effect if the peer has
-    /// everything, or if the stream was reset before to as many bytes or fewer. If it was reset to
-    /// more, the first code counts.
+    /// Abandons the sending part of the stream beyond its first `reliable` bytes, or beyond the end of the
+    /// written data if fewer bytes were written. The peer must understand RESET_STREAM_AT. Has no effect if
+    /// the peer has the whole stream, or if the stream was reset before to as many bytes or fewer. If it was
+    /// reset to more bytes, the first code counts.
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
@@ -165,7 +165,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Resets the sending part of a stream if it still has something to send.
+    /// Resets the sending part of a stream if it is still sending.
     pub(super) fn abandon(&mut self, id: StreamId, code: u64) {
         self.cut(id, code, 0);
     }
@@ -182,7 +182,7 @@ impl Streams {
     /// Asks the peer to abandon the stream, and discards further data (section 3.5).
     ///
     /// # Errors
-    /// There is no such stream, or nothing is left to read from it.
+    /// There is no such stream, or all of it was read.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Recv)?;
         let stopped = stream.recv.as_mut().and_then(|recv| recv.stop(code.min(VARINT_MAX)));
@@ -233,12 +233,12 @@ impl Streams {
         result
     }
 
-    /// Reads at most `max` of the first bytes below stream offset `end` that are there, whatever is missing
-    /// before them, without copying. `None` is the end of the stream.
+    /// Reads at most `max` of the first received bytes below stream offset `end`, even if bytes before them
+    /// are missing, without copying. `None` is the end of the stream.
     ///
     /// # Errors
-    /// None of these bytes is available, the peer reset the stream, all data was read, or the stream is
-    /// not delivered in stream order.
+    /// No byte below `end` is available, the peer reset the stream, all data was read, or the stream is not
+    /// delivered in stream order.
     pub fn read_ahead(
         &mut self,
         id: StreamId,
@@ -252,12 +252,11 @@ impl Streams {
         result
     }
 
-    /// Makes `delivery` decide from now on in which order the stream's bytes are read. If the
-    /// stream becomes readable by that, [`StreamEvent::Readable`] follows.
+    /// Makes `delivery` decide from now on in which order the stream's bytes are read. If the change makes
+    /// the stream readable, [`StreamEvent::Readable`] follows.
     ///
     /// # Errors
-    /// Nothing is left to read, or `delivery` is ordered and bytes were already delivered out of
-    /// order.
+    /// All of the stream was read, or `delivery` is ordered and bytes were already delivered out of order.
     pub fn set_delivery(
         &mut self,
         id: StreamId,
@@ -278,8 +277,8 @@ impl Streams {
         stream.and_then(|stream| stream.recv.as_mut()).ok_or(ReadError::Closed)
     }
 
-    /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is
-    /// done.
+    /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is done in
+    /// both directions.
     fn after_read(&mut self, id: StreamId, len: usize) {
         self.count_received(id);
         if len == 0 {
@@ -316,7 +315,7 @@ impl Streams {
         self.send_half(id).map(|send| send.priority.clone())
     }
 
-    /// Whether the stream is one of the protocol itself.
+    /// Whether the stream belongs to the protocol itself, not to the application.
     #[must_use]
     pub fn is_control(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(|send| send.priority.urgency == Urgency::CONTROL)
@@ -327,8 +326,8 @@ impl Streams {
         self.protection.as_ref()
     }
 
-    /// Sets how data sent on the stream is protected; `None` turns protection off. The session that
-    /// protects it is chosen elsewhere, see [`Self::set_session`].
+    /// Sets how data sent on the stream is protected; `None` turns protection off. The caller chooses the
+    /// session, see [`Self::set_session`].
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
@@ -349,7 +348,7 @@ impl Streams {
         self.send_half(id).and_then(|send| send.protection.as_ref())
     }
 
-    /// Announces that what is written next on the stream is one message.
+    /// Announces that the next bytes written on the stream are one message.
     ///
     /// # Errors
     /// There is no such stream, or it has no sending part.
@@ -360,7 +359,7 @@ impl Streams {
         })
     }
 
-    /// The message that a frame's first byte belongs to.
+    /// The message to which a frame's first byte belongs.
     #[must_use]
     pub fn message_of(&self, frame: &StreamToken) -> Option<Message> {
         self.send_half(frame.id).and_then(|send| send.messages.at(frame.offset))
@@ -394,21 +393,21 @@ impl Streams {
         self.table.remote[dir.index()].max
     }
 
-    /// Sets how many streams of that direction the peer may have open at a time. Streams that it has
-    /// opened already, or was told that it may, stay.
+    /// Sets how many streams of that direction the peer may have open at a time. Streams that the peer has
+    /// opened already, or was told that it may open, stay.
     pub fn set_max_concurrent(&mut self, dir: Dir, count: u64) {
         let remote = &mut self.table.remote[dir.index()];
         remote.concurrent = count.min(MAX_STREAM_COUNT);
         self.control.max_streams[dir.index()] |= remote.allowance() > remote.max;
     }
 
-    /// Does the same if it is more than before.
+    /// Raises that number to `count` if it is lower.
     pub fn raise_max_concurrent(&mut self, dir: Dir, count: u64) {
         let now = self.table.remote[dir.index()].concurrent;
         self.set_max_concurrent(dir, count.max(now));
     }
 
-    /// Sets how many bytes the peer may send on all streams before the application has read any.
+    /// Sets how many bytes the peer may send on all streams before the application has read any byte.
     pub fn set_receive_window(&mut self, size: u64) {
         self.window.resize(size);
         self.control.max_data |= self.window.is_due();
@@ -433,7 +432,8 @@ impl Streams {
         self.send_half(id).is_some_and(SendHalf::has_unsent)
     }
 
-    /// How far the peer has taken what was written on a stream; `None` if nothing of that is held any more.
+    /// How far the peer has taken the data written on a stream; `None` if this end holds none of the data any
+    /// more.
     pub fn uptake(&self, id: StreamId) -> Option<super::Uptake> {
         let send =
             self.send_half(id).filter(|send| send.is_sending() && send.buffer.retained() > 0)?;
@@ -468,7 +468,7 @@ impl Streams {
         }
     }
 
-    /// Notifies writers that only the connection's limit blocked that there is room again.
+    /// Notifies the writers that only the connection's limit blocked, now that there is room again.
     pub(super) fn wake_writers(&mut self) {
         while let Some(id) = self.out.pool.wake() {
             let Some(stream) = self.table.get_mut(id) else { continue };
@@ -480,7 +480,7 @@ impl Streams {
         }
     }
 
-    /// Notifies all writers that wait for the connection's limit, because it was raised.
+    /// Notifies all writers that wait for the connection's limit, because the limit was raised.
     pub(super) fn wake_all_writers(&mut self) {
         for id in self.out.pool.take_waiting() {
             let Some(stream) = self.table.get_mut(id) else { continue };

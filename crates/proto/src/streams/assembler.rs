@@ -6,33 +6,33 @@ use bytes::BytesMut;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Number of gaps that any stream may have. More are accepted only in proportion to the bytes
-/// received, see [`BYTES_PER_GAP`].
+/// Number of gaps that any stream may have. More gaps are accepted only in proportion to the bytes received,
+/// see [`BYTES_PER_GAP`].
 pub(super) const MAX_GAPS: u64 = 1024;
-/// Beyond [`MAX_GAPS`], the stream may have one more gap per this many undelivered bytes, counted
-/// up to the highest byte received. Lost or late packets leave gaps at least a packet apart,
-/// whatever the size of the window. Only a peer that fragments its data on purpose exceeds this.
+/// Beyond [`MAX_GAPS`], the stream may have one more gap per this many undelivered bytes, counted up to the
+/// highest byte received. Lost or late packets leave gaps at least a packet apart, whatever the size of the
+/// window. Only a peer that fragments its data on purpose exceeds this limit.
 pub(super) const BYTES_PER_GAP: u64 = 128;
-/// Number of undelivered stretches that a block may have storage for. There is more than one only
-/// if the application takes bytes out of stream order.
+/// Number of undelivered stretches that a block may have storage for. There is more than one stretch only if
+/// the application takes bytes out of stream order.
 pub(super) const MAX_PIECES: usize = 1024;
 
 /// The peer fragments its data more than loss or reordering can explain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooManyGaps;
 
-/// Keeps a stream's bytes until they are delivered. They are copied once, into the blocks that they
-/// are later handed out from.
+/// Keeps a stream's bytes until they are delivered. The bytes are copied once, into the blocks from which
+/// they are later handed out.
 ///
-/// Any received range can be delivered, once. Which one is next is decided elsewhere
-/// ([`Delivery`](super::delivery::Delivery)). If bytes are received twice, the first copy is kept.
+/// Any received range can be delivered, once. [`Delivery`](super::delivery::Delivery) decides which range is
+/// next. If bytes are received twice, the first copy is kept.
 #[derive(Debug, Default)]
 pub(crate) struct Assembler {
-    /// Blocks with something to store: ascending, disjoint, and never below `read`.
+    /// Blocks with undelivered bytes: ascending, disjoint, and never below `read`.
     blocks: VecDeque<ReceiveBlock>,
     /// The lowest offset that was not delivered.
     read: u64,
-    /// What was delivered above `read`; empty while bytes are delivered in stream order.
+    /// The ranges delivered above `read`; empty while bytes are delivered in stream order.
     ahead: RangeSet,
     /// Number of bytes delivered.
     delivered: u64,
@@ -50,8 +50,8 @@ impl Assembler {
         self.read
     }
 
-    /// Inserts `data`, which starts at stream offset `offset`. `last` is the highest offset at
-    /// which the stream may end, as far as is known. The ranges that are new are added to `fresh`.
+    /// Inserts `data`, which starts at stream offset `offset`. `last` is the highest offset at which the
+    /// stream may end, as far as is known. The ranges that were not received before are added to `fresh`.
     ///
     /// # Errors
     /// The data leaves more gaps than [`MAX_GAPS`], [`BYTES_PER_GAP`] and [`MAX_PIECES`] allow.
@@ -109,7 +109,7 @@ impl Assembler {
         Ok(())
     }
 
-    /// Finds or creates the block that ends at `end`; returns its index.
+    /// Finds or creates the block that ends at `end`; returns the index of the block.
     fn make_block(&mut self, end: u64) -> usize {
         // Data usually belongs at the end of the last block.
         match self.blocks.back() {
@@ -188,8 +188,8 @@ impl Assembler {
         self.blocks.front()?.front(self.read)
     }
 
-    /// Delivers at most `max` of the next bytes in stream order. Does the same as
-    /// [`take`](Self::take) on them, but faster.
+    /// Delivers at most `max` of the next bytes in stream order. Does the same as [`take`](Self::take), but
+    /// faster.
     #[inline]
     pub(super) fn take_front(&mut self, max: usize) -> Option<BytesMut> {
         let block = self.blocks.front_mut()?;
@@ -226,7 +226,7 @@ impl Assembler {
         }
     }
 
-    /// Whether bytes were delivered of which some before them were not.
+    /// Whether bytes were delivered although bytes before them were not.
     pub(super) fn has_holes(&self) -> bool {
         !self.ahead.is_empty()
     }
@@ -243,8 +243,8 @@ impl Assembler {
         self.delivered
     }
 
-    /// Forgets everything from offset `end` on, delivered or not; no more of it may be inserted. Returns
-    /// how many bytes had been received of it.
+    /// Forgets all bytes from offset `end` on, delivered or not; no bytes beyond `end` may be inserted later.
+    /// Returns how many bytes beyond `end` had been received.
     pub(super) fn truncate(&mut self, end: u64) -> u64 {
         let delivered = self.ahead.remove(end..u64::MAX) + self.read.saturating_sub(end);
         let mut held = 0;
@@ -263,7 +263,7 @@ impl Assembler {
         held + delivered
     }
 
-    /// Discards what was not delivered: it will not be read.
+    /// Discards all undelivered bytes, because they will not be read.
     pub(super) fn discard(&mut self) {
         self.blocks = VecDeque::new();
         self.ahead.clear();
@@ -271,8 +271,8 @@ impl Assembler {
         self.storage = 0;
     }
 
-    /// At most this many bytes of storage are held. Unlike [`allocated`](Self::allocated), this visits
-    /// no block.
+    /// An upper bound of the bytes of storage held. Unlike [`allocated`](Self::allocated), this visits no
+    /// block.
     pub(super) fn storage(&self) -> usize {
         self.storage
     }
@@ -314,7 +314,7 @@ mod tests {
             self.blocks.iter().map(|block| block.pinned() as u64).sum()
         }
 
-        /// Delivers everything held.
+        /// Delivers all held bytes.
         fn drain(&mut self) {
             for range in self.held().collect::<Vec<_>>() {
                 self.take(range).unwrap();
@@ -487,7 +487,7 @@ mod tests {
             }
         }
         assert_eq!(assembler.held().count(), 64);
-        // The first and the last one may stay where they are.
+        // The first and the last byte may stay in their blocks.
         assert!(assembler.pinned() <= 64 + 2 * MAX_BLOCK, "{}", assembler.pinned());
     }
 
@@ -541,7 +541,7 @@ mod tests {
         Delivered,
     }
 
-    /// Compares what `assembler` reports to hold with a model.
+    /// Compares the ranges that `assembler` reports as held with a model.
     fn check(assembler: &Assembler, model: &[Byte]) -> Result<(), TestCaseError> {
         let is_held = |byte: &Byte| matches!(byte, Byte::Held(_));
         let undelivered = model.iter().position(|byte| *byte != Byte::Delivered);
@@ -561,7 +561,7 @@ mod tests {
         Ok(())
     }
 
-    /// Makes the model take what `assembler` took; returns what is new.
+    /// Inserts the same bytes into the model and into `assembler`, and compares which bytes are new.
     fn insert_both(
         assembler: &mut Assembler,
         model: &mut [Byte],
@@ -610,7 +610,7 @@ mod tests {
             let mut model = vec![Byte::Missing; 90_000];
             for (salt, (op, offset, len)) in ops.into_iter().enumerate() {
                 if op < 2 {
-                    // Every write has its own contents, which shows whose byte was kept.
+                    // Every write has its own contents, which shows the write whose byte was kept.
                     let data: Vec<u8> = (offset..offset + len)
                         .map(|at| byte(at).wrapping_add(salt as u8))
                         .collect();

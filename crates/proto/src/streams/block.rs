@@ -6,18 +6,18 @@ use bytes::BytesMut;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Size of the first block. Every further block is as large as all before it together, up to
+/// Size of the first block. Every further block is as large as all blocks before it together, up to
 /// [`MAX_BLOCK`].
 const MIN_BLOCK: u64 = 1024;
 /// Size of the largest block.
 pub(super) const MAX_BLOCK: u64 = 32 * 1024;
-/// A piece that is left over after its surroundings were delivered keeps the whole allocation
-/// alive. If that is more than this many times its own size, the piece is copied out.
+/// A piece that is left over after its surroundings were delivered keeps the whole allocation alive. If the
+/// allocation is more than this many times the size of the piece, the piece is copied out.
 const MAX_WASTE: usize = 4;
 
-/// The bounds of the block that holds `offset`. They depend only on `offset`, so blocks never
-/// overlap, whatever arrives first. All blocks of a window together are less than one block larger
-/// than the window.
+/// The bounds of the block that holds `offset`. The bounds depend only on `offset`, so blocks never overlap,
+/// in whatever order bytes arrive. All blocks of a window together are less than one block larger than the
+/// window.
 pub(super) fn bounds(offset: u64) -> Range<u64> {
     if offset < MIN_BLOCK {
         0..MIN_BLOCK
@@ -33,15 +33,15 @@ pub(super) fn bounds(offset: u64) -> Range<u64> {
 /// Ranges of a frame that were not received before.
 pub(crate) type Fresh = SmallVec<[Range<u64>; 2]>;
 
-/// A stretch of the stream of which nothing was delivered, with storage for all of it.
+/// A stretch of the stream of which no byte was delivered, with storage for all of it.
 #[derive(Debug)]
 struct Stretch {
     /// Stream offset of the first byte of `buf`.
     start: u64,
     /// Stream offset at which the stretch ends.
     end: u64,
-    /// Bytes up to the highest received one; gaps are filled with zeros. Never grows beyond its
-    /// initial capacity.
+    /// The bytes up to the highest received byte; gaps are filled with zeros. Never grows beyond its initial
+    /// capacity.
     buf: BytesMut,
     /// Size of the allocation that `buf` is a part of.
     pinned: usize,
@@ -71,7 +71,7 @@ impl Stretch {
         }
     }
 
-    /// Copies the piece out of its allocation if it is only a small part of that.
+    /// Copies the piece out of its allocation if it is only a small part of the allocation.
     fn compact(&mut self) {
         let size = self.buf.capacity();
         if size * MAX_WASTE < self.pinned {
@@ -84,15 +84,14 @@ impl Stretch {
 
 /// A part of the stream with the bounds given by [`bounds`], and storage for its undelivered bytes.
 ///
-/// Delivering from the middle of a piece splits it in two, which stay where they are in memory.
+/// Delivering from the middle of a piece splits it into two pieces, which stay where they are in memory.
 #[derive(Debug)]
 pub(super) struct ReceiveBlock {
     /// Stream offset at which the block ends.
     end: u64,
-    /// Received stream offsets. Those delivered in stream order are still included.
+    /// Received stream offsets, including the bytes delivered in stream order.
     received: RangeSet,
-    /// Ascending, and as long as possible: what lies between two pieces was delivered, or needs no
-    /// storage.
+    /// Ascending, and as long as possible: the bytes between two pieces were delivered, or need no storage.
     pieces: SmallVec<[Stretch; 1]>,
 }
 
@@ -106,7 +105,7 @@ impl ReceiveBlock {
         self.end
     }
 
-    /// Bytes from where the block begins to where it ends, which is the most that it stores.
+    /// Bytes between the bounds of the block, which is the most that the block stores.
     pub(super) fn size(&self) -> usize {
         let Range { start, end } = bounds(self.end.saturating_sub(1));
         usize::try_from(end - start).unwrap_or(usize::MAX)
@@ -138,9 +137,9 @@ impl ReceiveBlock {
         self.pieces.partition_point(|piece| piece.end <= offset)
     }
 
-    /// Copies what is new of `data`, none of which was delivered, and adds its ranges to `fresh`.
-    /// `stretch` finds the undelivered stretch around it within the block. `last` is the highest
-    /// offset at which the stream may end.
+    /// Copies the new bytes of `data`, none of which was delivered, and adds their ranges to `fresh`.
+    /// `stretch` finds the undelivered stretch around `data` within the block. `last` is the highest offset
+    /// at which the stream may end.
     pub(super) fn fill(
         &mut self,
         offset: u64,
@@ -192,15 +191,15 @@ impl ReceiveBlock {
         })
     }
 
-    /// Like [`range_of`](Self::range_of), where `offset` is the first undelivered one.
+    /// Like [`range_of`](Self::range_of), where `offset` is the first undelivered offset of the stream.
     #[inline]
     pub(super) fn front(&self, offset: u64) -> Option<Range<u64>> {
         let piece = self.pieces.first().filter(|piece| piece.start == offset)?;
         Some(offset..self.received.range_of(offset)?.end.min(piece.end))
     }
 
-    /// Like [`take`](Self::take) for the first `max` bytes of [`front`](Self::front). Returns also
-    /// whether the piece ends with them, in which case it is removed.
+    /// Like [`take`](Self::take) for the first `max` bytes of [`front`](Self::front). Returns also whether
+    /// the piece ends with these bytes, in which case the piece is removed.
     #[inline]
     pub(super) fn take_front(&mut self, offset: u64, max: usize) -> Option<(BytesMut, bool)> {
         let front = self.front(offset)?;
@@ -242,7 +241,7 @@ impl ReceiveBlock {
         self.received.remove(range);
     }
 
-    /// Forgets everything from offset `end` on. Returns how many undelivered bytes that were.
+    /// Forgets all bytes from offset `end` on. Returns how many undelivered bytes were among them.
     pub(super) fn truncate(&mut self, end: u64) -> u64 {
         let held = self.held().map(|range| range.end.saturating_sub(range.start.max(end))).sum();
         while let Some(last) = self.pieces.last_mut().filter(|last| last.end > end) {

@@ -1,4 +1,4 @@
-//! Pending control frames, and what happens when they are acknowledged or lost.
+//! Pending control frames, and the handling of their acknowledgement or loss.
 //!
 //! Pending frames are only marks. Their values are read when the frame is written, so a lost frame
 //! is sent again with its current value, or not at all.
@@ -32,7 +32,7 @@ impl Control {
         }
     }
 
-    /// Whether nothing is pending.
+    /// Whether no frame of the connection or of a stream is pending.
     fn is_empty(&self) -> bool {
         let flags = [self.max_data, self.data_blocked];
         !flags.iter().chain(&self.max_streams).chain(&self.streams_blocked).any(|&flag| flag)
@@ -157,7 +157,7 @@ impl Streams {
                     self.reap(id);
                 }
             }
-            // They keep no state.
+            // No state depends on whether these frames arrived.
             ControlToken::MaxData
             | ControlToken::MaxStreamData(_)
             | ControlToken::MaxStreams(_)

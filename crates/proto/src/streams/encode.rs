@@ -5,14 +5,14 @@ use crate::wire::frame::StreamHeader;
 /// Whether a STREAM frame has a Length field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Length {
-    /// The frame has one; other frames may follow.
+    /// The frame has a Length field; other frames may follow.
     Explicit,
-    /// The frame extends to the end of its packet (or source symbol): nothing may follow it.
+    /// The frame extends to the end of its packet (or source symbol): no frame may follow.
     ToEnd,
 }
 
-/// How many bytes of `available` fit in a STREAM frame of at most `room` bytes. `None` if not even
-/// the header fits, or if there are bytes but none fits.
+/// How many bytes of `available` fit in a STREAM frame of at most `room` bytes. `None` if not even the header
+/// fits, or if bytes are available but not a single byte fits.
 pub(super) fn stream_fit(
     header: &StreamHeader,
     available: u64,

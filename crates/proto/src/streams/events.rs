@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StreamEvent {
-    /// The peer opened streams. Accept until there are none left.
+    /// The peer opened streams. Accept streams until none is left.
     Opened {
         /// The direction.
         dir: Dir,
@@ -29,7 +29,7 @@ pub enum StreamEvent {
         /// The stream.
         id: StreamId,
     },
-    /// The peer has received everything, including the end of the stream.
+    /// The peer has received all bytes and the end of the stream.
     Finished {
         /// The stream.
         id: StreamId,

@@ -11,30 +11,30 @@ pub(super) struct Update {
     size: u64,
 }
 
-/// A window that grows no more is announced in so many steps.
+/// The number of steps in which a window that grows no more is announced.
 const STEPS: u64 = 8;
 
 /// A receive window: how much the peer may send on a stream or on the connection.
 ///
-/// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when
-/// it is consumed so fast that it may be what limits the peer, rather than the path. At its maximum
-/// the limit moves more often: a peer that is limited by the window could otherwise use only half of
-/// it in a round trip, as the other half waits to be announced.
+/// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when it is
+/// consumed so fast that the window may limit the peer, rather than the path. At its maximum the limit moves
+/// more often: a peer that is limited by the window could otherwise use only half of it in a round trip,
+/// while the other half waits to be announced.
 #[derive(Debug)]
 pub(super) struct RecvWindow {
     limit: u64,
     size: u64,
     max_size: u64,
     consumed: u64,
-    /// What the window may be at most at present, whatever its size.
+    /// The most bytes that the window may have at present, even if `size` is larger.
     allowance: u64,
-    /// When the limit was last announced, and how much had been consumed by then.
+    /// When the limit was last announced, and how many bytes had been consumed by then.
     epoch: Option<(Instant, u64)>,
 }
 
 impl RecvWindow {
-    /// A window of `size` bytes that may grow to `max_size`. The transport parameters have
-    /// announced it already.
+    /// A window of `size` bytes that may grow to `max_size`. The transport parameters have announced the
+    /// window already.
     pub(super) fn new(size: u64, max_size: u64) -> Self {
         let size = size.min(VARINT_MAX);
         Self {
@@ -62,8 +62,8 @@ impl RecvWindow {
         self.consumed
     }
 
-    /// Changes the size of the window. What was announced stays; a smaller window takes effect as it is
-    /// consumed. The window no longer grows by itself beyond this size, if it did so before.
+    /// Changes the size of the window. The announced limit stays; a smaller window takes effect as bytes are
+    /// consumed. From now on the window does not grow beyond `size` by itself.
     pub(super) fn resize(&mut self, size: u64) {
         self.size = size.min(VARINT_MAX);
         self.max_size = self.size;
@@ -75,8 +75,8 @@ impl RecvWindow {
         self.allowance > 0 && self.limit.saturating_sub(self.consumed) <= size - self.step()
     }
 
-    /// Sets what the window may be at most until this is called again. What was announced stays.
-    /// Returns whether it may be larger than before.
+    /// Sets the most bytes that the window may have until the next call. The announced limit stays. Returns
+    /// whether the window may be larger than before.
     pub(super) fn set_allowance(&mut self, bytes: u64) -> bool {
         std::mem::replace(&mut self.allowance, bytes) < bytes.min(self.size)
     }
@@ -87,7 +87,7 @@ impl RecvWindow {
         if self.size < self.max_size { size / 2 } else { size / STEPS }
     }
 
-    /// The limit to announce now. Never below an earlier one.
+    /// The limit to announce now. Never below an earlier limit.
     pub(super) fn propose(&self, now: Instant, rtt: Duration) -> Update {
         let mut size = self.size;
         if self.is_due()
@@ -120,7 +120,7 @@ impl RecvWindow {
     }
 }
 
-/// How much we may send on the connection.
+/// How many bytes we may send on the connection.
 #[derive(Debug, Default)]
 pub(super) struct SendCredit {
     limit: u64,
@@ -167,7 +167,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Consumes what moves the limit, once per `period`; returns the sizes.
+    /// Consumes as many bytes as move the limit, once per `period`; returns the sizes of the window.
     fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
         let mut now = Instant::now();
         let mut window = RecvWindow::new(1000, 5000);
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn stays_when_the_path_is_the_limit() {
-        // Half a window takes a little more than a round trip, so a whole one takes more than two.
+        // Half a window takes a little more than a round trip, so a whole window takes more than two.
         assert_eq!(sizes(RTT + Duration::from_millis(1), 4), [1000; 4]);
     }
 

@@ -1,8 +1,7 @@
-//! Which streams belong to which coding session, and what the streams of a session have to send
-//! together.
+//! The streams of each coding session, and the data that the streams of a session have to send together.
 //!
-//! The sums are kept as streams join, change and leave, so that nobody visits the streams of a
-//! session: a peer can bring hundreds into one.
+//! The sums are kept as streams join, change and leave, so that no decision visits all streams of a session:
+//! a peer can bring hundreds of streams into a session.
 
 use super::send::SendHalf;
 use super::unsent::Unsent;
@@ -15,7 +14,7 @@ pub(super) struct Membership {
     session: u16,
     /// The order in which the session's streams joined.
     turn: u64,
-    /// What the sums of the session contain of the stream.
+    /// The part of the session's sums that comes from the stream.
     counted: Unsent,
 }
 
@@ -29,7 +28,7 @@ struct SessionMembers {
     bytes: u128,
     /// The sum of [`Unsent::peer_buffer`].
     peer_buffer: u128,
-    /// The newest message of each stream that has one, by its turn.
+    /// The newest message of each stream with messages, by the turn of the stream.
     messages: BTreeMap<u64, Message>,
 }
 
@@ -56,7 +55,7 @@ impl SessionMembers {
     }
 }
 
-/// The streams of all sessions, by the number of the session. There are as many as sessions:
+/// The streams of all sessions, by the number of the session. One entry for each session:
 /// [`MAX_SEND_SESSIONS`](crate::fec::MAX_SEND_SESSIONS) at most.
 #[derive(Debug, Default)]
 pub(super) struct Members {
@@ -73,7 +72,7 @@ impl Members {
         0..u16::try_from(self.groups.len()).unwrap_or(u16::MAX)
     }
 
-    /// A number that is another one after any change of what streams of sessions have to send.
+    /// A number that changes with any change of the data that the streams of sessions have to send.
     pub(super) fn version(&self) -> u64 {
         self.changes
     }
@@ -83,12 +82,12 @@ impl Members {
         self.groups.get(usize::from(session)).map_or(0, |group| group.streams)
     }
 
-    /// What the streams of a session still have to send.
+    /// The data that the streams of a session still have to send.
     pub(super) fn unsent(&self, session: u16) -> Unsent {
         self.groups.get(usize::from(session)).map(SessionMembers::sum).unwrap_or_default()
     }
 
-    /// A stream joins a session; it leaves the one that it belonged to.
+    /// A stream joins a session, and leaves the session to which it belonged.
     pub(super) fn join(&mut self, send: &mut SendHalf, session: u16) {
         self.leave(send);
         let index = usize::from(session);
@@ -124,7 +123,7 @@ impl Members {
             group.subtract(&member.counted);
             group.add(&now);
             if now.message != member.counted.message {
-                // A stream that has announced a message always has a newest one.
+                // A stream that has announced a message always has a newest message.
                 now.message.into_iter().for_each(|message| {
                     group.messages.insert(member.turn, message);
                 });
@@ -141,7 +140,7 @@ impl SendHalf {
         self.membership.as_ref().map(|member| member.session)
     }
 
-    /// The order in which it joined.
+    /// The turn in which the stream joined its session.
     pub(super) fn turn(&self) -> Option<u64> {
         self.membership.as_ref().map(|member| member.turn)
     }

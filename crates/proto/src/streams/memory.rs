@@ -1,4 +1,4 @@
-//! What the streams of a connection hold, and how much they may.
+//! The memory that the streams of a connection hold, and its limits.
 
 use super::Streams;
 use crate::ids::StreamId;
@@ -12,7 +12,7 @@ pub(crate) const STREAM_COST: usize = 2048;
 pub struct Allowance {
     /// Bytes in all send buffers together.
     pub send: usize,
-    /// Bytes that the peer may send on all streams before the application has read any.
+    /// Bytes that the peer may send on all streams before the application has read any byte.
     pub receive: u64,
     /// Unfinished streams of each direction that the peer may have opened.
     pub streams: u64,
@@ -25,7 +25,7 @@ impl Streams {
         self.out.pool.stored()
     }
 
-    /// Bytes of storage that received data which was not read yet takes at most.
+    /// An upper bound of the bytes of storage for received data that was not read yet.
     #[must_use]
     pub fn receive_storage(&self) -> usize {
         self.received_storage
@@ -37,14 +37,14 @@ impl Streams {
         self.table.len()
     }
 
-    /// Data of the streams that has left for good, in bytes: what the peer acknowledged of what was
-    /// sent, and what the application has read. Only ever grows.
+    /// Bytes of stream data that need no more storage: sent bytes that the peer acknowledged, and received
+    /// bytes that the application has read. Only ever grows.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.out.pool.freed().saturating_add(self.window.consumed())
     }
 
-    /// Sets what may be held from now on. What is held or was promised already stays.
+    /// Sets how much may be held from now on. Data that is held and credit that was promised already stay.
     pub fn set_allowance(&mut self, Allowance { send, receive, streams }: Allowance) {
         if self.out.pool.set_allowance(send) {
             self.wake_all_writers();
@@ -69,8 +69,8 @@ impl Streams {
         self.received_storage = self.received_storage + stored - before;
     }
 
-    /// What [`send_storage`](Self::send_storage) and [`receive_storage`](Self::receive_storage) count,
-    /// computed by visiting every stream. This checks the counts.
+    /// The values of [`send_storage`](Self::send_storage) and [`receive_storage`](Self::receive_storage),
+    /// computed by visiting every stream, to check the counts.
     #[cfg(test)]
     pub(super) fn storage_by_walk(&self) -> (usize, usize) {
         let mut sum = (0, 0);

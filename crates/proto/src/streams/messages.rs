@@ -1,5 +1,5 @@
-//! Messages on a stream: metadata that the application gives for the pieces it writes, and messages
-//! that are the only thing on their stream.
+//! Messages on a stream: metadata that the application gives for the pieces it writes, and messages that have
+//! a stream to themselves.
 
 use super::{ClosedStream, Streams};
 use crate::fec::redundancy::{Message, Stage};
@@ -19,7 +19,7 @@ pub(super) struct StreamMessages(VecDeque<(u64, Message)>);
 impl StreamMessages {
     /// Announces a message that starts at stream offset `start`.
     pub(super) fn announce(&mut self, start: u64, message: Message) {
-        // A message of which nothing was written is replaced.
+        // A message of which no byte was written is replaced.
         self.0.pop_back_if(|(before, _)| *before >= start);
         if self.0.len() == MAX_MESSAGES {
             self.0.pop_front();
@@ -32,14 +32,14 @@ impl StreamMessages {
         self.0.back().map(|(_, message)| *message)
     }
 
-    /// The message that the byte at `offset` belongs to.
+    /// The message to which the byte at `offset` belongs.
     pub(super) fn at(&self, offset: u64) -> Option<Message> {
         let index = self.0.partition_point(|(start, _)| *start <= offset).checked_sub(1)?;
         let (start, message) = self.0.get(index)?;
         Some(*message).filter(|_| offset - start < message.size)
     }
 
-    /// The deadline of the message that the byte at `offset` belongs to.
+    /// The deadline of the message to which the byte at `offset` belongs.
     pub(super) fn deadline(&self, offset: u64) -> Option<Instant> {
         self.at(offset)?.deadline
     }
@@ -52,11 +52,11 @@ pub struct NewMessage {
     pub id: MessageId,
     /// Its bytes.
     pub data: Bytes,
-    /// When it must be at the receiver.
+    /// When the message must be at the receiver.
     pub deadline: Option<Instant>,
     /// The priority of the stream.
     pub priority: Priority,
-    /// Where it stands in an ordered group.
+    /// The place of the message in an ordered group.
     pub stage: Stage,
 }
 
@@ -65,7 +65,7 @@ pub struct NewMessage {
 pub struct EndedMessage {
     /// Its identifier.
     pub id: MessageId,
-    /// Whether the peer has all of it.
+    /// Whether the peer has all of the message.
     pub complete: bool,
 }
 
@@ -85,7 +85,7 @@ impl Streams {
         }
         let stream = self.open(Dir::Uni)?;
         let size = data.len() as u64;
-        // The stream is new and has room, so that none of this fails.
+        // The stream is new and has room, so that none of these calls fails.
         let _ = self.set_priority(stream, priority);
         let _ = self.announce(stream, Message { deadline, size, stage });
         let _: Result<(), ClosedStream> = self.sending(stream, |send| {
@@ -98,7 +98,7 @@ impl Streams {
         Some(stream)
     }
 
-    /// The message that a stream was opened for.
+    /// The message for which a stream was opened.
     #[must_use]
     pub fn message_id(&self, id: StreamId) -> Option<MessageId> {
         self.send_half(id)?.message
@@ -116,13 +116,13 @@ impl Streams {
         std::mem::take(&mut self.ended_messages)
     }
 
-    /// Whether the stream of a message is over, and [`take_ended_messages`](Self::take_ended_messages)
-    /// would say so.
+    /// Whether the stream of a message is over, and [`take_ended_messages`](Self::take_ended_messages) would
+    /// return the message.
     pub fn ended_a_message(&self, id: MessageId) -> bool {
         self.ended_messages.iter().any(|ended| ended.id == id)
     }
 
-    /// Withdraws a stream's deadline from the scheduler, because it can no longer be met.
+    /// Withdraws a stream's deadline from the scheduler, because the deadline can no longer be met.
     pub fn withdraw_deadline(&mut self, id: StreamId) {
         if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {
             // A stream with a priority exists.

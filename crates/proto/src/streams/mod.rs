@@ -56,7 +56,7 @@ use table::{Half, MAX_STREAM_COUNT, Stream, Table};
 use transmit::Outgoing;
 use whole::Whole;
 
-/// Limits of this endpoint, for the peer and for itself. Those for the peer are announced in the
+/// Limits of this endpoint, for the peer and for itself. The limits for the peer are announced in the
 /// transport parameters (RFC 9000 section 18.2).
 #[derive(Debug, Clone)]
 pub struct StreamLimits {
@@ -74,8 +74,7 @@ pub struct StreamLimits {
     pub max_connection_window: u64,
     /// Bytes that a stream's send buffer holds until they are acknowledged.
     pub send_buffer: usize,
-    /// Bytes that all send buffers may hold together, in addition to what is reserved for each
-    /// stream.
+    /// Bytes that all send buffers may hold together, in addition to the reserve of each stream.
     pub connection_send_buffer: usize,
 }
 
@@ -94,7 +93,7 @@ impl Default for StreamLimits {
     }
 }
 
-/// What the peer's transport parameters allow us (RFC 9000 section 18.2).
+/// The limits that the peer's transport parameters set for us (RFC 9000 section 18.2).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PeerLimits {
     /// `initial_max_data`.
@@ -112,7 +111,7 @@ pub struct PeerLimits {
 }
 
 impl PeerLimits {
-    /// The limit for what we send on a stream.
+    /// The limit for the bytes that we send on a stream.
     fn stream_data(&self, side: Side, id: StreamId) -> u64 {
         match id.dir() {
             Dir::Uni => self.max_stream_data_uni,
@@ -122,24 +121,24 @@ impl PeerLimits {
     }
 }
 
-/// How far the peer has taken what was written on a stream of which something is still held.
+/// How far the peer has taken the data written on a stream, of which this end still holds a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Uptake {
     /// Every byte below this offset was acknowledged.
     pub acked: u64,
     /// The first offset that the peer does not let this end send (MAX_STREAM_DATA).
     pub credit: u64,
-    /// Whether bytes wait for the peer to raise that.
+    /// Whether bytes wait for the peer to raise the limit.
     pub is_blocked: bool,
 }
 
 /// The outcome of a sending half.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The peer has everything including the end, or acknowledged the reset; or there never was
-    /// such a stream.
+    /// The peer has all bytes and the end of the stream, or acknowledged the reset; or there never was such a
+    /// stream.
     Finished,
-    /// The peer stopped it with this code.
+    /// The peer stopped the stream with this code.
     Stopped(u64),
 }
 
@@ -149,12 +148,12 @@ pub enum ClosedStream {
     /// The peer stopped the stream with this code, so it was reset.
     #[error("stopped by peer: code {0}")]
     Stopped(u64),
-    /// It is finished, was reset or stopped locally, or never existed.
+    /// The stream is finished, was reset or stopped locally, or never existed.
     #[error("stream is closed")]
     Closed,
 }
 
-/// Why nothing was written.
+/// Why no byte was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
     /// The send buffer is full; [`StreamEvent::Writable`] will follow.
@@ -198,7 +197,7 @@ pub enum Read {
     Fin,
 }
 
-/// Why nothing was read.
+/// Why no byte was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// No data is available yet; [`StreamEvent::Readable`] will follow.
@@ -207,7 +206,7 @@ pub enum ReadError {
     /// The peer reset the stream with this code; reported once.
     #[error("reset by peer: code {0}")]
     Reset(u64),
-    /// Everything was read, the stream was stopped locally, or it never existed.
+    /// The whole stream was read, the stream was stopped locally, or it never existed.
     #[error("stream is closed")]
     Closed,
     /// The stream is not delivered in stream order, so a read that returns no offsets makes no
@@ -216,7 +215,7 @@ pub enum ReadError {
     IllegalOrderedRead,
 }
 
-/// What the stream layer holds, and how much it has transferred.
+/// The memory that the stream layer holds, and the bytes that it has transferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct StreamStats {
     /// Streams with state.
@@ -241,7 +240,7 @@ pub struct Streams {
     table: Table,
     /// The connection's receive window.
     window: RecvWindow,
-    /// How much of it is used: the sum of all streams' highest offsets.
+    /// How many bytes of the connection's window are used: the sum of all streams' highest offsets.
     received: u64,
     /// Bytes of storage for received data that all streams can have.
     received_storage: usize,
@@ -252,7 +251,7 @@ pub struct Streams {
     delivery: Arc<dyn DeliveryFactory>,
     /// The protection of new streams.
     protection: Option<Protection>,
-    /// Messages whose streams are over, until the owner of messages takes them.
+    /// Messages whose streams are over, until `Egress` takes them.
     ended_messages: Vec<EndedMessage>,
     /// Streams to be stopped because repair completed them.
     whole: Whole,
@@ -300,14 +299,14 @@ impl Streams {
         Self { protection, ..self }
     }
 
-    /// Makes streams that repair completes be stopped with this code; by default none is.
+    /// Makes this end stop streams that repair completes, with this code; by default no stream is stopped.
     #[must_use]
     pub fn with_stop_recovered(self, code: Option<u64>) -> Self {
         Self { whole: Whole::new(code), ..self }
     }
 
-    /// Sets the limits from the peer's transport parameters. Those remembered for 0-RTT may be set
-    /// first and the real ones later, because limits only rise (RFC 9000 section 7.4.1).
+    /// Sets the limits from the peer's transport parameters. The limits remembered for 0-RTT may be set first
+    /// and the real limits later, because limits only rise (RFC 9000 section 7.4.1).
     pub fn set_peer_limits(&mut self, peer: PeerLimits) {
         self.peer = peer;
         self.raise_max_data(peer.max_data);
@@ -353,7 +352,7 @@ impl Streams {
         None
     }
 
-    /// Counters. Visits every stream, so it should not be called for every packet.
+    /// Counters. Visits every stream, so do not call this for every packet.
     #[must_use]
     pub fn stats(&self) -> StreamStats {
         let mut stats = StreamStats {
@@ -392,7 +391,7 @@ impl Streams {
         stream
     }
 
-    /// Frees a stream that is done in both directions, and lets the peer open another one for it.
+    /// Frees a stream that is done in both directions, and lets the peer open another stream in its place.
     fn reap(&mut self, id: StreamId) {
         let Some(stream) = self.table.get_mut(id).filter(|stream| stream.is_done()) else {
             return;
@@ -409,8 +408,8 @@ impl Streams {
         }
     }
 
-    /// Reports how the sending half of a stream ended: to the application, or, if the stream was
-    /// opened for a message, to the owner of messages.
+    /// Reports how the sending half of a stream ended: to the application, or, if the stream was opened for a
+    /// message, to `Egress`.
     fn report_end(&mut self, message: Option<MessageId>, event: StreamEvent, complete: bool) {
         match message {
             Some(id) => self.ended_messages.push(EndedMessage { id, complete }),
@@ -426,7 +425,7 @@ impl Streams {
         }
     }
 
-    /// Raises the limit for what we send on the connection.
+    /// Raises the limit for the bytes that we send on the connection.
     fn raise_max_data(&mut self, limit: u64) {
         self.out.credit.raise(limit);
         self.out.report_blocked(&mut self.control);

@@ -53,7 +53,7 @@ impl Streams {
             .map_err(|error| error.in_frame(FrameKind::ResetStream.wire_type()))
     }
 
-    /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-07): RESET_STREAM, but the first
+    /// RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-07): like RESET_STREAM, but the first
     /// `reliable` bytes, no more than `final_size`, are delivered.
     ///
     /// # Errors
@@ -103,8 +103,8 @@ impl Streams {
         Ok(())
     }
 
-    /// Opens the stream that a frame names, if the frame is the first from the peer to do so.
-    /// Returns whether the stream has state.
+    /// Opens the stream that a frame names, if no earlier frame of the peer opened it. Returns whether the
+    /// stream has state.
     fn open_by_peer(&mut self, id: StreamId, half: Half) -> Result<bool, TransportError> {
         let (lookup, opened) = self.table.resolve(id, half)?;
         if opened {
@@ -116,8 +116,9 @@ impl Streams {
         Ok(lookup != Lookup::Gone)
     }
 
-    /// A repair symbol gave data of the stream. If nothing is missing now, the stream is stopped, where that is
-    /// [wanted](Self::with_stop_recovered): its sender knows then without an acknowledgement of each part.
+    /// A repair symbol recovered data of the stream. If the stream is complete now, it is stopped, where that
+    /// is [wanted](Self::with_stop_recovered): the sender then knows that the stream is complete without an
+    /// acknowledgement of each part.
     pub fn recovered(&mut self, id: StreamId) {
         let half = self.table.get(id).and_then(|stream| stream.recv.as_ref());
         if half.is_some_and(|half| half.is_whole()) {
@@ -125,8 +126,8 @@ impl Streams {
         }
     }
 
-    /// STOP_SENDING (section 19.5): resets the stream with the peer's code and notifies the
-    /// application, unless everything was delivered. If the code says that the peer
+    /// STOP_SENDING (section 19.5): resets the stream with the peer's code and notifies the application,
+    /// unless the peer has the whole stream. If the code says that the peer
     /// [recovered](Self::with_stop_recovered) the stream, the application learns that it is finished.
     ///
     /// # Errors

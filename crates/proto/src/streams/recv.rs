@@ -20,7 +20,7 @@ pub(super) enum RecvState {
     SizeKnown,
     /// All bytes have been received.
     DataRecvd,
-    /// The application has read them all.
+    /// The application has read all bytes.
     DataRead,
     /// The peer reset the stream.
     ResetRecvd,
@@ -31,11 +31,11 @@ pub(super) enum RecvState {
 /// The state of STOP_SENDING.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stop {
-    /// Not needed: the application reads.
+    /// STOP_SENDING is not needed: the application reads.
     No,
-    /// To be sent with this code; the peer has not acknowledged it.
+    /// STOP_SENDING is to be sent with this code, or was sent and is not acknowledged yet.
     Due(u64),
-    /// Acknowledged.
+    /// The peer has acknowledged STOP_SENDING.
     Acked,
 }
 
@@ -62,13 +62,13 @@ pub(super) struct RecvHalf {
     ordered: bool,
     /// Whether a delivery that is not ordered has delivered bytes.
     scattered: bool,
-    /// In stream order: where the bytes end that the reader takes whatever is missing before them.
+    /// In stream order: the end of the bytes that the reader takes even if bytes before them are missing.
     ahead: u64,
     pub(super) window: RecvWindow,
     /// End of the highest byte that counts against flow control.
     highest: u64,
     final_size: Option<u64>,
-    /// Distinct bytes received of those that are delivered.
+    /// Distinct bytes received, apart from bytes that a reset cut off.
     received: u64,
     /// Bytes credited to the connection's window.
     credited: u64,
@@ -83,7 +83,7 @@ pub(super) struct RecvHalf {
     pub(super) stored: usize,
 }
 
-/// What a RESET_STREAM_AT frame says.
+/// The contents of a RESET_STREAM_AT frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ResetAt {
     code: u64,
@@ -99,7 +99,7 @@ fn flow_control_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::FLOW_CONTROL_ERROR, reason)
 }
 
-/// `delivery`, or `None` if it is stream order, which is implemented here.
+/// `delivery`, or `None` if `delivery` is stream order, which is implemented here.
 fn unless_stream_order(delivery: Box<dyn Delivery>) -> Option<Box<dyn Delivery>> {
     let any: &dyn Any = &*delivery;
     (!any.is::<StreamOrder>()).then_some(delivery)
@@ -138,15 +138,15 @@ impl RecvHalf {
         self.assembler.allocated()
     }
 
-    /// At most this many bytes of storage are held; visits nothing.
+    /// An upper bound of the bytes of storage held, which visits no block.
     pub(super) fn storage(&self) -> usize {
         self.assembler.storage()
     }
 
-    /// Whether the application is done with the stream and nothing is expected from the peer.
+    /// Whether the application is done with the stream and no more frames are needed from the peer.
     ///
-    /// A stopped stream is done when its final size is known, which settles flow control, and the
-    /// peer has acknowledged STOP_SENDING. If the peer resets the stream, that is not necessary
+    /// A stopped stream is done when its final size is known, which settles flow control, and the peer has
+    /// acknowledged STOP_SENDING. If the peer resets the stream, STOP_SENDING needs no acknowledgement
     /// (section 3.5).
     pub(super) fn is_done(&self) -> bool {
         match self.state {
@@ -157,7 +157,7 @@ impl RecvHalf {
         }
     }
 
-    /// Whether all bytes have been received, and the application has not read them all.
+    /// Whether all bytes have been received, but the application has not read all of them.
     pub(super) fn is_whole(&self) -> bool {
         self.state == RecvState::DataRecvd && self.stop == Stop::No
     }
@@ -167,16 +167,16 @@ impl RecvHalf {
         self.stop != Stop::No || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)
     }
 
-    /// Credits everything that will not be read.
+    /// Credits all bytes that will not be read.
     fn release(&mut self) -> u64 {
         let released = self.highest - self.credited;
         self.credited = self.highest;
         released
     }
 
-    /// Checks the end of a frame's data against the final size and both windows (sections 4.1 and
-    /// 4.5). If `last`, it becomes the final size. `credit` is what the connection's window still
-    /// allows. Returns by how much the highest offset grew.
+    /// Checks the end of a frame's data against the final size and both windows (sections 4.1 and 4.5). If
+    /// `last`, the end becomes the final size. `credit` is the number of bytes that the connection's window
+    /// still allows. Returns by how many bytes the highest offset grew.
     fn extend(&mut self, end: u64, last: bool, credit: u64) -> Result<u64, TransportError> {
         if let Some(size) = self.final_size {
             if end > size {
@@ -233,18 +233,18 @@ impl RecvHalf {
         })?;
         let sized = self.state == RecvState::Recv && self.final_size.is_some();
         news |= self.update_size();
-        // In stream order, the next bytes do not depend on where the stream ends.
+        // In stream order, the next bytes do not depend on the final size.
         news |= sized && !self.ordered;
         // Bytes behind a gap do not concern the application until the gap is filled.
         Ok(FrameEffect { readable: news && self.is_readable(), growth, released: 0 })
     }
 
-    /// Where the bytes that are delivered end, as far as is known.
+    /// The end of the bytes that are delivered, as far as it is known.
     fn end(&self) -> Option<u64> {
         self.reset_at.map(|reset| reset.reliable).or(self.final_size)
     }
 
-    /// Stores what is new of `data`, and tells the delivery; returns whether anything is.
+    /// Stores the new bytes of `data`, and tells the delivery; returns whether there were new bytes.
     fn store(&mut self, offset: u64, data: &[u8]) -> Result<bool, TooManyGaps> {
         let mut fresh = Fresh::new();
         let last = self.end().unwrap_or(u64::MAX);
@@ -261,8 +261,8 @@ impl RecvHalf {
         Ok(!fresh.is_empty())
     }
 
-    /// Advances the state machine after bytes or the final size arrived. Returns whether that
-    /// completed the stream.
+    /// Advances the state machine after bytes or the final size arrived. Returns whether they completed the
+    /// stream.
     fn update_size(&mut self) -> bool {
         let Some(size) = self.end() else {
             return false;
@@ -308,7 +308,7 @@ impl RecvHalf {
         let growth = self.extend(final_size, true, credit)?;
         self.check_reset_code(code)?;
         let open = matches!(self.state, RecvState::Recv | RecvState::SizeKnown);
-        // Frames that promise more than another one are late.
+        // A frame that promises at least as many bytes as the frame before is late.
         if !open || self.reset_at.is_some_and(|reset| reliable >= reset.reliable) {
             return Ok(FrameEffect { growth, ..FrameEffect::default() });
         }
@@ -316,19 +316,19 @@ impl RecvHalf {
         let dropped = self.assembler.truncate(reliable);
         self.received -= dropped;
         if dropped > 0 {
-            // The delivery knows ranges that are gone.
+            // The old delivery still remembers ranges that were cut off.
             let ordered = self.ordered;
             self.replace_delivery(if ordered { StreamOrder.build() } else { ArrivalOrder.build() });
         }
         self.update_size();
-        // All but what is still going to be delivered.
+        // Credits all bytes except the bytes that are still going to be delivered.
         let left = reliable - self.assembler.delivered();
         let released = (self.highest - self.credited).saturating_sub(left);
         self.credited += released;
         Ok(FrameEffect { readable: self.is_readable(), growth, released })
     }
 
-    /// Checks that a reset does not change the code of the one before (section 3 of the draft).
+    /// Checks that a reset does not change the code of the reset before (section 3 of the draft).
     fn check_reset_code(&self, code: u64) -> Result<(), TransportError> {
         if self.reset_at.is_none_or(|reset| reset.code == code) {
             return Ok(());
@@ -337,7 +337,7 @@ impl RecvHalf {
         Err(TransportError::new(error, "code of a reset changed"))
     }
 
-    /// The application does not want the rest. Returns the bytes that are credited to the
+    /// The application does not want the rest of the stream. Returns the bytes that are credited to the
     /// connection's window, and whether the peer must be told.
     pub(super) fn stop(&mut self, code: u64) -> Option<(u64, bool)> {
         if self.stop != Stop::No || self.is_done() {
@@ -349,7 +349,7 @@ impl RecvHalf {
         Some((self.release(), tell))
     }
 
-    /// The code to send in STOP_SENDING, unless the peer has acknowledged it.
+    /// The code to send in STOP_SENDING, unless the peer has acknowledged the frame.
     pub(super) fn stop_frame(&self) -> Option<u64> {
         match (self.stop, self.state) {
             (Stop::Due(code), RecvState::Recv | RecvState::SizeKnown) => Some(code),
@@ -374,13 +374,13 @@ impl RecvHalf {
         self.state == RecvState::Recv && self.stop == Stop::No
     }
 
-    /// Discards undelivered data, and the delivery's record of it.
+    /// Discards undelivered data, and the delivery's record of that data.
     fn discard(&mut self) {
         self.assembler.discard();
         self.replace_delivery(StreamOrder.build());
     }
 
-    /// Makes `delivery` decide what is delivered next from now on.
+    /// Makes `delivery` decide from now on which bytes are delivered next.
     ///
     /// # Errors
     /// The stream is over, or `delivery` is ordered and bytes were already delivered out of order.
@@ -404,7 +404,7 @@ impl RecvHalf {
         self.delivery = unless_stream_order(delivery);
     }
 
-    /// The bytes that are delivered next. An invalid answer of the delivery counts as none.
+    /// The bytes that are delivered next. An invalid answer of the delivery counts as no answer.
     #[inline]
     fn next(&self) -> Option<Range<u64>> {
         let Some(delivery) = &self.delivery else {
@@ -415,7 +415,7 @@ impl RecvHalf {
         (in_turn && self.assembler.is_deliverable(&next)).then_some(next)
     }
 
-    /// What a reader that takes bytes out of turn would get, see [`Self::read_ahead`].
+    /// The range that a reader out of turn would get, see [`Self::read_ahead`].
     fn next_ahead(&self) -> Option<Range<u64>> {
         let is_reading_ahead = self.ahead > self.assembler.read_offset();
         self.assembler.first_below(self.ahead).filter(|_| is_reading_ahead)
@@ -433,7 +433,7 @@ impl RecvHalf {
         Some((start, bytes))
     }
 
-    /// Does the same for bytes that the delivery chooses.
+    /// Takes out the bytes that the delivery chooses.
     fn deliver_chosen(&mut self, max: usize) -> Option<(u64, BytesMut)> {
         let Range { start, end } = self.next().filter(|_| max > 0)?;
         let end = end.min(start.saturating_add(max as u64));
@@ -446,7 +446,7 @@ impl RecvHalf {
         Some((start, bytes))
     }
 
-    /// Whether all bytes that are to be delivered were.
+    /// Whether all bytes that are to be delivered were delivered.
     fn is_delivered(&self) -> bool {
         self.end().is_some_and(|end| self.assembler.read_offset() >= end)
     }

@@ -16,13 +16,13 @@ use sutura_schedule::Priority;
 /// States of RFC 9000 section 3.1, figure 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SendState {
-    /// Nothing was sent.
+    /// No byte was sent.
     Ready,
     /// Bytes were sent, or lack of credit was reported.
     Send,
     /// All bytes and the end of the stream were sent.
     DataSent,
-    /// The peer acknowledged all of them.
+    /// The peer acknowledged all bytes and the end of the stream.
     DataRecvd,
     /// The stream was reset.
     ResetSent,
@@ -50,18 +50,18 @@ pub struct Sendable {
     pub offset: u64,
     /// Its length in bytes.
     pub len: u64,
-    /// Whether the stream ends after `len` bytes, so that FIN is set if all of them are sent.
+    /// Whether the stream ends after `len` bytes, so that FIN is set if all `len` bytes are sent.
     pub fin: bool,
 }
 
-/// A reset of the stream (section 19.4), or of its end after a number of bytes that are delivered
-/// nevertheless (RESET_STREAM_AT).
+/// A reset of the stream (section 19.4), or of the part of the stream after a number of bytes that are
+/// delivered nevertheless (RESET_STREAM_AT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Reset {
     code: u64,
     /// Number of bytes to be delivered.
     reliable: u64,
-    /// Number of bytes that had been sent before bytes were dropped.
+    /// Number of bytes that had been sent before the reset dropped bytes.
     sent: u64,
     /// The peer acknowledged the frame with these values.
     acked: bool,
@@ -90,23 +90,23 @@ pub enum NextLost {
 pub(super) enum Completion {
     /// Data is outstanding, or the stream was complete before.
     Open,
-    /// The peer has everything.
+    /// The peer has all bytes and the end of the stream.
     Finished,
-    /// The peer has all that it was to get of a stream that was reset.
+    /// The stream was reset, and the peer has all bytes that were still to be delivered.
     Reset,
-    /// Nothing is outstanding, but the peer does not have everything: some data was given up, most
-    /// recently with this code.
+    /// No data is outstanding, but the peer does not have the whole stream: data was given up, most recently
+    /// with this code.
     Incomplete(u64),
 }
 
-/// What to tell a writer that found no room.
+/// How to notify a writer that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wake {
-    /// Nothing: no writer waits, or there is still no room.
+    /// Do not notify: no writer waits, or there is still no room.
     No,
-    /// To write again.
+    /// Tell the writer to write again.
     Now,
-    /// To wait until other streams free room.
+    /// Let the writer wait until other streams free room.
     WaitForPool,
 }
 
@@ -126,7 +126,7 @@ pub(super) struct SendHalf {
     pub(super) stopped: Option<u64>,
     /// Our reset of the stream.
     reset: Option<Reset>,
-    /// The reset has to be announced as soon as all bytes that it leaves to be delivered were sent.
+    /// The reset has to be announced as soon as all bytes that are still to be delivered were sent.
     reset_due: bool,
     /// Bytes that the peer does not have were given up, most recently with this code.
     given_up: Option<u64>,
@@ -137,7 +137,7 @@ pub(super) struct SendHalf {
     /// The coding session that the stream belongs to.
     pub(super) membership: Option<Box<Membership>>,
     pub(super) messages: StreamMessages,
-    /// The message that the stream was opened for.
+    /// The message for which the stream was opened.
     pub(super) message: Option<MessageId>,
     /// The stream is active in the scheduler.
     pub(super) scheduled: bool,
@@ -147,7 +147,7 @@ pub(super) struct SendHalf {
     pub(super) pooled: usize,
     /// Bytes of the buffer's storage that the pool has counted.
     pub(super) stored: usize,
-    /// The stream's turn in the pool's queue of streams that found no room, if it is there.
+    /// The stream's turn in the pool's queue of streams that found no room, if the stream is in that queue.
     pub(super) pool_turn: Option<u64>,
     /// The stream is in the queue of bare FINs.
     pub(super) fin_queued: bool,
@@ -186,7 +186,7 @@ impl SendHalf {
         self.state
     }
 
-    /// Whether the peer acknowledged everything, or the reset.
+    /// Whether the peer acknowledged the whole stream, or the reset.
     pub(super) fn is_done(&self) -> bool {
         matches!(self.state, SendState::DataRecvd | SendState::ResetRecvd)
     }
@@ -225,13 +225,13 @@ impl SendHalf {
         Ok(self.buffer.write_chunk(data))
     }
 
-    /// How many bytes there is room for.
+    /// For how many bytes there is room.
     pub(super) fn room(&self, pool: &SendPool) -> Result<usize, ClosedStream> {
         self.writable()?;
         Ok(self.buffer.room().min(pool.room(self.buffer.retained())))
     }
 
-    /// How many of `len` bytes there is room for. If there is none, the writer waits for it.
+    /// For how many of `len` bytes there is room. Without room, the writer is recorded as waiting.
     pub(super) fn accept(&mut self, len: usize, pool: &SendPool) -> Result<usize, WriteError> {
         let room = self.room(pool)?;
         if len > 0 && room == 0 {
@@ -241,15 +241,15 @@ impl SendHalf {
         Ok(len.min(room))
     }
 
-    /// Nothing more will be written.
+    /// The application will write no more bytes.
     pub(super) fn finish(&mut self) -> Result<(), ClosedStream> {
         self.writable()?;
         self.fin = Fin::Due;
         Ok(())
     }
 
-    /// Resets the stream after `reliable` bytes, or after all that was written if that is less. A stream
-    /// that was reset before keeps its code; fewer bytes than before may be left, but not more.
+    /// Resets the stream after `reliable` bytes, or after the written bytes if there are fewer. A stream that
+    /// was reset before keeps its code, and a later reset can only lower the number of bytes.
     pub(super) fn reset(&mut self, code: u64, reliable: u64) {
         let reliable = reliable.min(self.buffer.end());
         let sent = self.buffer.unsent();
@@ -263,24 +263,24 @@ impl SendHalf {
         self.state = SendState::ResetSent;
         self.reset = Some(reset);
         self.reset_due = true;
-        // The frame tells the final size, and nothing else does any more.
+        // From now on only the reset frame tells the final size.
         self.fin = Fin::Open;
         self.buffer.truncate(reliable);
     }
 
-    /// Whether the reset has to be announced now. True once for each.
+    /// Whether the reset has to be announced now. True once for each reset.
     pub(super) fn take_reset_due(&mut self) -> bool {
         let due = self.reset_due && self.reset_frame().is_some();
         self.reset_due &= !due;
         due
     }
 
-    /// Whether everything was sent, the end included, and some of it is not acknowledged.
+    /// Whether all bytes and the end were sent, but not all of them are acknowledged.
     pub(super) fn is_all_sent(&self) -> bool {
         self.state == SendState::DataSent
     }
 
-    /// The peer asks us to stop; returns whether it does so for the first time.
+    /// The peer asks us to stop; returns whether this is the peer's first request.
     pub(super) fn stop(&mut self, code: u64) -> bool {
         let news = self.stopped.is_none() && self.is_sending();
         if news {
@@ -289,8 +289,8 @@ impl SendHalf {
         news
     }
 
-    /// The frame that resets the stream, unless the peer acknowledged it. It waits until the bytes that
-    /// are to be delivered were sent, so that its final size needs no further flow-control credit.
+    /// The frame that resets the stream, unless the peer acknowledged the frame. The frame waits until the
+    /// bytes that are to be delivered were sent, so that its final size needs no further flow-control credit.
     pub(super) fn reset_frame(&self) -> Option<ResetFrame> {
         let ready = self.state == SendState::ResetSent && self.buffer.unsent() == self.buffer.end();
         let Reset { code, reliable, sent, .. } =
@@ -306,7 +306,7 @@ impl SendHalf {
         }
     }
 
-    /// Ends the stream if the peer knows of the reset and has all bytes that it was to get.
+    /// Ends the stream if the peer knows of the reset and has all bytes that were to be delivered.
     fn finish_reset(&mut self) {
         let known = self.reset.is_some_and(|reset| reset.acked);
         if known && self.state == SendState::ResetSent && self.buffer.is_all_acked() {
@@ -356,7 +356,7 @@ impl SendHalf {
         self.is_sending() && self.fin == Fin::Due && self.buffer.unsent() == self.buffer.end()
     }
 
-    /// Whether anything that was written was never sent: bytes, or the end of the stream.
+    /// Whether written bytes, or the end of the stream, were never sent.
     pub(super) fn has_unsent(&self) -> bool {
         self.is_sending() && (self.fin == Fin::Due || self.buffer.unsent() < self.buffer.end())
     }
@@ -395,12 +395,12 @@ impl SendHalf {
         }
     }
 
-    /// Whether FIN was sent and the peer is not known to have it, but still needs it.
+    /// Whether FIN was sent, is not known to have arrived, and is still needed.
     pub(super) fn is_fin_missing(&self) -> bool {
         self.is_sending() && self.fin == Fin::Sent
     }
 
-    /// Whether the peer is not known to have all of a frame, but still needs it.
+    /// Whether a frame is not known to have arrived completely, and is still needed.
     pub(super) fn is_missing(&self, range: &Range<u64>, fin: bool) -> bool {
         let fin_missing = fin && self.fin != Fin::Acked && self.reset.is_none();
         self.is_sending() && (!self.buffer.is_acked(range) || fin_missing)
@@ -444,8 +444,8 @@ impl SendHalf {
         Completion::Reset
     }
 
-    /// The contents of a frame are not sent again, although the peer does not have them. Their
-    /// storage is freed as if they were acknowledged, but the stream can no longer finish.
+    /// The contents of a frame will not be sent again, although the peer does not have them. Their storage is
+    /// freed as if they were acknowledged, but the stream can no longer finish.
     pub(super) fn give_up(&mut self, range: Range<u64>, fin: bool, code: u64) -> Completion {
         if self.is_missing(&range, fin) {
             self.given_up = Some(code);
@@ -471,7 +471,7 @@ impl SendHalf {
         Wake::Now
     }
 
-    /// Takes the flag that a writer waits for room, because it is now told to try again.
+    /// Takes the flag that a writer waits for room, because the writer is now told to try again.
     pub(super) fn take_wants_room(&mut self) -> bool {
         std::mem::take(&mut self.wants_room) && self.writable().is_ok()
     }

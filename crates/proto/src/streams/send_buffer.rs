@@ -6,8 +6,8 @@ use bytes::{Buf, Bytes, BytesMut};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Chunks shorter than this are copied into a shared block. Keeping them separate would cost more
-/// memory than it saves in copying. This also bounds the bookkeeping that an application can cause.
+/// Chunks shorter than this are copied into a shared block. To keep them separate would cost more memory than
+/// the copies cost time. The limit also bounds the bookkeeping that an application can cause.
 const COPY_BELOW: usize = 512;
 /// Size of the first block for copied bytes.
 const MIN_BLOCK: usize = 1024;
@@ -19,7 +19,7 @@ const MAX_BLOCK: usize = 16 * 1024;
 struct StoredChunk {
     start: u64,
     bytes: Bytes,
-    /// The length with which it was stored: acknowledging its beginning frees no memory.
+    /// The length of the chunk when it was stored: acknowledging its beginning frees no memory.
     stored: usize,
 }
 
@@ -29,11 +29,11 @@ impl StoredChunk {
     }
 }
 
-/// The bytes of a stream from the first unacknowledged one to the last one written.
+/// The bytes of a stream from the first unacknowledged byte to the last written byte.
 ///
-/// Offsets below `acked_prefix` are gone. Above it, acknowledged bytes are recorded as ranges. A
-/// chunk's storage is freed once all of it is acknowledged, wherever it is in the stream: a peer
-/// that acknowledges only the tail keeps no more in memory than the missing part.
+/// Bytes below `acked_prefix` are gone. Above `acked_prefix`, acknowledged bytes are recorded as ranges. A
+/// chunk's storage is freed once all of it is acknowledged, wherever it is in the stream: a peer that
+/// acknowledges only the tail keeps no more in memory than the missing part.
 #[derive(Debug)]
 pub(super) struct SendBuffer {
     /// Unacknowledged chunks in stream order; there may be acknowledged holes between them.
@@ -46,7 +46,7 @@ pub(super) struct SendBuffer {
     limit: usize,
     /// Number of bytes in `chunks` and `tail`.
     retained: usize,
-    /// Bytes of storage of `chunks`, with what was acknowledged of those that are not freed yet.
+    /// Bytes of storage of `chunks`, including the acknowledged parts of chunks that are not freed yet.
     stored: usize,
     /// Every byte below this offset is acknowledged.
     acked_prefix: u64,
@@ -75,7 +75,7 @@ impl SendBuffer {
         }
     }
 
-    /// Checks what must hold between any two calls.
+    /// Checks the invariants that hold between any two calls.
     ///
     /// # Errors
     /// The first contradiction.
@@ -101,8 +101,7 @@ impl SendBuffer {
         self.retained
     }
 
-    /// Bytes of storage held: those of chunks of which anything is needed, and the block that is
-    /// still growing.
+    /// Bytes of storage held, by chunks of which any byte is needed and by the block that is still growing.
     pub(super) fn storage(&self) -> usize {
         self.stored + self.tail.capacity()
     }
@@ -122,7 +121,7 @@ impl SendBuffer {
         self.unsent
     }
 
-    /// Whether everything written is acknowledged.
+    /// Whether all written bytes are acknowledged.
     pub(super) fn is_all_acked(&self) -> bool {
         self.acked_prefix == self.end
     }
@@ -217,7 +216,8 @@ impl SendBuffer {
         self.unsent = self.unsent.saturating_add(len).min(self.end);
     }
 
-    /// Records that the peer has `range`, however it received it: its storage is freed.
+    /// Records that the peer has `range`, whether by a packet or by repair: the storage of the range is
+    /// freed.
     pub(super) fn acked(&mut self, range: Range<u64>) {
         let range = range.start.max(self.acked_prefix)..range.end.min(self.unsent);
         if range.is_empty() {
@@ -232,14 +232,14 @@ impl SendBuffer {
         self.free_tail();
     }
 
-    /// Whether the peer has all of `range`, as far as that was not dropped.
+    /// Whether the peer has all of `range`, as far as the range was not dropped.
     pub(super) fn is_acked(&self, range: &Range<u64>) -> bool {
         let (start, end) = (range.start.max(self.acked_prefix), range.end.min(self.end));
         start >= end || self.acked.contains_range(&(start..end))
     }
 
-    /// Frees acknowledged data: all below the prefix, and the chunks that touch `range` if nothing
-    /// of them is needed any more.
+    /// Frees acknowledged data: all bytes below the prefix, and the chunks that touch `range` and of which no
+    /// byte is needed any more.
     fn free(&mut self, range: &Range<u64>) {
         while let Some(front) = self.chunks.front_mut() {
             if front.end() <= self.acked_prefix {
@@ -286,7 +286,7 @@ impl SendBuffer {
         self.acked.gaps(range.start.max(self.acked_prefix)..range.end.min(self.unsent))
     }
 
-    /// Drops all bytes from offset `end` on: nothing of them will be sent any more.
+    /// Drops all bytes from offset `end` on: they will not be sent any more.
     pub(super) fn truncate(&mut self, end: u64) {
         if end >= self.end {
             return;
@@ -309,7 +309,7 @@ impl SendBuffer {
         self.acked_prefix = self.acked_prefix.min(end);
     }
 
-    /// Discards all bytes: the stream is reset, and nothing more will be sent.
+    /// Discards all bytes: the stream is reset, and no more bytes will be sent.
     pub(super) fn discard(&mut self) {
         self.chunks = VecDeque::new();
         self.tail = BytesMut::new();
@@ -320,7 +320,7 @@ impl SendBuffer {
         self.acked_prefix = self.unsent;
     }
 
-    /// Bytes of storage, computed by visiting every chunk. This checks the count.
+    /// Bytes of storage, computed by visiting every chunk, to check the count.
     #[cfg(test)]
     pub(super) fn storage_by_walk(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.stored).sum::<usize>() + self.tail.capacity()

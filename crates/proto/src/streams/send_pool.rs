@@ -1,13 +1,12 @@
 //! The connection-wide limit on send buffers.
 //!
-//! The limit bounds the memory of a connection. But less urgent streams that have used it up must
-//! not block a stream that becomes urgent. So every stream may always hold a reserve, usually
-//! [`STREAM_RESERVE`] bytes, and streams that wait for more are woken in the order in which they
-//! queued.
+//! The limit bounds the memory of a connection. But less urgent streams that have used it up must not block a
+//! stream that becomes urgent. So every stream may always hold a reserve, usually [`STREAM_RESERVE`] bytes,
+//! and streams that wait for more room are woken in the order in which they queued.
 //!
-//! The process may lend the connection less than that ([`SendPool::set_allowance`]). Then one half of
-//! the allowance is what all streams share, and the other half is the sum of their reserves: together
-//! they stay within it, and still no stream can keep another from sending anything.
+//! The process may lend the connection less than the limit ([`SendPool::set_allowance`]). Then all streams
+//! share one half of the allowance, and the other half is the sum of their reserves: together they stay
+//! within the allowance, and still no stream can keep another stream from sending.
 
 use super::send::SendHalf;
 use crate::ids::StreamId;
@@ -26,10 +25,10 @@ pub(super) struct SendPool {
     limit: usize,
     /// Bytes that all streams together may hold.
     allowance: usize,
-    /// The least allowance under which one of those that wait found no room.
+    /// The least allowance under which one of the waiting streams found no room.
     tried: usize,
     used: usize,
-    /// Bytes of storage that all streams hold, which are freed later than what was acknowledged of them.
+    /// Bytes of storage that all streams hold. Storage is freed later than the bytes in it are acknowledged.
     stored: usize,
     /// Bytes that streams held and hold no more.
     freed: u64,
@@ -80,8 +79,8 @@ impl SendPool {
         self.free().max(self.reserve_of(self.streams + 1))
     }
 
-    /// What is left of that which all streams share. What is stored but acknowledged counts as soon as
-    /// it would take more than the allowance.
+    /// The free part of the bytes that all streams share. Acknowledged bytes that are still stored count only
+    /// when storage would exceed the allowance otherwise.
     fn free(&self) -> usize {
         let left = self.allowance.saturating_sub(self.stored);
         self.shared().saturating_sub(self.used).min(left)
@@ -98,8 +97,8 @@ impl SendPool {
         self.stored = self.stored.saturating_sub(stored);
     }
 
-    /// Sets how many bytes all streams together may hold. What they hold already stays. Returns
-    /// whether all that wait should try again, because they are allowed considerably more.
+    /// Sets how many bytes all streams together may hold. The bytes that they hold already stay. Returns
+    /// whether all waiting streams should try again, because they are allowed considerably more.
     pub(super) fn set_allowance(&mut self, bytes: usize) -> bool {
         self.allowance = bytes;
         bytes / 5 > self.tried / 4 && !self.waiting.is_empty()
@@ -126,7 +125,7 @@ impl SendPool {
         self.stored
     }
 
-    /// Queues a stream that found no room behind the others.
+    /// Queues a stream that found no room behind the other waiting streams.
     pub(super) fn queue(&mut self, id: StreamId, send: &mut SendHalf) {
         self.tried =
             self.allowance.min(if self.waiting.is_empty() { usize::MAX } else { self.tried });
@@ -137,8 +136,8 @@ impl SendPool {
         }
     }
 
-    /// Takes the first waiting stream if a quarter of what is shared is free. Call this until it
-    /// returns `None`.
+    /// Takes the first waiting stream if a quarter of the shared bytes is free. Call this until it returns
+    /// `None`.
     pub(super) fn wake(&mut self) -> Option<StreamId> {
         if self.free() < (self.shared() / 4).max(1) {
             return None;

@@ -8,7 +8,8 @@ use crate::wire::range_set::RangeSet;
 use std::collections::HashMap;
 use sutura_schedule::KeyHash;
 
-/// Maximum number of streams of a kind that identifiers can express (RFC 9000 section 4.6).
+/// Maximum number of streams of a direction and initiator that identifiers can express (RFC 9000 section
+/// 4.6).
 pub(super) const MAX_STREAM_COUNT: u64 = 1 << 60;
 
 /// The half of a stream that a frame refers to.
@@ -58,7 +59,7 @@ impl Stream {
         }
     }
 
-    /// Whether nothing is left to do in either direction.
+    /// Whether both directions of the stream are done.
     pub(super) fn is_done(&self) -> bool {
         self.send.as_ref().is_none_or(SendHalf::is_done)
             && self.recv.as_ref().is_none_or(RecvHalf::is_done)
@@ -68,11 +69,11 @@ impl Stream {
 /// Locally opened streams of one direction.
 #[derive(Debug, Default)]
 pub(super) struct LocalStreams {
-    /// Index of the next one.
+    /// Index of the next stream to open.
     pub(super) next: u64,
     /// The peer's limit.
     pub(super) max: u64,
-    /// Whether an attempt to open one has failed since the limit was last raised.
+    /// Whether an attempt to open a stream has failed since the limit was last raised.
     pub(super) wanted: bool,
     /// The limit for which STREAMS_BLOCKED was queued.
     pub(super) blocked_at: Option<u64>,
@@ -81,11 +82,11 @@ pub(super) struct LocalStreams {
 /// Streams of one direction that the peer opens.
 #[derive(Debug, Default)]
 pub(super) struct RemoteStreams {
-    /// Index of the first one that is not open.
+    /// Index of the first stream that is not open.
     pub(super) next: u64,
     /// The limit that we announced.
     pub(super) max: u64,
-    /// Index of the first one that the application has not accepted.
+    /// Index of the first stream that the application has not accepted.
     pub(super) accepted: u64,
     /// Streams that are open but have no state: a higher identifier opened them, and no frame has
     /// arrived yet.
@@ -94,7 +95,7 @@ pub(super) struct RemoteStreams {
     pub(super) concurrent: u64,
     /// Number of finished streams.
     pub(super) finished: u64,
-    /// How many unfinished streams are allowed at most at present, whatever the maximum is.
+    /// The most unfinished streams that are allowed at present, even if the maximum is higher.
     pub(super) lent: Option<u64>,
 }
 
@@ -109,22 +110,22 @@ impl RemoteStreams {
         self.concurrent.min(self.lent.unwrap_or(u64::MAX))
     }
 
-    /// Sets how many unfinished streams are allowed at most, whatever the maximum is. Those that the
-    /// peer may open already stay. Returns whether a higher limit can be announced than before.
+    /// Sets the most unfinished streams that are allowed, even if the maximum is higher. The announced limit
+    /// stays. Returns whether a higher limit can be announced than before.
     pub(super) fn set_lent(&mut self, streams: u64) -> bool {
         let before = self.lent.replace(streams).unwrap_or(u64::MAX);
         before < streams.min(self.concurrent) && self.allowance() > self.max
     }
 
-    /// Whether a new limit should be announced: it would raise the limit considerably, or the peer
-    /// has used up the old one.
+    /// Whether a new limit should be announced: either the new limit is considerably higher, or the peer has
+    /// used up the old limit.
     pub(super) fn is_due(&self) -> bool {
         let fresh = self.allowance().saturating_sub(self.max);
         fresh > 0 && (fresh >= self.at_a_time() / 8 || self.next == self.max)
     }
 }
 
-/// What an identifier refers to.
+/// The stream to which an identifier refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lookup {
     /// A live stream.
@@ -149,7 +150,7 @@ fn state_error(reason: &'static str) -> TransportError {
 }
 
 impl Table {
-    /// A table without streams. `concurrent` limits how many of each direction the peer may have
+    /// A table without streams. `concurrent` limits how many streams of each direction the peer may have
     /// open.
     pub(super) fn new(side: Side, concurrent: [u64; 2]) -> Self {
         let remote = concurrent.map(|concurrent| {
@@ -207,13 +208,12 @@ impl Table {
         id.initiator() != self.side && self.remote[id.dir().index()].implicit.contains(id.index())
     }
 
-    /// Looks up one half of the stream `id`, which a frame refers to. If the peer opens the stream
-    /// by this frame, that opens all lower ones too (sections 2.1 and 3.2). The flag says whether
-    /// it did.
+    /// Looks up one half of the stream `id`, which a frame refers to. If the frame opens the stream, it opens
+    /// all lower streams too (sections 2.1 and 3.2). The flag says whether the frame opened any stream.
     ///
     /// # Errors
-    /// STREAM_STATE_ERROR if the stream has no such half, or is a local one that is not open;
-    /// STREAM_LIMIT_ERROR if it is above the peer's limit.
+    /// STREAM_STATE_ERROR if the stream has no such half, or is a local stream that is not open;
+    /// STREAM_LIMIT_ERROR if the stream is above the peer's limit.
     pub(super) fn resolve(
         &mut self,
         id: StreamId,

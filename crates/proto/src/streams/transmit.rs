@@ -1,4 +1,4 @@
-//! Sending stream data: which bytes go into a packet, and what happens to them afterwards.
+//! Sending stream data: which bytes go into a packet, and how their fate is handled.
 
 mod check;
 
@@ -19,8 +19,8 @@ use std::ops::Range;
 use std::time::Instant;
 use sutura_schedule::{Rank, Scheduler, Urgency};
 
-/// A stream with at most this many bytes is a short message, such as a request. Sending it in
-/// packets of its own would cost more than it can lose by sharing one.
+/// A stream with at most this many bytes is a short message, such as a request. To send it in packets of its
+/// own would cost more than it can lose by sharing a packet.
 const SHORT_MESSAGE: u64 = 256;
 /// The source of the bytes of a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,18 +31,19 @@ enum Source {
     New(u64),
 }
 
-/// What is sent next, before it is written. This is enough to choose the kind of packet for it.
+/// The data that is sent next, before it is written. It tells enough to choose the kind of packet for the
+/// data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
 
-    /// Whether it may share a packet with another stream. True for the protocol's own streams,
-    /// which all others may depend on, and for a [`SHORT_MESSAGE`].
+    /// Whether the data may share a packet with another stream. True for the protocol's own streams, on which
+    /// all other streams may depend, and for a [`SHORT_MESSAGE`].
     pub goes_along: bool,
     /// Whether data of the stream is, or is going to be, protected.
     pub is_protected: bool,
-    /// The message that the stream was opened for.
+    /// The message for which the stream was opened.
     pub message: Option<MessageId>,
     source: Source,
 }
@@ -55,7 +56,7 @@ impl Pending {
         Self { id, goes_along, is_protected, message: send.message, source }
     }
 
-    /// The source symbol to be resent as a whole, if that is what comes next.
+    /// The source symbol to be resent as a whole, if the next data is a source symbol.
     #[must_use]
     pub fn symbol(&self) -> Option<SymbolRef> {
         match self.source {
@@ -71,23 +72,23 @@ impl Pending {
     }
 }
 
-/// What was written for a [`Pending`].
+/// The frame written for a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
     /// The frame. The caller fills in its symbol.
     pub token: StreamToken,
-    /// Whether this sent new data up to the end of what the application wrote.
+    /// Whether the frame sent new data up to the end of the data that the application wrote.
     pub flushed: bool,
 }
 
-/// What is waiting to be sent.
+/// Whether data waits to be sent, and whether it can be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backlog {
-    /// Nothing.
+    /// No data waits.
     Empty,
-    /// Something that is blocked by flow control.
+    /// All data that waits is blocked by flow control.
     Credit,
-    /// Something that can be sent.
+    /// Data waits that can be sent.
     Sendable,
 }
 
@@ -97,17 +98,16 @@ pub(super) struct Outgoing {
     pub(super) scheduler: Box<dyn Scheduler>,
     /// Decides which stream resends its lost data next.
     pub(super) order: Box<dyn ResendOrder>,
-    /// Connection flow control for what we send.
+    /// Connection flow control for the data that we send.
     pub(super) credit: SendCredit,
     /// The connection's limit for send buffers.
     pub(super) pool: SendPool,
-    /// Which coding session each stream belongs to.
+    /// The coding session to which each stream belongs.
     pub(super) members: Members,
     /// Number of streams with new bytes that their own flow control allows to send.
     fresh: usize,
-    /// Streams that have only FIN left to send. A FIN needs no flow-control credit, so it does not
-    /// wait for any. The first entry is always such a stream; the others are checked when they
-    /// become the first.
+    /// Streams that have only FIN left to send. A FIN needs no flow-control credit, so it does not wait. The
+    /// first entry is always such a stream; the others are checked when they become the first.
     fins: VecDeque<StreamId>,
 }
 
@@ -150,7 +150,7 @@ impl Outgoing {
         }
     }
 
-    /// Updates the scheduler and the queues after what a stream has to send may have changed.
+    /// Updates the scheduler and the queues after the data that a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
@@ -227,7 +227,7 @@ impl Outgoing {
         Some(Pending::new(id, send, Source::New(0)))
     }
 
-    /// Removes streams from the front of the queue of bare FINs that no longer have one to send.
+    /// Removes streams that no longer have a bare FIN to send from the front of the queue.
     pub(super) fn prune_fins(&mut self, table: &mut Table) {
         while let Some(&id) = self.fins.front() {
             if let Some(send) = table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
@@ -240,7 +240,7 @@ impl Outgoing {
         }
     }
 
-    /// What the stream that the scheduler selects sends next. `lost` tells the lost data of a stream.
+    /// The next data of the stream that the scheduler selects. `lost` tells the lost data of a stream.
     fn next_scheduled(
         &self,
         table: &Table,
@@ -252,7 +252,8 @@ impl Outgoing {
             if !self.in_turn() {
                 return None;
             }
-            // The scheduler may select a stream that has nothing but new bytes.
+            // Without credit, ask the order of resending: the scheduler may select a stream that has only new
+            // bytes.
             let id = StreamId(self.order.next()?);
             let send = table.get(id)?.send.as_ref()?;
             return Some(Pending::new(id, send, Source::Lost(lost(id)?)));
@@ -284,9 +285,9 @@ impl Streams {
         Some(Pending::new(id, self.send_half(id)?, Source::Lost(next)))
     }
 
-    /// Selects what is sent next in turn: a bare FIN, or what the scheduler selects and connection
-    /// flow control allows. That may be lost data, unless it precedes all new data: `lost` tells the
-    /// lost data of a stream. Changes nothing.
+    /// Selects the data that is sent next in turn: a bare FIN, or the data that the scheduler selects and
+    /// connection flow control allows. It may be lost data, unless lost data precedes all new data: `lost`
+    /// tells the lost data of a stream. Changes nothing.
     #[must_use]
     pub fn look_new(
         &self,
@@ -299,8 +300,8 @@ impl Streams {
 
     /// Appends one STREAM frame of at most `room` bytes with the data of `pending`.
     ///
-    /// Returns `None` and changes nothing if the frame does not fit in `room`, or if there is no
-    /// longer anything to send because the stream changed since `pending` was returned.
+    /// Returns `None` and changes nothing if the frame does not fit in `room`, or if there is no more data to
+    /// send because the stream changed since `pending` was returned.
     pub fn write_stream(
         &mut self,
         pending: &Pending,
@@ -346,7 +347,7 @@ impl Streams {
         Some(Written { token, flushed })
     }
 
-    /// The deadline of the message to which the first byte of what is sent next belongs.
+    /// The deadline of the message to which the first byte of `pending` belongs.
     #[must_use]
     pub fn next_deadline(&self, pending: &Pending) -> Option<Instant> {
         let send = self.send_half(pending.id)?;
@@ -368,8 +369,8 @@ impl Streams {
         }
     }
 
-    /// What waits to be sent apart from lost data, computed by visiting every stream instead of using the
-    /// queues. This checks the queues.
+    /// Whether data other than lost data waits to be sent, computed by visiting every stream instead of using
+    /// the queues, to check the queues.
     #[must_use]
     pub fn backlog(&self) -> Backlog {
         let credit = self.out.credit.available() > 0;
@@ -386,13 +387,13 @@ impl Streams {
         backlog
     }
 
-    /// The rank of a stream; `None` if it does not exist or has no sending part.
+    /// The rank of a stream; `None` if the stream does not exist or has no sending part.
     #[must_use]
     pub fn rank(&self, id: StreamId) -> Option<Rank> {
         self.send_half(id).map(|send| self.out.rank(send))
     }
 
-    /// Whether turns end in the middle of packets, so that streams share these.
+    /// Whether turns end in the middle of packets, so that streams share packets.
     #[must_use]
     pub fn share_packets(&self) -> bool {
         self.out.scheduler.goes_by_frames()
@@ -420,7 +421,7 @@ impl Streams {
     }
 
     /// Lost frames of a stream no longer wait, because they were sent again or are no longer needed; `left`
-    /// frames still do.
+    /// frames still wait.
     pub fn dequeued(&mut self, id: StreamId, left: usize) {
         let Some(stream) = self.table.get_mut(id) else { return };
         let Some(send) = &mut stream.send else { return };
@@ -429,40 +430,39 @@ impl Streams {
         self.out.refresh(stream, &mut self.control);
     }
 
-    /// Charges a stream for `bytes` of the connection's capacity that were used for it, but not by
-    /// one of its frames.
+    /// Charges a stream for `bytes` that were sent on its behalf, but not in one of its frames.
     pub fn charge(&mut self, id: StreamId, bytes: usize) {
         self.out.charge(id, bytes);
     }
 
-    /// Whether the peer still misses some of a frame that was sent.
+    /// Whether the peer still misses a part of a frame that was sent.
     #[must_use]
     pub fn is_missing(&self, token: &StreamToken) -> bool {
         self.send_half(token.id).is_some_and(|send| send.is_missing(&token.range(), token.fin))
     }
 
-    /// The stretches of a frame that the peer is not known to have and still needs.
+    /// The stretches of a frame that are not known to have arrived and that the peer still needs.
     pub fn missing(&self, token: &StreamToken) -> impl Iterator<Item = Range<u64>> + '_ {
         let send = self.send_half(token.id).filter(|send| send.is_sending());
         let range = token.range();
         send.into_iter().flat_map(move |send| send.buffer.missing(range.clone()))
     }
 
-    /// Whether the peer is not known to have the end of a stream, which was sent, and still needs it.
+    /// Whether the end of a stream was sent, is not known to have arrived, and is still needed.
     #[must_use]
     pub fn is_fin_missing(&self, id: StreamId) -> bool {
         self.send_half(id).is_some_and(SendHalf::is_fin_missing)
     }
 
-    /// How many bytes of a stream are to be delivered, as far as they are known; `None` if nothing of it has to
-    /// be sent any more.
+    /// The number of bytes of a stream that are to be delivered, as far as it is known; `None` if no byte of
+    /// the stream has to be sent any more.
     #[must_use]
     pub fn end(&self, id: StreamId) -> Option<u64> {
         self.send_half(id).filter(|send| send.is_sending()).map(|send| send.buffer.end())
     }
 
-    /// A stretch of a stream, with the stream's end if that follows it. `None` if nothing of the stream has to
-    /// be sent any more.
+    /// A stretch of a stream, with FIN if the stretch reaches the stream's end. `None` if no byte of the
+    /// stream has to be sent any more.
     #[must_use]
     pub fn stretch(&self, id: StreamId, range: &Range<u64>) -> Option<Sendable> {
         let send = self.send_half(id).filter(|send| send.is_sending())?;
@@ -476,8 +476,8 @@ impl Streams {
         self.settle(token.id, |send| send.acked(token.range(), token.fin));
     }
 
-    /// The contents of a frame will not be sent again, although the peer does not have them. When
-    /// nothing else of the stream is outstanding, the stream ends with a reset that carries `code`.
+    /// The contents of a frame will not be sent again, although the peer does not have them. When no other
+    /// data of the stream is outstanding, the stream ends with a reset that carries `code`.
     pub fn give_up(&mut self, token: &StreamToken, code: u64) {
         self.settle(token.id, |send| send.give_up(token.range(), token.fin, code));
     }

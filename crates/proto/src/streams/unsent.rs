@@ -1,4 +1,4 @@
-//! What streams still have to send, for those who plan ahead.
+//! The data that streams still have to send, for redundancy policies that plan ahead.
 
 use super::send::SendHalf;
 use super::{Protection, Streams};
@@ -7,22 +7,22 @@ use crate::ids::StreamId;
 use crate::work;
 use sutura_schedule::Urgency;
 
-/// What one stream, or several of them, still have to send.
+/// The data that one stream, or several streams, still have to send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unsent {
     /// Whether there are new bytes to send that the streams' own flow control allows.
     pub is_sendable: bool,
     /// Bytes that were written and never sent.
     pub bytes: u64,
-    /// How many bytes flow control lets the streams have from the oldest one that is not known to have
-    /// arrived: as far as we know, what the peer buffers.
+    /// How many bytes flow control allows from the oldest byte that is not known to have arrived: as far as
+    /// we know, the size of the peer's buffers.
     pub peer_buffer: u64,
     /// The last message announced on the last of the streams.
     pub message: Option<Message>,
 }
 
 impl Unsent {
-    /// What a stream still has to send.
+    /// The data that a stream still has to send.
     pub(super) fn of(send: &SendHalf) -> Self {
         let unsent = || send.buffer.end().saturating_sub(send.buffer.unsent());
         Self {
@@ -33,7 +33,7 @@ impl Unsent {
         }
     }
 
-    /// This and what a later stream has to send.
+    /// The sum of this data and the data of a stream that joined later.
     fn and(self, other: Self) -> Self {
         Self {
             is_sendable: self.is_sendable || other.is_sendable,
@@ -45,14 +45,14 @@ impl Unsent {
 }
 
 impl Streams {
-    /// What the stream still has to send; nothing if it has no sending part.
+    /// The data that the stream still has to send; no data if it has no sending part.
     #[must_use]
     pub fn unsent(&self, id: StreamId) -> Unsent {
         self.send_half(id).map(Unsent::of).unwrap_or_default()
     }
 
-    /// What the streams of a coding session still have to send. The last of them is the one that
-    /// joined last.
+    /// The data that the streams of a coding session still have to send. The last of the streams is the
+    /// stream that joined last.
     #[must_use]
     pub fn unsent_of(&self, session: u16) -> Unsent {
         #[cfg(test)]
@@ -79,13 +79,14 @@ impl Streams {
         ids
     }
 
-    /// A number that is another one after any change of what the streams of any session have to send.
+    /// A number that changes with any change of the data that the streams of any session have to send.
     #[must_use]
     pub fn unsent_version(&self) -> u64 {
         self.out.members.version()
     }
 
-    /// The same with the number of streams, computed by visiting every stream. This checks the sums.
+    /// The number of streams of a session and their unsent data, computed by visiting every stream, to check
+    /// the sums.
     pub(super) fn visit_unsent(&self, session: u16) -> (usize, Unsent) {
         let sending = self.table.iter().filter_map(|stream| stream.send.as_ref());
         let mut members: Vec<_> = sending.filter(|send| send.session() == Some(session)).collect();

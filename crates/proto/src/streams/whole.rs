@@ -1,11 +1,11 @@
-//! Streams of which repair symbols gave the receiver all that was missing, and that it stops then, as the client
-//! of Eghbal and Lu 2025, section 4.2, does: what was lost need not be sent again.
+//! Streams that the receiver stops because repair symbols completed them, as the client of Eghbal and Lu
+//! 2025, section 4.2, does: the lost data need not be sent again.
 
 use crate::ids::StreamId;
 use std::collections::VecDeque;
 
-/// How many streams wait for their STOP_SENDING frame. The frame saves bytes and nothing depends on it, so of
-/// more streams the oldest go without.
+/// The most streams that wait for their STOP_SENDING frame. The frame only saves bytes, so beyond this number
+/// the oldest streams go without it.
 pub(super) const MAX_WHOLE: usize = 64;
 
 /// The streams to be stopped.
@@ -21,7 +21,7 @@ impl Whole {
         Self { code, due: VecDeque::new() }
     }
 
-    /// Whether the peer's STOP_SENDING with `code` says that it has the whole stream.
+    /// Whether the peer's STOP_SENDING with `code` says that the peer has the whole stream.
     pub(super) fn is_meant(&self, code: u64) -> bool {
         self.code == Some(code)
     }

@@ -33,16 +33,17 @@ const MIN_LIMIT: usize = 64;
 /// The pieces that wait for the application.
 #[derive(Debug)]
 struct Arrivals {
-    /// Offsets in the held ranges, oldest first. A range that grew together from several has more
-    /// than one. Some may be stale, delivered together with another one; the first is always held.
+    /// Offsets in the held ranges, oldest first. A range that grew together from several ranges has more than
+    /// one offset. Some offsets may be stale, because their bytes were delivered with another offset's range;
+    /// the first offset is always held.
     offsets: VecDeque<u64>,
-    /// The number of offsets at which stale ones are removed.
+    /// The number of offsets beyond which stale offsets are removed.
     limit: usize,
 }
 
 impl Arrivals {
-    /// Keeps one offset per held range, so that there are never more than twice as many offsets as
-    /// there have been such ranges.
+    /// Keeps one offset per held range, so that there are never more than twice as many offsets as there have
+    /// been held ranges at once.
     fn clean_up(&mut self, held: &Held<'_>) {
         let mut seen = BTreeSet::new();
         self.offsets.retain(|&at| held.range_of(at).is_some_and(|range| seen.insert(range.start)));
@@ -52,7 +53,7 @@ impl Arrivals {
 
 impl Delivery for Arrivals {
     fn on_received(&mut self, range: Range<u64>, held: &Held<'_>) {
-        // What touches an older piece is delivered with it.
+        // Bytes that touch an older piece are delivered with the piece.
         if held.range_of(range.start).as_ref() == Some(&range) {
             self.offsets.push_back(range.start);
             if self.offsets.len() > self.limit {

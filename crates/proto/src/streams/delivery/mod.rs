@@ -1,9 +1,9 @@
 //! The delivery seam: which received piece of a stream the application reads next.
 //!
-//! QUIC delivers streams in order by default, but an implementation may offer bytes out of order
-//! (RFC 9000 section 2.2). The mechanism keeps what was received and delivers each byte once; a
-//! [`Delivery`] decides in which order. Flow control gives credit for delivered bytes, whatever
-//! their offset, and the end of the stream is reported after all of its bytes.
+//! QUIC delivers streams in order by default, but an implementation may offer bytes out of order (RFC 9000
+//! section 2.2). The mechanism keeps the received bytes and delivers each byte once; a [`Delivery`] decides
+//! in which order. Flow control gives credit for delivered bytes, whatever their offset, and the end of the
+//! stream is reported after all of its bytes.
 
 pub use arrival_order::ArrivalOrder;
 pub use stream_order::StreamOrder;
@@ -29,7 +29,7 @@ pub struct Chunk {
     pub bytes: Bytes,
 }
 
-/// What of a stream was received but not delivered.
+/// The bytes of a stream that were received but not delivered.
 #[derive(Debug, Clone, Copy)]
 pub struct Held<'a> {
     store: &'a Assembler,
@@ -75,7 +75,7 @@ impl<'a> Held<'a> {
 ///   held, or not contiguous in memory (see [`Held::range_of`]). So does a range that does not
 ///   start at [`Held::front`], if the policy is [ordered](Self::is_ordered). A faulty policy can
 ///   thus only hold back bytes, together with their flow-control credit and the end of the stream.
-/// * If a policy is installed when something is held already, it is told of each held range by
+/// * If a policy is installed when bytes are held already, it is told of each held range by
 ///   [`on_received`](Self::on_received), in ascending order.
 /// * A policy's state must be bounded by the number of held ranges, which the mechanism bounds. It
 ///   must not grow with the number of calls: a peer may send single bytes.
@@ -94,12 +94,12 @@ pub trait Delivery: Any + Debug + Send {
     /// the whole frame that brought it.
     fn on_received(&mut self, _range: Range<u64>, _held: &Held<'_>) {}
 
-    /// What may be delivered next. The application gets all of it, or its beginning if it asked for
-    /// less.
+    /// The range that may be delivered next. The application gets the whole range, or its beginning if it
+    /// asked for fewer bytes.
     fn next(&self, held: &Held<'_>) -> Option<Range<u64>>;
 
-    /// `range` was delivered: the answer of [`next`](Self::next), or its beginning. `held` is what
-    /// is left.
+    /// `range` was delivered: the answer of [`next`](Self::next), or its beginning. `held` no longer includes
+    /// the range.
     fn on_delivered(&mut self, _range: Range<u64>, _held: &Held<'_>) {}
 }
 

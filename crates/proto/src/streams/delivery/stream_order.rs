@@ -10,8 +10,8 @@ pub(super) const ENTRY: Entry<dyn DeliveryFactory> =
         Ok(Arc::new(StreamOrder))
     });
 
-/// Bytes are delivered in the order in which the peer wrote them: those behind a gap wait until it
-/// is filled. The default. Keeps no state.
+/// Bytes are delivered in the order in which the peer wrote them: bytes behind a gap wait until the gap is
+/// filled. The default. Keeps no state.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StreamOrder;
 

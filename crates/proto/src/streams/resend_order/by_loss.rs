@@ -9,7 +9,7 @@ use sutura_schedule::{Priority, Scheduler, StreamKey};
 pub(super) const ENTRY: Entry<dyn ResendOrderFactory> =
     Entry::new("by-loss", "lost data goes first, in the order of loss", |_| Ok(Arc::new(ByLoss)));
 
-/// Lost data is sent first, in the order of loss, whatever the streams' priorities: what was lost
+/// Lost data is sent first, in the order of loss, whatever the streams' priorities: the data that was lost
 /// first has kept a reader waiting longest. The default.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByLoss;
@@ -24,8 +24,8 @@ impl ResendOrderFactory for ByLoss {
     }
 }
 
-/// Minimum number of stale places before the queue is compacted. Also, they must outnumber the
-/// others.
+/// Minimum number of stale places before the queue is compacted. Stale places must also outnumber the other
+/// places.
 const STALE_PLACES: usize = 64;
 
 /// A stream's places in the queue.
@@ -33,7 +33,7 @@ const STALE_PLACES: usize = 64;
 struct Places {
     /// Number of frames that wait.
     waiting: usize,
-    /// Number of its first places in the queue whose frames no longer wait.
+    /// Number of the stream's first places in the queue whose frames no longer wait.
     stale: usize,
 }
 

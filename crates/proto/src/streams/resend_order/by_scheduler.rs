@@ -4,8 +4,8 @@ use super::{Precedence, ResendOrder};
 use crate::ids::MIN_UDP_PAYLOAD;
 use sutura_schedule::{Priority, Scheduler, StreamKey};
 
-/// A scheduler decides among the streams that lost data. It sees nothing else: a stream is active
-/// in it while some of its lost data waits, and is charged only for resending that.
+/// A scheduler decides among the streams that lost data. It sees only lost data: a stream is active in the
+/// scheduler while lost data of the stream waits, and is charged only for resending this data.
 #[derive(Debug)]
 pub struct ByScheduler {
     precedence: Precedence,
@@ -52,7 +52,7 @@ impl ResendOrder for ByScheduler {
     }
 
     fn next(&self) -> Option<StreamKey> {
-        // Only the stream matters: the size is limited by the packet alone.
+        // Only the stream of the grant matters: the packet alone limits the size of the frame.
         self.lossy.next(MIN_UDP_PAYLOAD.into()).map(|grant| grant.stream)
     }
 }

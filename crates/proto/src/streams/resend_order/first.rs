@@ -11,8 +11,8 @@ pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::new(
     |_| Ok(Arc::new(First)),
 );
 
-/// Lost data is sent first, and a scheduler of the connection's scheme decides among the streams
-/// that lost some: approach 2 of Marx 2020, `ABABCDCD`.
+/// Lost data is sent first, and a scheduler of the connection's scheme decides among the streams that lost
+/// data: approach 2 of Marx 2020, `ABABCDCD`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct First;
 

@@ -16,8 +16,8 @@ pub(super) const ENTRY: Entry<dyn ResendOrderFactory> = Entry::with_parameters(
     },
 );
 
-/// Lost data is sent first, and a scheduler of another scheme decides among the streams that lost
-/// some: approach 3 of Marx 2020, `AABBCDCD` with a sequential scheme.
+/// Lost data is sent first, and a scheduler of another scheme decides among the streams that lost data:
+/// approach 3 of Marx 2020, `AABBCDCD` with a sequential scheme.
 #[derive(Debug, Clone)]
 pub struct FirstBy(pub Arc<dyn SchedulerFactory>);
 

@@ -1,8 +1,8 @@
 //! The order of resending: when lost stream data is sent again, relative to new data.
 //!
-//! The built-in orders are [`ByLoss`], the default, and the three approaches that Marx 2020,
-//! section 2.1 found in QUIC implementations: [`InTurn`], [`First`] and [`FirstBy`].
-//! [`LossReaction`](crate::policy::LossReaction) has already decided *what* is sent again. An order
+//! The built-in orders are [`ByLoss`], the default, and the three approaches that Marx 2020, section 2.1
+//! found in QUIC implementations: [`InTurn`], [`First`] and [`FirstBy`].
+//! [`LossReaction`](crate::policy::LossReaction) has already decided *which* data is sent again. An order
 //! sees streams and byte counts, but no data.
 
 mod by_scheduler;
@@ -19,8 +19,8 @@ use sutura_schedule::{Priority, Scheduler, StreamKey, policies};
 policies! {
     /// The built-in orders, in the order in which they are listed.
     ///
-    /// The examples of those that follow a scheduler show four streams A to D that take turns, of
-    /// which A and B have lost two packets each.
+    /// The examples of the orders that follow a scheduler show four streams A to D that take turns, of which
+    /// A and B have lost two packets each.
     pub(crate) const ENTRIES: dyn ResendOrderFactory = [by_loss, in_turn, first, first_by];
 }
 
@@ -35,9 +35,8 @@ pub enum Precedence {
 
 /// Decides which stream resends its lost data next.
 ///
-/// Like a [`Scheduler`](sutura_schedule::Scheduler), it is told of streams, and also of each frame
-/// that waits to be sent again. Frames of one stream are sent again in the order in which they were
-/// lost.
+/// Like a [`Scheduler`](sutura_schedule::Scheduler), an order is told of streams, and also of each frame that
+/// waits to be sent again. Frames of one stream are sent again in the order in which they were lost.
 ///
 /// * [`next`](Self::next) is a pure query: it changes nothing. It returns only streams with waiting
 ///   frames.
@@ -59,14 +58,14 @@ pub trait ResendOrder: Debug + Send {
     /// One more frame of the stream waits to be sent again.
     fn queued(&mut self, stream: StreamKey);
 
-    /// A frame of the stream no longer waits, because it was sent or is no longer needed; `left`
-    /// frames still do. If that is 0, `stream` has nothing to resend, whatever was queued before.
+    /// A frame of the stream no longer waits, because it was sent or is no longer needed; `left` frames still
+    /// wait. If `left` is 0, `stream` has nothing to resend, no matter how many frames were queued before.
     fn dequeued(&mut self, stream: StreamKey, left: usize);
 
     /// The stream sent `bytes` again.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
-    /// The stream that resends lost data next; `None` if nothing is lost.
+    /// The stream that resends lost data next; `None` if no lost data waits.
     ///
     /// With [`Precedence::InTurn`] the scheduler decides this instead, except while connection flow
     /// control blocks new data: lost data is already counted and needs no credit.

@@ -1,10 +1,10 @@
-//! What must hold of the sending part of a stream.
+//! The invariants of the sending part of a stream.
 
 use super::SendHalf;
 use crate::invariant::ensure;
 
 impl SendHalf {
-    /// Checks what must hold between any two calls.
+    /// Checks the invariants that hold between any two calls.
     ///
     /// # Errors
     /// The first contradiction.

@@ -272,7 +272,7 @@ fn a_delivery_that_is_wrong_is_silent() {
         assert!(events(&mut streams).is_empty());
         let read_any = streams.read_chunk(uni(), 99, custom.ordered);
         assert_eq!(read_any, Err(ReadError::Blocked), "{custom:?}");
-        // Nothing is lost: a correct delivery finds all of it.
+        // The faulty delivery lost no byte: a correct delivery finds all of them.
         streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
         assert_eq!(read(&mut streams, 999), Ok(Some(100..200)));
         assert_eq!(read(&mut streams, 999), Ok(Some(300..500)));
@@ -310,7 +310,7 @@ impl Model {
         self.received.iter().zip(&self.delivered).any(|(received, delivered)| received > delivered)
     }
 
-    /// Records what was read; it must have been received, and not read before.
+    /// Records the bytes of a read, which must have been received and not read before.
     fn check(
         &mut self,
         result: Result<Option<Range<usize>>, ReadError>,
@@ -381,7 +381,7 @@ proptest! {
                 Op::Reset => {
                     let complete = model.is_complete();
                     streams.received_reset(uni(), 9, size as u64).unwrap();
-                    // Complete data is read anyway.
+                    // A reset does not discard complete data: it is still read.
                     if !complete && model.over.is_none() {
                         model.over = Some(ReadError::Reset(9));
                         model.final_size = Some(size);
@@ -397,7 +397,7 @@ proptest! {
         while model.over != Some(ReadError::Closed) {
             model.check(read(&mut streams, 700))?;
         }
-        // All of it is credited to the connection's window.
+        // All bytes of the stream are credited to the connection's window.
         prop_assert_eq!(streams.received, size as u64);
         streams.release(15_000);
         let frames = control(&mut streams);

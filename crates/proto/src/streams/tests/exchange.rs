@@ -1,5 +1,5 @@
-//! Two endpoints exchange packets, of which many are lost, late or recovered by other means. Every
-//! byte must arrive once, and nothing may be left behind.
+//! Two endpoints exchange packets, of which many are lost, late or recovered by other means. Every byte must
+//! arrive once, and no state of streams may be left in the end.
 
 use super::*;
 use bytes::Bytes;
@@ -118,7 +118,7 @@ impl Host {
         }
     }
 
-    /// Sends some packets, and decides the fate of some that were sent before.
+    /// Sends some packets, and decides the fate of some packets that were sent before.
     fn exchange(&mut self, peer: &mut Self, now: Instant, random: &mut Rng, loss: u64) {
         for _ in 0..random.below(12) {
             let Some(packet) = packet(&mut self.streams, now) else {
@@ -140,7 +140,7 @@ impl Host {
                 if !lost {
                     self.streams.acked(token);
                 } else {
-                    // Perhaps declared lost although it arrived.
+                    // The packet is declared lost, although it may have arrived.
                     self.streams.lost(token);
                 }
             }

@@ -26,7 +26,7 @@ fn gaps_are_bounded_whatever_the_window() {
 fn sparse_bytes_cost_what_the_window_allows() {
     let mut streams = server();
     for index in 0..8 {
-        // The last byte that the connection window allows each of them to send.
+        // The last byte that the connection window lets each stream send.
         streams.received(uni(index), 1_800, b"x", false).unwrap();
     }
     assert!(streams.stats().receive_buffered <= 2 * 15_000);

@@ -9,7 +9,7 @@ fn uni(index: u64) -> StreamId {
     client_stream(Dir::Uni, index)
 }
 
-/// Reads everything available and returns how many bytes that was.
+/// Reads all available bytes and returns their number.
 fn drain(streams: &mut Sender, id: StreamId) -> usize {
     let mut total = 0;
     while let Ok(Read::Data(len)) = streams.read(id, &mut [0; 700]) {
@@ -32,7 +32,7 @@ fn the_connection_window_holds_for_data_and_resets() {
     let mut streams = server();
     streams.received(uni(0), 9_999, b"x", false).unwrap();
     streams.received(uni(1), 4_999, b"x", false).unwrap();
-    // Filling gaps is not counted twice.
+    // Bytes that fill gaps are not counted twice.
     streams.received(uni(0), 0, &ZEROS[..10_000], false).unwrap();
     assert_eq!(code(streams.received(uni(2), 0, b"x", false)), FLOW_CONTROL);
     assert_eq!(code(streams.received(uni(1), 5_000, b"x", false)), FLOW_CONTROL);

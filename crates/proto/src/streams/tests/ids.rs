@@ -129,7 +129,7 @@ fn streams_blocked_is_said_once_for_each_limit() {
     assert!(streams.open(Dir::Uni).is_some());
 }
 
-/// The peer opens and finishes a unidirectional stream and delivers all of it; we read it.
+/// The peer opens and finishes a unidirectional stream and delivers all of it; we read all of it.
 fn use_up(streams: &mut Sender, index: u64) {
     let id = client_stream(Dir::Uni, index);
     streams.received(id, 0, b"abc", true).unwrap();
@@ -156,7 +156,7 @@ fn finished_streams_give_their_place_back() {
     // A lost frame is sent again with the current value.
     streams.lost(&tokens[0]);
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 91]]);
-    // A peer that asks gets all streams that are free.
+    // A peer that asks for streams gets all free streams.
     use_up(&mut streams, 11);
     streams.received_streams_blocked(Dir::Uni, 91).unwrap();
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 92]]);

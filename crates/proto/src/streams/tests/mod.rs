@@ -48,7 +48,7 @@ mod encode {
 /// Space for frames in one packet.
 const ROOM: usize = 1200;
 
-/// The streams of an endpoint, and what they have lost.
+/// The streams of an endpoint, and the ledger of their lost data.
 struct Sender {
     streams: Streams,
     ledger: LossLedger,
@@ -133,7 +133,7 @@ impl Sender {
         Ok(self.ledger.withdraw(&mut self.streams, id))
     }
 
-    /// A frame was lost and is sent again; returns whether there was anything to queue.
+    /// A frame was lost and is sent again; returns whether any data was queued.
     fn retransmit(&mut self, frame: &StreamToken) -> bool {
         self.ledger.queue(&mut self.streams, frame)
     }
@@ -269,7 +269,7 @@ fn control_tokens(streams: &mut Sender) -> (Vec<Vec<u64>>, Tokens) {
     (frames, tokens)
 }
 
-/// Writes one STREAM frame, if there is one to write, and discards its bytes.
+/// Writes one STREAM frame, if any data waits, and discards the bytes of the frame.
 fn send_frame(streams: &mut Sender) -> Option<StreamToken> {
     let pending = streams.look(ROOM)?;
     let written = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)?;

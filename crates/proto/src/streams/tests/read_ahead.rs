@@ -1,4 +1,4 @@
-//! Reading ahead of what is missing, up to an offset.
+//! Reading ahead of missing bytes, up to an offset.
 
 use super::*;
 use crate::streams::delivery::{ArrivalOrder, DeliveryFactory, StreamOrder};
@@ -51,7 +51,7 @@ fn what_is_below_the_offset_does_not_wait_and_order_goes_on_behind_it() {
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(30..40)));
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(94..100)));
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
-    // There are holes, and what is beyond the offset waits.
+    // There are holes, and the bytes beyond the offset wait.
     let ordered = streams.set_delivery(uni(), StreamOrder.build());
     assert_eq!(ordered, Err(ReadError::IllegalOrderedRead));
     assert_eq!(streams.read(uni(), &mut out), Err(ReadError::IllegalOrderedRead));
@@ -101,7 +101,7 @@ fn a_window_that_is_read_ahead_is_open_again() {
 
 proptest! {
     /// A stream of frames, each of which is read ahead to its end once it has begun: each byte comes once,
-    /// with the right offset, and all that has arrived of a frame is read at once.
+    /// with the right offset, and all bytes of a frame that have arrived are read at once.
     #[test]
     fn every_byte_comes_once(
         mut ends in prop::collection::btree_set(1..SIZE, 0..6),

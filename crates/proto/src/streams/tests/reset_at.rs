@@ -28,13 +28,13 @@ fn id() -> StreamId {
     client_stream(Dir::Uni, 0)
 }
 
-/// Sends everything that can be sent; returns the tokens.
+/// Sends all data that can be sent; returns the tokens.
 fn send_all(streams: &mut Sender) -> Vec<Token> {
     let packets = std::iter::from_fn(|| packet(streams, Instant::now()));
     packets.flat_map(|packet| packet.tokens).collect()
 }
 
-/// What an application has read of the stream.
+/// The bytes and the end that an application has read from the stream.
 #[derive(Default)]
 struct Reader {
     /// Every byte that was delivered.
@@ -55,7 +55,7 @@ impl Reader {
                 }
                 Ok(None) => self.end = Some(Ok(())),
                 Err(ReadError::Reset(code)) => self.end = Some(Err(code)),
-                // Not even opened yet, or nothing to read.
+                // The stream is not even open yet, or there is no byte to read.
                 Err(ReadError::Closed | ReadError::Blocked) => return,
                 Err(ReadError::IllegalOrderedRead) => panic!("never unordered"),
             }
@@ -68,8 +68,8 @@ impl Reader {
     }
 }
 
-/// A stream of `size` bytes is reset to each of `sizes` in turn while packets get lost. What the reader
-/// got, and its writer's last word, are compared with what it was promised.
+/// A stream of `size` bytes is reset to each of `sizes` in turn while packets get lost. The bytes that the
+/// reader got, and the end that it saw, are compared with the promised bytes.
 fn run(seed: u64, size: u64, sizes: &[u64], finish: bool, ordered: bool, loss: u64) {
     let mut random = Rng::new(seed);
     let approaches = approaches();
@@ -123,7 +123,7 @@ fn run(seed: u64, size: u64, sizes: &[u64], finish: bool, ordered: bool, loss: u
         Some(Err(code)) => assert!(code == CODE && reader.prefix() >= promised),
         None => unreachable!("the loop ended"),
     }
-    // Both ends count the same bytes for flow control, and the reader gave all of them back.
+    // Both ends count the same bytes for flow control, and the reader gave all of the credit back.
     assert_eq!(a.stats().sent, b.stats().received);
     assert_eq!(b.window.consumed(), b.stats().received);
     assert_eq!((a.stats().send_buffered, b.stats().receive_buffered), (0, 0));
@@ -181,7 +181,7 @@ fn only_the_last_word_ends_the_stream() {
     let sent = send_all(&mut streams);
     streams.reset_at(id, CODE, 800).unwrap();
     let (_, first) = control_tokens(&mut streams);
-    // The peer no longer wants it. The code and the final size stay.
+    // The peer no longer wants the stream. The code and the final size stay.
     streams.received_stop_sending(id, 99).unwrap();
     let (frames, second) = control_tokens(&mut streams);
     assert_eq!(frames, [[encode::RESET_STREAM, id.0, CODE, 1_000]]);
@@ -189,7 +189,7 @@ fn only_the_last_word_ends_the_stream() {
     assert_eq!(streams.stats().streams, 1);
     second.iter().for_each(|token| streams.acked(token));
     assert_eq!(streams.stats().streams, 0);
-    // What was sent before is of no interest any more.
+    // Losses of data that was sent before no longer matter.
     sent.iter().for_each(|token| streams.lost(token));
     assert!(!streams.has_data());
 }
@@ -217,7 +217,7 @@ fn the_beginning_is_read_before_the_reset() {
     assert_eq!(streams.read(id(), &mut buffer), Ok(Read::Data(500)));
     assert_eq!(streams.read(id(), &mut buffer), Err(ReadError::Blocked));
     events(&mut streams);
-    // Late and beyond what is delivered.
+    // These bytes are late, and extend beyond the bytes that are delivered.
     streams.received(id(), 400, &bytes(1_000)[400..], false).unwrap();
     assert_eq!(events(&mut streams), [StreamEvent::Readable { id: id() }]);
     assert_eq!(streams.read(id(), &mut buffer), Ok(Read::Data(300)));
@@ -233,7 +233,7 @@ fn what_is_not_delivered_is_credited_and_freed_at_once() {
     streams.received_reset_at(id(), CODE, 9_500, 100).unwrap();
     assert_eq!(streams.window.consumed(), 9_400);
     assert!(streams.stats().receive_buffered <= 1_024 && before >= 9_000);
-    // Late frames that promise more change nothing, those that promise less do.
+    // Late frames that promise more bytes change nothing.
     streams.received_reset_at(id(), CODE, 9_500, 200).unwrap();
     assert_eq!(streams.window.consumed(), 9_400);
     streams.accept(Dir::Uni).unwrap();
@@ -259,7 +259,7 @@ fn contradictions_are_errors() {
     assert_eq!(code(fresh().received_reset(id(), CODE + 1, 1_000)), state);
     let flow = TransportErrorCode::FLOW_CONTROL_ERROR;
     assert_eq!(code(server().received_reset_at(id(), CODE, 10_001, 5)), flow);
-    // On a stream on which only this end sends.
+    // The stream is one on which only this end sends.
     let (mut streams, ours) = writer(10);
     assert_eq!(code(streams.received_reset_at(ours, CODE, 10, 5)), state);
 }

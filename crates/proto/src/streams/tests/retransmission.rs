@@ -53,7 +53,7 @@ fn by(precedence: Precedence, scheme: bool) -> Box<dyn ResendOrder> {
     Box::new(ByScheduler::new(precedence, Uniform::new(scheme)))
 }
 
-/// The order in which two packets each of A to D are sent, after those of A and B were lost in the
+/// The order in which two packets each of A to D are sent, after the packets of A and B were lost in the
 /// order given by `lost`.
 fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
     let mut streams =
@@ -61,7 +61,7 @@ fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
     streams.set_peer_limits(advertised(&small()));
     let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
     let mut tokens: HashMap<StreamId, Vec<StreamToken>> = HashMap::new();
-    // Exactly what fits in two frames, so that it takes two frames again.
+    // Exactly the bytes that fit in two frames, so that resending them takes two frames again.
     for &id in &ids[..2] {
         for _ in 0..2 {
             streams.write(id, &[7; 1_190]).unwrap();
@@ -352,7 +352,8 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 77, 100]]);
 }
 
-/// Streams write, send and lose data at random. Returns how often each byte was sent and lost.
+/// Streams write, send and lose data at random. Returns how often each byte was sent, and how often it was
+/// lost.
 fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
     let mut random = Rng::new(seed);
     let mut limits = small();
@@ -389,7 +390,7 @@ fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
             streams.received_max_data(40_000 + random.below(400_000));
         }
     }
-    // Nothing starves: once there is credit, everything is sent without any acknowledgement.
+    // No stream starves: once there is credit, all data is sent without any acknowledgement.
     streams.received_max_data(1 << 30);
     while let Some(token) = send_frame(&mut streams) {
         for offset in token.offset..token.offset + u64::from(token.len) {
@@ -419,7 +420,7 @@ fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
         let mut streams = with(&*approach);
         let id = open(&mut streams, 3, true);
         let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
-        // Probes queue again what is queued already, and a peer may cause any number of timeouts.
+        // Probes queue data that is queued already, and a peer may cause any number of timeouts.
         for _ in 0..20 {
             tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
         }

@@ -8,7 +8,7 @@ use sutura_schedule::Priority;
 const STREAMS: u64 = 100;
 const POOL: usize = 1 << 20;
 
-/// Limits under which only the buffers matter.
+/// Limits so high that only the send buffers block writers.
 fn limits() -> StreamLimits {
     StreamLimits {
         bidi_streams: STREAMS,
@@ -84,8 +84,7 @@ fn writers_are_woken_in_the_order_in_which_they_found_no_room() {
         assert!(fill(&mut streams, *id) >= STREAM_RESERVE);
     }
     events(&mut streams);
-    // Abandoning one stream does not free a quarter of the limit, since the reserves took part of
-    // it.
+    // Abandoning one stream does not free a quarter of the limit, since the reserves took part of the limit.
     streams.reset(ids[0], 0).unwrap();
     assert!(events(&mut streams).is_empty());
     for id in &ids[1..3] {
@@ -113,7 +112,7 @@ fn streams_that_end_do_not_wait_on() {
     assert_eq!((streams.out.pool.waiting(), streams.out.pool.used()), (0, 0));
 }
 
-/// Writers that write only when notified: none is forgotten.
+/// Writers that write only when notified: each of them is notified until it has written all its bytes.
 fn obedient(seed: u64, pool: usize) {
     const SIZE: usize = 400_000;
     let mut random = Rng::new(seed);
@@ -243,6 +242,6 @@ fn credit_for_streams_and_data_is_lent() {
 #[test]
 fn the_state_of_a_stream_takes_no_more_than_is_counted() {
     use crate::streams::table::Stream;
-    // The rest is for the entries in the tables and for what policies keep.
+    // The rest is for the entries in the tables and for the state of policies.
     assert!(size_of::<Stream>() * 3 / 2 <= STREAM_COST, "{}", size_of::<Stream>());
 }

@@ -295,7 +295,7 @@ fn the_scheduler_decides_among_new_bytes() {
     assert_eq!(order, [b, b, a, a, a, a, a]);
 }
 
-/// Sends a frame; returns whether that flushed everything written.
+/// Sends a frame; returns whether the frame flushed all written data.
 fn send_and_flush(streams: &mut Sender) -> bool {
     let pending = streams.look(ROOM).unwrap();
     streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit).unwrap().flushed
@@ -339,7 +339,7 @@ fn control_frames_stay_within_their_room() {
     let mut rounds = 0;
     while streams.wants_control() {
         let mut out = vec![0xff; 3];
-        // Four bytes each: two fit, but not three.
+        // The frames have four bytes each: two frames fit, but not three.
         streams.write_control(Instant::now(), RTT, &mut out, 11, &mut tokens);
         assert_eq!(out.len(), 3 + 8);
         frames.extend_from_slice(&out[3..]);
@@ -349,8 +349,8 @@ fn control_frames_stay_within_their_room() {
     assert!(frames.chunks(4).zip(0..).all(|(frame, code)| frame[2] == code));
 }
 
-/// By rounds (Holzinger 2025, III-B1): each stream has 2025 bytes of frames in a round, and the last of
-/// them may be longer by its header.
+/// By rounds (Holzinger 2025, III-B1): each stream has 2025 bytes of frames in a round, and its last frame
+/// may exceed them by its header.
 #[test]
 fn frames_are_charged_with_their_headers_if_the_scheduler_counts_frames() {
     let mut streams = client();
@@ -371,7 +371,7 @@ fn frames_are_charged_with_their_headers_if_the_scheduler_counts_frames() {
         }
     }
     assert_eq!(turns.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [ids, ids, ids].concat());
-    // What the headers have overdrawn is paid in the next round.
+    // A stream whose headers overdraw a round has less in the next round.
     for id in ids {
         let bytes: usize = turns.iter().filter(|(of, _)| *of == id).map(|(_, bytes)| bytes).sum();
         assert!((3 * 2025..3 * 2025 + 8).contains(&bytes), "{turns:?}");

@@ -1,11 +1,11 @@
-//! What must hold of all streams of a connection.
+//! The invariants of all streams of a connection.
 
 use super::Streams;
 use crate::ids::StreamId;
 use crate::invariant::ensure;
 
 impl Streams {
-    /// Checks what must hold between any two calls. Visits every stream.
+    /// Checks the invariants that hold between any two calls. Visits every stream.
     ///
     /// # Errors
     /// The first contradiction.
@@ -39,7 +39,7 @@ impl Streams {
         ensure(scheduled || next.is_none(), || format!("the scheduler names {next:?} in vain"))
     }
 
-    /// The sums over the streams of each coding session are those that a visit of all streams finds.
+    /// The sums over the streams of each coding session agree with a visit of all streams.
     fn check_members(&self) -> Result<(), String> {
         self.out.members.sessions().try_for_each(|session| {
             let kept = (self.members(session), self.out.members.unsent(session));
@@ -59,10 +59,10 @@ impl Streams {
         halves.filter(|send| send.resends > 0).count()
     }
 
-    /// Checks that nothing is left once all streams are over.
+    /// Checks that no state is left once all streams are over.
     ///
     /// # Errors
-    /// What is left.
+    /// The first piece of state that is left.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let left: Vec<StreamId> = self.table.iter().map(|stream| stream.id).take(8).collect();
         ensure(left.is_empty(), || format!("streams such as {left:?}"))?;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Instant;
 
-/// Maximum number of symbols that all sessions of a connection remember beyond their windows. The
-/// packets of 500 Mbit/s and 300 ms are fewer.
+/// Maximum number of symbols that all sessions of a connection remember beyond their windows. A path of 500
+/// Mbit/s and 300 ms has fewer packets in flight.
 pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
 
 /// The fate of a symbol beyond the window, as far as it is known.
@@ -14,7 +14,7 @@ pub const MAX_BEYOND_SYMBOLS: usize = 16_384;
 pub(super) enum LeftState {
     /// Its packet is in flight.
     InFlight,
-    /// Its packet was lost, and it waits for a report until this time.
+    /// Its packet was lost, and the symbol waits until this time for a report that the peer recovered it.
     Held(Instant),
     /// Its frames were queued to be sent again as bare data. A report that it was recovered may still come.
     Bare,
@@ -30,13 +30,13 @@ pub(super) struct Left {
     /// When it was declared lost for the first time.
     pub(super) lost: Option<Instant>,
     pub(super) fate: LeftState,
-    /// The number of the last repair symbol that may bring it.
+    /// The number of the last repair symbol that may bring the symbol.
     pub(super) last_repair: u64,
 }
 
 /// The symbols that left the window of a session and may still turn out to have been recovered, because
 /// repair symbols that cover them are in flight. The window holds as many bytes as the peer's decoder does;
-/// on a long fast path, more than that is in flight.
+/// on a long fast path, more bytes than the window holds are in flight.
 #[derive(Debug, Default)]
 pub(super) struct Beyond {
     symbols: BTreeMap<u64, Left>,
@@ -119,7 +119,7 @@ impl Beyond {
         }
     }
 
-    /// A lost symbol waits until `until`. Returns whether it is remembered.
+    /// A lost symbol waits until `until`. Returns whether the symbol is remembered.
     pub(super) fn hold(&mut self, id: u64, until: Instant) -> bool {
         let Some(left) = self.remove(id) else { return false };
         self.insert(id, Left { fate: LeftState::Held(until), ..left });
@@ -143,7 +143,7 @@ impl Beyond {
     }
 
     /// Forgets the symbols that were sent bare and that no repair symbol in flight can bring: `oldest` is the
-    /// number of the oldest one, if there is any.
+    /// number of the oldest repair symbol in flight, if there is any.
     pub(super) fn forget_bare(&mut self, oldest: Option<u64>) {
         let is_over = |last: u64| oldest.is_none_or(|oldest| last < oldest);
         while let Some((_, id)) = self.bare.first().copied().filter(|(last, _)| is_over(*last)) {

@@ -4,15 +4,15 @@ use crate::ids::StreamId;
 use crate::recovery::token::StreamToken;
 use std::collections::BTreeMap;
 
-/// Counts what repair symbols protect, stream by stream, so that nobody has to look through the
-/// window for it. The window bounds the number of streams.
+/// Counts the data that repair symbols protect, stream by stream, so that no query has to visit the window.
+/// The window bounds the number of streams.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Carried(BTreeMap<StreamId, Load>);
 
 /// The frames of one stream.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Load {
-    /// How many there are. A frame may be empty: it ends its stream.
+    /// Number of frames. A frame may be empty: it ends its stream.
     frames: u64,
     bytes: u64,
 }

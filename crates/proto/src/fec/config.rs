@@ -4,8 +4,9 @@ use crate::wire::code_id::CodeSet;
 
 /// The limits of this endpoint's decoder, as announced to the peer.
 ///
-/// Whatever is announced, all sessions of a connection together hold at most 8 MiB. Beyond that,
-/// the least recently used session drops its symbols and can no longer use them to recover losses.
+/// Whatever the announcement, all sessions of a connection together hold at most 8 MiB. Beyond this limit, an
+/// idle session drops its symbols, or else the session that holds most drops its oldest quarter. A session
+/// can no longer use dropped symbols to recover losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FecConfig {
     /// How many coding windows the peer may use at once.
@@ -21,17 +22,17 @@ pub struct FecConfig {
 
 /// The most source symbols of a coding window.
 pub const MAX_WINDOW_SYMBOLS: u32 = 8192;
-/// The most bytes of a coding window. With what decoding takes besides, one of them fits into
-/// the 8 MiB that all decoders of a connection hold at most.
+/// The most bytes of a coding window. One such window and the memory for decoding it fit into the 8 MiB that
+/// all decoders of a connection hold at most.
 pub const MAX_WINDOW_BYTES: u32 = 6 << 20;
 /// The most bytes of a packet that a symbol takes of the window.
 const SYMBOL_BYTES: u32 = 1536;
 
 impl FecConfig {
     /// The default with windows of `symbols` source symbols of full packets, at least 1 and at most
-    /// [`MAX_WINDOW_SYMBOLS`], and no more bytes than [`MAX_WINDOW_BYTES`]. Both ends go by the smaller
-    /// window of the two: it bounds what a repair symbol can mend, and what it costs to make and to use
-    /// one.
+    /// [`MAX_WINDOW_SYMBOLS`], and no more bytes than [`MAX_WINDOW_BYTES`]. Both ends go by the smaller of
+    /// their windows: it bounds the losses that repair symbols can mend, and the cost of making and using a
+    /// repair symbol.
     #[must_use]
     pub fn with_window(symbols: u32) -> Self {
         let symbols = symbols.clamp(1, MAX_WINDOW_SYMBOLS);
@@ -41,8 +42,8 @@ impl FecConfig {
 }
 
 impl Default for FecConfig {
-    /// Windows as large as memory allows, so that they follow what is in flight. They hold only what was
-    /// sent and is not known to have arrived.
+    /// Windows as large as memory allows, so that they can hold all data in flight. They hold only symbols
+    /// that were sent and are not known to have arrived.
     fn default() -> Self {
         Self {
             max_sessions: 16,

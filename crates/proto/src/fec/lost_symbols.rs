@@ -1,8 +1,8 @@
-//! The lost symbols of a coding window: which of them wait for repair symbols, for how long, and which are
-//! sent again.
+//! The lost symbols of a coding window: which symbols wait for repair symbols, for how long, and which
+//! symbols are sent again.
 //!
-//! A *held* symbol waits for a repair symbol, or for a copy of another symbol that lets a repair symbol
-//! which has arrived mend it. A *copy* is a symbol that was lost and is sent again, or is queued for that.
+//! A *held* symbol waits for a repair symbol, or for a copy of another symbol that lets an arrived repair
+//! symbol mend the held symbol. A *copy* is a lost symbol that is sent again, or is queued to be.
 
 use super::repairs::Repairs;
 use crate::invariant::ensure;
@@ -15,23 +15,23 @@ use std::time::{Duration, Instant};
 /// The state of a symbol that was lost, or that is sent again as a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LostState {
-    /// Its last packet is in flight, or its loss is just being handled.
+    /// The last packet with the symbol is in flight, or its loss is just being handled.
     InFlight,
-    /// Its packet was lost, but a repair symbol may recover it.
+    /// The packet with the symbol was lost, but a repair symbol may recover the symbol.
     Held {
         /// When the waiting ends.
         until: Instant,
     },
-    /// It waits to be sent again.
+    /// The symbol waits to be sent again.
     Resend,
 }
 
 /// The loss of a symbol.
 #[derive(Debug, Clone, Copy)]
 struct Loss {
-    /// When it was declared lost for the first time.
+    /// When the symbol was declared lost for the first time.
     first: Instant,
-    /// When its last packet was sent, or declared lost.
+    /// When the last packet with the symbol was sent, or declared lost.
     changed: Instant,
 }
 
@@ -39,14 +39,14 @@ struct Loss {
 #[derive(Debug, Clone, Copy)]
 struct LostSymbol {
     state: LostState,
-    /// `None` if it was never lost.
+    /// `None` if the symbol was never lost.
     loss: Option<Loss>,
-    /// How long it waits after the last packet was sent that may mend it.
+    /// How long the symbol waits after the last packet was sent that may mend it.
     patience: Duration,
 }
 
 impl LostSymbol {
-    /// Whether the peer misses it and nothing of it is in flight.
+    /// Whether the peer misses the symbol and no packet with it is in flight.
     fn is_missing(&self) -> bool {
         match self.state {
             LostState::Held { .. } | LostState::Resend => true,
@@ -54,7 +54,8 @@ impl LostSymbol {
         }
     }
 
-    /// If it was lost, and is sent again or waits for that: when its last packet was sent or declared lost.
+    /// The time by which copies are ordered: if the symbol was lost, and was sent again or waits to be, when
+    /// its last packet was sent or declared lost. `None` for other symbols.
     fn copied(&self) -> Option<Instant> {
         match self.state {
             LostState::InFlight | LostState::Resend => self.loss.map(|loss| loss.changed),
@@ -73,7 +74,7 @@ pub(super) struct LostSymbols {
     missing: BTreeSet<u64>,
     /// The copies, by [`LostSymbol::copied`].
     copies: BTreeSet<(Instant, u64)>,
-    /// Whether more repair symbols were to come for held symbols, when that was last decided.
+    /// The last value of `awaited` in [`overdue`](Self::overdue).
     awaited: bool,
 }
 
@@ -98,12 +99,12 @@ impl LostSymbols {
         self.held.len()
     }
 
-    /// When the first of the held symbols waits no longer.
+    /// When the first of the held symbols stops waiting.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.held.first().map(|(until, _)| *until)
     }
 
-    /// The held symbols in ascending order, with the time until when they wait.
+    /// The held symbols in ascending order, each with the end of its waiting.
     pub(super) fn held(&self) -> impl Iterator<Item = (u64, Instant)> + '_ {
         let any = !self.held.is_empty();
         self.missing.iter().take_while(move |_| any).filter_map(move |id| {
@@ -180,20 +181,20 @@ impl LostSymbols {
         }
     }
 
-    /// A symbol is no longer of interest: it arrived, was recovered, left the window, or is no longer
-    /// needed. Returns whether it had been lost.
+    /// Forgets a symbol: it arrived, was recovered, left the window, or is no longer needed. Returns whether
+    /// it had been lost.
     pub(super) fn remove(&mut self, id: u64) -> bool {
         self.index(id, false);
         self.symbols.remove(&id).is_some_and(|symbol| symbol.loss.is_some())
     }
 
-    /// The chance of repair symbols to recover `id`. `mends` tells whether more of them are to come.
+    /// The chance of repair symbols to recover `id`. `mends` tells whether more repair symbols are to come.
     pub(super) fn outlook(&self, id: u64, repairs: &Repairs, mends: bool) -> RepairOutlook {
         let Some(newest) = self.newest_help(id, repairs) else {
             return RepairOutlook { newest_repair: None, repairs: 0, held: 0, mends };
         };
-        // Held symbols take repair symbols first. To count the repair symbols that are left for this symbol, it
-        // is entered once for each of them.
+        // Held symbols take repair symbols first. To count the repair symbols that are left for this symbol,
+        // it is entered once for each repair symbol over it.
         let covering = repairs.covering(id);
         let held = || self.held().map(|(id, _)| id);
         let copies = std::iter::repeat_n(id, covering);
@@ -206,22 +207,24 @@ impl LostSymbols {
     }
 
     /// When the newest packet was sent that may mend a lost symbol: a packet with a repair symbol over it or,
-    /// if a repair symbol has arrived that lacks more than this symbol, a packet with a copy of another. A
-    /// copy that waits to be sent counts from its loss on. `None` if no such packet is to come.
+    /// if an arrived repair symbol lacks further symbols besides this symbol, a packet with a copy of a
+    /// further symbol. A copy that waits to be sent counts from its loss on. `None` if no such packet is to
+    /// come.
     fn newest_help(&self, id: u64, repairs: &Repairs) -> Option<Instant> {
         repairs.newest(id).max(self.newest_copy_for(id, repairs))
     }
 
-    /// When the newest copy was sent that lets a repair symbol that has arrived mend `id`.
+    /// When the newest copy was sent that lets an arrived repair symbol mend `id`.
     fn newest_copy_for(&self, id: u64, repairs: &Repairs) -> Option<Instant> {
         let newest_first = self.copies.iter().rev().inspect(|_| work::steps(1));
         let mut newest_first = newest_first.filter(|(_, copy)| *copy != id);
         newest_first.find(|(_, copy)| repairs.have_arrived_over(id, *copy)).map(|(at, _)| *at)
     }
 
-    /// Held symbols that must wait no longer: their time is over, or, unless repair symbols are `awaited`,
-    /// none in flight covers them, or the repair symbols that do cannot mend so many. Visits all held symbols
-    /// only if something has happened to them or to the repair symbols (`changed`).
+    /// Held symbols that must wait no longer: first the symbols whose time is over. Unless further repair
+    /// symbols are `awaited`, also symbols that no repair symbol in flight covers, and symbols that are too
+    /// many for the repair symbols over them. Visits all held symbols only if they or the repair symbols have
+    /// `changed`.
     pub(super) fn overdue(
         &mut self,
         now: Instant,
@@ -239,11 +242,11 @@ impl LostSymbols {
         let mut due: SmallVec<[u64; 4]> = late.iter().map(|(id, _)| *id).collect();
         let surplus = repairs.beyond(rest.iter().map(|(id, _)| *id));
         due.extend_from_slice(&surplus);
-        // The repair symbols suffice for the other symbols, which wait for them and for the copies that they
-        // lack.
+        // The repair symbols suffice for the remaining symbols, which wait for repair symbols in flight, and
+        // for the copies that arrived repair symbols lack.
         let copies = due.iter().chain(self.copies.iter().map(|(_, id)| id));
         let lacking = repairs.arrived_over(&copies);
-        // Both are in ascending order.
+        // `surplus` and `rest` are in ascending order.
         let mut surplus = surplus.into_iter().peekable();
         for (id, _) in rest {
             let is_due = surplus.next_if_eq(&id).is_some();
@@ -276,7 +279,7 @@ impl LostSymbols {
         late
     }
 
-    /// Checks that the orders by state and time are those of the symbols, and that all of these are open.
+    /// Checks that the orders by state and time agree with the symbols, and that all symbols are open.
     ///
     /// # Errors
     /// The first contradiction.

@@ -1,4 +1,4 @@
-//! Erasure-coding sessions. Each is a coding window in one direction.
+//! Erasure-coding sessions. Each session is a coding window in one direction.
 //!
 //! A session is a numbered slot that streams join and leave. The numbers of its source symbols
 //! never restart, so that a slot can serve one stream after another without signalling. At the

@@ -17,39 +17,38 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Arrival, Decoder, DecoderLimits};
 
-/// The longest source symbol that this end accepts: what fits in the largest datagram.
+/// The longest source symbol that this end accepts: the largest UDP datagram has room for it.
 pub const MAX_SYMBOL_SIZE: usize = 1472;
 /// Number of repair symbols that a session keeps until they can be used.
 pub const MAX_PENDING_REPAIRS: usize = 64;
-/// Maximum number of bytes that the decoders of all sessions of a connection hold. The peer
-/// controls how much that is, and flow control does not count it. The limit is enough for one window
-/// of the default [`FecConfig`] and for every equation that its session keeps, and for all 16 while
-/// each holds no more than 256 symbols.
+/// Maximum number of bytes that the decoders of all sessions of a connection hold. The peer controls how much
+/// the decoders hold, and flow control does not count it. The limit is enough for one window of the default
+/// [`FecConfig`] and for every equation that its session keeps, and for all 16 while each holds no more than
+/// 256 symbols.
 pub const MAX_DECODER_BYTES: usize = 8 << 20;
-/// A decoder that was not used for this long plus three probe timeouts releases its memory. By then
-/// the peer knows the fate of everything that it sent, and is unlikely to send repair symbols for
-/// it.
+/// A decoder that was not used for this long plus three probe timeouts releases its memory. By then the peer
+/// knows the fate of all symbols that it sent, and is unlikely to send repair symbols for them.
 pub const IDLE_PERIOD: Duration = Duration::from_secs(1);
-/// Number of ranges of held symbols that are remembered for reports; the oldest are forgotten. Of what
-/// is in flight at 500 Mbit/s and 300 ms, 1 % are fewer.
+/// Number of ranges of held symbols that are remembered for reports; the oldest are forgotten. A loss of 1 %
+/// at 500 Mbit/s and 300 ms leaves fewer ranges in flight.
 const MAX_HELD_RANGES: usize = 512;
-/// Number of ranges in a report: those with what was recovered last, and the newest.
+/// Number of ranges in a report: ranges with symbols recovered last, and the newest ranges.
 const MAX_REPORTED_RANGES: usize = 32;
 /// Number of recovered symbols that wait to be reported; the oldest are left out.
 const MAX_FRESH: usize = 256;
 /// Number of additional ranges that are remembered when a decoder releases its memory, so that
 /// their symbols still count as duplicates; the oldest are forgotten.
 const MAX_FORGOTTEN_RANGES: usize = 256;
-/// Number of ACK-bearing packets that report a recovery. Any of them may be lost, and none is
+/// Number of ACK-bearing packets that report a recovery. Any such packet may be lost, and none is
 /// acknowledged.
 const REPORTS: u8 = 3;
 
 /// A recovered source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovered {
-    /// Its identifier.
+    /// The identifier of the symbol.
     pub symbol: SymbolRef,
-    /// Its size in bytes.
+    /// The size of the symbol in bytes.
     pub size: usize,
 }
 
@@ -64,11 +63,11 @@ struct ReceiveSession {
     held: RangeSet,
     /// Symbols that the decoder held when it released its memory, unless they are in `held`.
     forgotten: RangeSet,
-    /// Symbols below this are all held or no longer wanted: the lower bound of SYMBOL_ACK.
+    /// The lower bound of SYMBOL_ACK: all symbols below are held or no longer wanted.
     lower: u64,
-    /// Recovered symbols, with how many more times to report each. Those of the last report are last.
+    /// Recovered symbols, with how many more times to report each. The symbols of the last report are last.
     fresh: VecDeque<(u64, u8)>,
-    /// How many of the first of these the packet being built reports.
+    /// How many of the first symbols in `fresh` the packet being built reports.
     reporting: usize,
 }
 
@@ -92,13 +91,13 @@ impl ReceiveSession {
         }
     }
 
-    /// Whether the frames of a symbol were processed, as far as that is remembered.
+    /// Whether the frames of a symbol were processed, as far as this end remembers.
     fn was_held(&self, id: u64) -> bool {
         self.held.contains(id) || self.forgotten.contains(id)
     }
 
-    /// Releases the decoder's memory. The decoder gives up its missing symbols, and repair symbols
-    /// that cover one of its window are no longer of use. What was reported to the peer stays true.
+    /// Releases the decoder's memory. The decoder gives up its missing symbols, and repair symbols over
+    /// symbols of its window become useless. Reports already sent to the peer stay true.
     fn release(&mut self) {
         self.release_below(self.decoder.upper_bound());
     }
@@ -116,7 +115,7 @@ impl ReceiveSession {
         while let Some(id) = self.decoder.pop_recovered() {
             unseen.insert(id..id + 1);
         }
-        // From its lowest range on, `held` contains all of them.
+        // From the lowest range of `held` on, `held` contains all processed symbols.
         let remembered = self.held.first().map_or(end, |range| range.start.min(end));
         for id in self.decoder.lower_bound()..remembered {
             if self.decoder.symbol(id).is_some() && !unseen.contains(id) {
@@ -138,7 +137,7 @@ impl ReceiveSession {
         self.advance();
     }
 
-    /// A recovered symbol is to be reported.
+    /// Notes that a recovered symbol is to be reported.
     fn recover(&mut self, id: u64) {
         self.hold(id);
         if self.fresh.len() >= MAX_FRESH {
@@ -147,9 +146,9 @@ impl ReceiveSession {
         self.fresh.push_back((id, REPORTS));
     }
 
-    /// Chooses the ranges of the next report: those of the recovered symbols whose turn it is, and if
-    /// there is room the newest others. Recovered symbols come first because nothing else tells the peer
-    /// of them; among thousands in flight, they are seldom in the newest ranges.
+    /// Chooses the ranges of the next report: the ranges of the recovered symbols whose turn it is, and if
+    /// there is room the newest other ranges. Recovered symbols come first because only reports tell the peer
+    /// of them; among thousands of symbols in flight, they are seldom in the newest ranges.
     fn report(&mut self) -> RangeSet {
         let mut ranges = RangeSet::default();
         self.reporting = 0;
@@ -194,11 +193,11 @@ pub struct ReceiveSessions {
     sessions: Vec<Option<Box<ReceiveSession>>>,
     /// Sessions whose decoders hold memory, least recently used first.
     recent: Vec<u16>,
-    /// This many of the first sessions in `recent` hold no memory for reuse.
+    /// Number of the first sessions in `recent` that hold no memory for reuse.
     lean: usize,
     /// Number of bytes that all decoders hold.
     allocated: usize,
-    /// Number of bytes that they may hold.
+    /// Number of bytes that the decoders may hold.
     allowance: usize,
     source_symbols: u64,
     repair_symbols: u64,
@@ -206,8 +205,8 @@ pub struct ReceiveSessions {
     recovered_bytes: u64,
 }
 
-/// Counts the arithmetic that a decoder has done since it had read `before` bytes: each step is what
-/// a vector instruction reads.
+/// Counts the arithmetic that a decoder has done since it had read `before` bytes: a step stands for the 64
+/// bytes that a vector instruction reads.
 fn count_work(decoder: &Decoder, before: u64) {
     work::steps(usize::try_from((decoder.work() - before) / 64).unwrap_or(usize::MAX));
 }
@@ -250,8 +249,8 @@ impl ReceiveSessions {
         Ok(self.sessions[index].get_or_insert_with(new))
     }
 
-    /// Processes a received source symbol. Returns whether its frames should be processed, which is
-    /// not the case for a duplicate.
+    /// Processes a received source symbol. Returns whether its frames should be processed: false for a
+    /// duplicate.
     ///
     /// # Errors
     /// The session or the symbol exceeds the announced limits.
@@ -345,9 +344,9 @@ impl ReceiveSessions {
         }
     }
 
-    /// Releases some memory of the decoders: first what a decoder keeps only for reuse; if none does,
-    /// everything held by the least recently used one, if it has been idle; and otherwise the oldest
-    /// quarter of the largest one, so that decoders in use share the memory.
+    /// Releases memory of a decoder: first the memory that a decoder keeps only for reuse; if no decoder has
+    /// such memory, all memory of the least recently used decoder, if it has been idle; and otherwise the
+    /// oldest quarter of the largest decoder, so that decoders in use share the memory.
     fn give_back(&mut self) {
         if let Some(&session) = self.recent.get(self.lean) {
             self.lean += 1;
@@ -368,7 +367,7 @@ impl ReceiveSessions {
         first.zip(last).is_none_or(|(first, last)| first + IDLE_PERIOD <= last)
     }
 
-    /// Releases the oldest quarter of the largest decoder. Returns whether that freed anything.
+    /// Releases the oldest quarter of the largest decoder. Returns whether any memory was freed.
     fn shed_largest(&mut self) -> bool {
         work::steps(self.recent.len());
         let size = |session: &u16| {
@@ -421,8 +420,8 @@ impl ReceiveSessions {
         }
     }
 
-    /// The next recovered symbol of a session; its frames replace the contents of `frames`. Call this after
-    /// each source or repair symbol of the session until it returns `None`.
+    /// Takes the next recovered symbol of a session; its frames replace the contents of `frames`. Call this
+    /// after each source or repair symbol of the session until it returns `None`.
     pub fn pop_recovered(&mut self, session: u16, frames: &mut Vec<u8>) -> Option<Recovered> {
         let s = self.sessions.get_mut(usize::from(session))?.as_mut()?;
         while let Some(id) = s.decoder.pop_recovered() {
@@ -460,14 +459,13 @@ impl ReceiveSessions {
         self.allocated
     }
 
-    /// The same, computed by visiting every session. This checks the count.
+    /// The same number, computed by visiting every session, to check the count.
     #[cfg(test)]
     pub fn allocated_by_walk(&self) -> usize {
         self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum()
     }
 
-    /// Sets how many bytes the decoders may hold, [`MAX_DECODER_BYTES`] at most, and releases what
-    /// exceeds that.
+    /// Sets how many bytes the decoders may hold, [`MAX_DECODER_BYTES`] at most, and releases the excess.
     pub fn set_allowance(&mut self, bytes: usize) {
         self.allowance = bytes.min(MAX_DECODER_BYTES);
         while self.allocated > self.allowance && !self.recent.is_empty() {

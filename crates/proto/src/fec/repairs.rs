@@ -1,4 +1,4 @@
-//! The repair symbols of a session that can still mend something, and how much they can mend.
+//! The repair symbols of a session that can still mend losses, and how many losses they can mend.
 
 use crate::work;
 use smallvec::SmallVec;
@@ -8,17 +8,17 @@ use std::iter::Peekable;
 use std::ops::Range;
 use std::time::Instant;
 
-/// Repair symbols that are remembered after they arrived. Others are forgotten, oldest first, so
-/// that a peer that acknowledges nothing else cannot make the list grow.
+/// The most repair symbols that are remembered after they arrived. Beyond this number, the oldest are
+/// forgotten, so that a peer that acknowledges only repair symbols cannot make the list grow.
 const MAX_ARRIVED: usize = 64;
 
 #[derive(Debug, Clone)]
 struct SentRepair {
-    /// Counts all repair symbols of the session.
+    /// The number of the repair symbol, counted in the session.
     number: u64,
     sent: Instant,
     span: Range<u64>,
-    /// The size of its frame in bytes.
+    /// The size of the frame in bytes.
     size: usize,
 }
 
@@ -26,35 +26,36 @@ struct SentRepair {
 #[derive(Debug, Clone)]
 struct InFlight {
     repair: SentRepair,
-    /// Whether the peer reports a symbol that only this one can have mended.
+    /// Whether this repair symbol counts as used: the peer recovered a symbol with it, or will never know a
+    /// symbol of its span.
     spent: bool,
 }
 
 impl InFlight {
-    /// Whether its arrival may mend `id`.
+    /// Whether the arrival of this repair symbol may mend `id`.
     fn may_bring(&self, id: u64) -> bool {
         !self.spent && self.repair.span.contains(&id)
     }
 }
 
-/// Repair symbols. Each can mend one symbol of its span.
+/// Repair symbols, each of which can mend one symbol of its span.
 #[derive(Debug, Default)]
 pub(super) struct Repairs {
-    /// Repair symbols in flight that cover something of the window, oldest first.
+    /// Repair symbols in flight that cover symbols of the window, oldest first.
     list: VecDeque<InFlight>,
     /// Repair symbols in flight that cover only symbols beyond the window.
     past: VecDeque<InFlight>,
-    /// Repair symbols that arrived and have mended nothing so far, oldest first. Each may still mend a symbol
-    /// together with a later repair symbol: two missing symbols take two repair symbols.
+    /// Repair symbols that arrived and have mended no symbol so far, oldest first. Each may still mend a
+    /// symbol together with a later repair symbol: two missing symbols take two repair symbols.
     arrived: VecDeque<SentRepair>,
-    /// The sizes of those that can mend nothing else, because the peer lacks a symbol that was sent bare, by
-    /// that symbol.
+    /// The frame sizes of repair symbols that are used up, because the peer lacks a symbol that was sent
+    /// bare, by that symbol.
     claimed: BTreeMap<u64, usize>,
-    /// How many of `list` have mended nothing so far.
+    /// How many of `list` have mended no symbol so far.
     unspent: u32,
-    /// None of `list` or `arrived` covers only symbols below this.
+    /// The least end of a span in `list` and `arrived`, as far as known: every span ends here or later.
     least_end: u64,
-    /// The number of the next one.
+    /// The number of the next repair symbol.
     next: u64,
 }
 
@@ -70,9 +71,10 @@ impl Repairs {
         self.unspent += 1;
     }
 
-    /// A repair symbol over `span` was acknowledged. Symbols below `first` are not of interest.
+    /// A repair symbol over `span` was acknowledged. Symbols below `first` no longer matter.
     pub(super) fn on_arrived(&mut self, span: &Range<u64>, first: u64) {
-        // A repair symbol that has mended something accounts for this acknowledgement, if there is any.
+        // If a repair symbol over this span has mended a symbol, the acknowledgement is taken to be for that
+        // repair symbol.
         if self.take(span, true).is_none()
             && let Some(repair) = self.take(span, false)
         {
@@ -89,7 +91,7 @@ impl Repairs {
         }
     }
 
-    /// Removes one of those in flight.
+    /// Removes a repair symbol in flight.
     fn take(&mut self, span: &Range<u64>, spent: bool) -> Option<SentRepair> {
         let alike = |other: &InFlight| other.spent == spent && other.repair.span == *span;
         if let Some(index) = self.past.iter().position(alike) {
@@ -103,8 +105,8 @@ impl Repairs {
         Some(taken.repair)
     }
 
-    /// The peer has recovered symbol `id`, which took one of the repair symbols. Returns the size of
-    /// that one's frame, unless none is known.
+    /// The peer has recovered symbol `id`, which used up a repair symbol. Returns the size of that repair
+    /// symbol's frame; `None` if no repair symbol over `id` is known.
     pub(super) fn on_recovered(&mut self, id: u64) -> Option<usize> {
         if let Some(size) = self.claimed.remove(&id) {
             return Some(size);
@@ -122,8 +124,8 @@ impl Repairs {
         Some(entry.repair.size)
     }
 
-    /// The peer will never know symbol `id`: one of the repair symbols over it can mend nothing else. Returns
-    /// the size of that one's frame, unless none is known.
+    /// The peer will never know symbol `id`, which therefore uses up a repair symbol over it. Returns the
+    /// size of that repair symbol's frame; `None` if no repair symbol over `id` is known.
     pub(super) fn on_abandoned(&mut self, id: u64) -> Option<usize> {
         let arrived =
             self.arrived.iter().enumerate().filter(|(_, repair)| repair.span.contains(&id));
@@ -141,15 +143,16 @@ impl Repairs {
         Some(entry.repair.size)
     }
 
-    /// The frames of symbol `id` are sent again without it. The peer lacks it then, unless it reports that it
-    /// recovered the symbol nevertheless. Returns whether any repair symbol may have brought it.
+    /// The frames of symbol `id` are sent again as bare data. The peer then lacks the symbol, unless it
+    /// reports that it recovered the symbol nevertheless. Returns whether any repair symbol may have brought
+    /// it.
     pub(super) fn on_sent_bare(&mut self, id: u64) -> bool {
         let size = self.on_abandoned(id);
         size.is_some_and(|size| self.claimed.insert(id, size).is_none())
     }
 
-    /// The window begins with `first` now, and nothing below `oldest` is of interest. Forgets those that
-    /// cover nothing from there on: whatever becomes of them, they mend nothing any more.
+    /// The window begins with `first` now, and no symbol below `oldest` matters. Forgets repair symbols that
+    /// cover only symbols below `oldest`: whether or not they arrive, they cannot mend a symbol any more.
     pub(super) fn release_below(&mut self, first: u64, oldest: u64) {
         let past = |entry: &InFlight| entry.repair.span.end <= oldest;
         while self.past.pop_front_if(|entry| past(entry)).is_some() {}
@@ -171,7 +174,7 @@ impl Repairs {
         self.least_end = ends.min().unwrap_or(u64::MAX);
     }
 
-    /// Forgets those that arrived and cover nothing from `first` on, and the oldest beyond
+    /// Forgets repair symbols that arrived and cover no symbol from `first` on, and the oldest beyond
     /// [`MAX_ARRIVED`].
     fn forget_arrived(&mut self, first: u64) {
         let mut surplus = self.arrived.len().saturating_sub(MAX_ARRIVED);
@@ -182,13 +185,13 @@ impl Repairs {
         });
     }
 
-    /// Forgets all that arrived: they mended what they could.
+    /// Forgets all repair symbols that arrived: they have mended all that they could.
     pub(super) fn forget_all_arrived(&mut self) {
         self.arrived.clear();
     }
 
-    /// Number of repair symbols in flight that cover a symbol from `first` on and have mended
-    /// nothing so far.
+    /// Number of repair symbols in flight that cover a symbol from `first` on and have mended no symbol so
+    /// far.
     pub(super) fn in_flight(&self, first: u64) -> u32 {
         if first < self.least_end {
             return self.unspent;
@@ -197,8 +200,8 @@ impl Repairs {
         u32::try_from(self.list.iter().filter(covers).count()).unwrap_or(u32::MAX)
     }
 
-    /// How many of the symbols `missing` remain if each repair symbol that has arrived stands for one
-    /// of its span. Visits no more of the symbols than there are such repair symbols.
+    /// How many of the symbols `missing` remain if each repair symbol that has arrived stands for one symbol
+    /// of its span. Visits no more symbols than repair symbols have arrived.
     pub(super) fn not_arrived_for(&self, missing: &BTreeSet<u64>) -> u32 {
         let mut remain = missing.len();
         if remain > 0 && !self.arrived.is_empty() {
@@ -231,7 +234,7 @@ impl Repairs {
         newest_first.find(|entry| entry.may_bring(id)).map(|entry| &entry.repair)
     }
 
-    /// The number of the oldest repair symbol in flight that may mend anything.
+    /// The number of the oldest repair symbol in flight that may still mend a symbol.
     pub(super) fn oldest_number(&self) -> Option<u64> {
         let oldest = |queue: &VecDeque<InFlight>| {
             let mut oldest_first = queue.iter().inspect(|_| work::steps(1));
@@ -240,7 +243,7 @@ impl Repairs {
         oldest(&self.past).into_iter().chain(oldest(&self.list)).min()
     }
 
-    /// The number of the oldest repair symbol in flight, whether or not it has mended anything.
+    /// The number of the oldest repair symbol in flight, whether or not it has mended a symbol.
     pub(super) fn oldest_in_flight(&self) -> Option<u64> {
         let queues = [self.past.front(), self.list.front()];
         queues.into_iter().flatten().map(|entry| entry.repair.number).min()
@@ -252,19 +255,20 @@ impl Repairs {
         in_flight.filter(|entry| entry.may_bring(id)).count()
     }
 
-    /// The spans of those that may still mend something.
+    /// The spans of the repair symbols that may still mend a symbol of the window.
     fn useful(&self) -> impl Iterator<Item = &Range<u64>> {
         let in_flight = self.list.iter().filter(|entry| !entry.spent).map(|entry| &entry.repair);
         in_flight.chain(&self.arrived).map(|repair| &repair.span).inspect(|_| work::steps(1))
     }
 
-    /// Whether one that has arrived, and has mended nothing so far, covers both symbols.
+    /// Whether a repair symbol that has arrived, and has mended no symbol so far, covers both symbols.
     pub(super) fn have_arrived_over(&self, one: u64, other: u64) -> bool {
         let mut spans = self.arrived.iter().map(|repair| &repair.span).inspect(|_| work::steps(1));
         spans.any(|span| span.contains(&one) && span.contains(&other))
     }
 
-    /// The spans of those that have arrived, have mended nothing so far, and cover any of `ids`.
+    /// The spans of the repair symbols that have arrived, have mended no symbol so far, and cover any of
+    /// `ids`.
     pub(super) fn arrived_over<'a>(
         &self,
         ids: &(impl Iterator<Item = &'a u64> + Clone),
@@ -282,7 +286,7 @@ impl Repairs {
         self.useful().filter(|span| span.contains(&id)).count()
     }
 
-    /// Which of the symbols `ids`, in ascending order, remain if each repair symbol mends one of its
+    /// Which of the symbols `ids`, in ascending order, remain if each repair symbol mends one symbol of its
     /// span. An identifier may occur more than once.
     pub(super) fn beyond(&self, ids: impl Iterator<Item = u64>) -> SmallVec<[u64; 4]> {
         let mut spans = Spans::new(self.useful());
@@ -291,11 +295,12 @@ impl Repairs {
 }
 
 /// The spans of repair symbols, each of which mends one symbol. As few symbols remain as possible: each
-/// takes the repair symbol whose span ends first, and leaves those that reach further to later ones.
+/// symbol takes the repair symbol whose span ends first, and leaves repair symbols that reach further to
+/// later symbols.
 struct Spans {
     /// Spans that begin after the last symbol.
     waiting: Peekable<std::vec::IntoIter<(u64, u64)>>,
-    /// The ends of the others that have mended nothing.
+    /// The ends of the other spans, as far as their repair symbols have mended no symbol.
     ends: BinaryHeap<Reverse<u64>>,
 }
 
@@ -306,7 +311,7 @@ impl Spans {
         Self { waiting: spans.into_iter().peekable(), ends: BinaryHeap::new() }
     }
 
-    /// The first symbol from `from` on that any of them may cover. `None` if none is left.
+    /// The first symbol from `from` on that any span may cover. `None` if no span is left.
     fn next_start(&mut self, from: u64) -> Option<u64> {
         if self.ends.is_empty() {
             return self.waiting.peek().map(|(start, _)| from.max(*start));
@@ -314,7 +319,8 @@ impl Spans {
         Some(from)
     }
 
-    /// Lets one of them mend `id`, which is not below the one before; returns whether any can.
+    /// Lets a repair symbol mend `id`, which is not below the `id` of the call before; returns whether any
+    /// repair symbol can.
     fn mend(&mut self, id: u64) -> bool {
         while let Some((_, end)) = self.waiting.next_if(|(start, _)| *start <= id) {
             self.ends.push(Reverse(end));
@@ -370,11 +376,11 @@ mod tests {
         assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 1));
         repairs.release_below(20, 20);
         assert_eq!((repairs.list.len(), repairs.arrived.len()), (1, 0));
-        // What becomes of the first ones does not matter any more.
+        // The fate of the first repair symbols no longer matters.
         repairs.on_lost(&(0..10));
         repairs.on_arrived(&(10..20), 20);
         assert_eq!((repairs.in_flight(20), repairs.covering(20)), (1, 1));
-        // A later one may end earlier.
+        // The span of a later repair symbol may end earlier.
         repairs.on_sent(Instant::now(), 20..25, 100);
         assert_eq!(
             (repairs.in_flight(24), repairs.in_flight(25), repairs.in_flight(30)),
@@ -390,7 +396,7 @@ mod tests {
         repairs.on_arrived(&(0..10), 0);
         assert_eq!(beyond(&repairs, &[1, 2, 3]), [3]);
         assert_eq!(repairs.in_flight(0), 1);
-        // The second one arrives, and both are used up.
+        // The second repair symbol arrives, and both are used up.
         repairs.on_recovered(1);
         repairs.on_recovered(2);
         assert_eq!((beyond(&repairs, &[3]), repairs.newest(3)), (vec![3], None));
@@ -428,7 +434,7 @@ mod tests {
     fn what_arrived_is_forgotten_in_time() {
         let mut repairs = Repairs::default();
         let now = Instant::now();
-        // Nothing but repair symbols is ever acknowledged.
+        // The peer acknowledges only repair symbols.
         for _ in 0..1_000 {
             repairs.on_sent(now, 0..10, 100);
             repairs.on_arrived(&(0..10), 0);
@@ -449,7 +455,7 @@ mod tests {
         assert!(work::take_steps() <= 6);
     }
 
-    /// The smallest number of symbols that remain, by trying everything.
+    /// The smallest number of symbols that remain, by trying all assignments.
     fn remaining(spans: &[Range<u64>], ids: &[u64]) -> usize {
         let Some((id, rest)) = ids.split_first() else { return 0 };
         let without = 1 + remaining(spans, rest);

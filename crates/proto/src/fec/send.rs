@@ -34,21 +34,21 @@ pub const MAX_SEND_WINDOW_SYMBOLS: u32 = MAX_WINDOW_SYMBOLS;
 /// allows more.
 pub const MAX_SEND_WINDOW_BYTES: u32 = MAX_WINDOW_BYTES;
 
-/// Maximum number of bytes in all coding windows of a connection, whatever the peer allows and
-/// however long it withholds acknowledgements. Beyond that, the oldest symbols of the largest
-/// window lose their protection.
+/// Maximum number of bytes in all coding windows of a connection, no matter what the peer allows and how long
+/// it withholds acknowledgements. Beyond this limit, the oldest symbols of the largest window lose their
+/// protection.
 pub const MAX_ENCODER_BYTES: usize = 8 << 20;
 
-/// The smallest maximum source symbol size of a peer for which symbols are sent. With shorter
-/// symbols, the header of a STREAM frame would be a large part of each.
+/// The smallest maximum source symbol size of a peer for which symbols are sent. With shorter symbols, the
+/// header of a STREAM frame would be a large part of each symbol.
 const MIN_SYMBOL_SIZE: usize = 64;
 
 /// Bytes that a REPAIR frame adds to the longest source symbol of its span, besides the session, the first
 /// identifier and the key: type 2, code 1, count 2, and the length of the symbol, 2.
 const REPAIR_OVERHEAD: usize = 7;
 
-/// The most that a REPAIR frame of `session` adds to the longest source symbol of a span that begins
-/// with `first`, with a short key or one up to `key`.
+/// The most bytes that a REPAIR frame of `session` adds to the longest source symbol of a span that begins
+/// with `first`, with a short key or a key up to `key`.
 pub(super) fn repair_overhead(session: u16, first: u64, key: u32) -> usize {
     let key = varint_size(key.max(SHORT_KEYS - 1).into());
     REPAIR_OVERHEAD + varint_size(session.into()) + varint_size(first) + key
@@ -57,13 +57,12 @@ pub(super) fn repair_overhead(session: u16, first: u64, key: u32) -> usize {
 /// The state of a symbol whose packet was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LostSymbol {
-    /// It left the window: its frames are no longer protected.
+    /// The symbol left the window: its frames are no longer protected.
     Unprotected,
-    /// It was in flight. The caller decides what to do with it and reports that by
-    /// [`hold`](SendSessions::hold), [`queue`](SendSessions::queue) or
-    /// [`finish`](SendSessions::finish).
+    /// The symbol was in flight. The caller decides what to do with it and calls
+    /// [`hold`](SendSessions::hold), [`queue`](SendSessions::queue) or [`finish`](SendSessions::finish).
     Open(RepairOutlook),
-    /// Nothing to do: another copy of it is in flight, or it has arrived.
+    /// The caller has nothing to do: another copy of the symbol is in flight, or the symbol has arrived.
     Settled,
 }
 
@@ -80,8 +79,8 @@ pub struct RepairBid {
     pub size: usize,
 }
 
-/// What holds for all sessions until one of them changes, so that a packet which says nothing about them
-/// visits none.
+/// The next times of all sessions, which hold until a session changes, so that a packet without news for
+/// sessions visits none of them.
 #[derive(Debug, Clone, Copy)]
 struct Rest {
     /// When a policy wants to be asked again or a held symbol is released.
@@ -100,19 +99,20 @@ pub struct SendSessions {
     /// The codes that the peer accepts.
     codes: CodeSet,
     sessions: Vec<CodingSession>,
-    /// How many bytes less than [`MAX_ENCODER_BYTES`] all windows may hold.
+    /// By how many bytes the windows must stay below [`MAX_ENCODER_BYTES`].
     withheld: usize,
     counts: CodingCounts,
     /// See [`FecStats::held`].
     held: u64,
     /// `None` after any change.
     rest: Option<Rest>,
-    /// Symbols that must be at the receiver before this time come too late, and sessions were not told.
+    /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
+    /// it yet.
     expired: Option<Instant>,
 }
 
 impl SendSessions {
-    /// Notes when something is to be done next, unless something is to be done already. `now` is when every
+    /// Records the next times of all sessions, unless a session has work to do already. At `now`, every
     /// policy was asked for the last time.
     pub fn rest(&mut self, now: Instant) {
         if self.is_resting(now) {
@@ -125,7 +125,7 @@ impl SendSessions {
         self.rest = Some(rest).filter(|_| !busy);
     }
 
-    /// Whether no session has changed since [`rest`](Self::rest), and nothing is due.
+    /// Whether no session has changed since [`rest`](Self::rest), and no session is due.
     pub fn is_resting(&self, now: Instant) -> bool {
         self.rest.is_some_and(|rest| rest.wake.is_none_or(|at| at > now))
     }
@@ -182,7 +182,7 @@ impl SendSessions {
         self.limits.is_some()
     }
 
-    /// Whether everything sent in any session is known to have arrived, or is no longer wanted.
+    /// Whether all symbols of all sessions are known to have arrived, or are no longer wanted.
     #[cfg(test)]
     pub fn is_quiet(&self) -> bool {
         self.sessions.iter().all(CodingSession::is_quiet)
@@ -200,7 +200,7 @@ impl SendSessions {
         sessions.flat_map(|(session, s)| s.queued().map(move |(id, frames)| (session, id, frames)))
     }
 
-    /// Checks what must hold of each session between any two calls.
+    /// Checks the invariants of each session that hold between any two calls.
     ///
     /// # Errors
     /// The first contradiction.
@@ -211,10 +211,10 @@ impl SendSessions {
         })
     }
 
-    /// Checks that no session waits for anything.
+    /// Checks that no session waits for a symbol's fate.
     ///
     /// # Errors
-    /// What is left.
+    /// The first session that waits.
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let mut sessions = (0u16..).zip(&self.sessions);
         let open = |s: &CodingSession| !s.is_quiet() || s.beyond_len() > 0;
@@ -230,7 +230,7 @@ impl SendSessions {
         stats
     }
 
-    /// What each session has sent that protects something, or did last.
+    /// The counters of each session, with its present or last protection.
     pub fn protections(&self) -> impl Iterator<Item = ProtectionStats> + '_ {
         (0u16..).zip(&self.sessions).map(|(session, s)| ProtectionStats {
             session: Some(session),
@@ -250,7 +250,7 @@ impl SendSessions {
         }
     }
 
-    /// Counts something that happened in a session.
+    /// Adds to the counters of a session and to the counters of the connection.
     fn count(&mut self, session: u16, add: impl Fn(&mut CodingCounts)) {
         add(&mut self.counts);
         if let Some(s) = self.session(session) {
@@ -264,9 +264,10 @@ impl SendSessions {
         self.sessions.get_mut(usize::from(id))
     }
 
-    /// Assigns a session to data of this kind that wants `protection`: an idle one, a new one, or one
-    /// that already protects other streams in the same way. `None` if there is none, or if the peer
-    /// has no decoder; the data is not protected then. Messages rather share a session.
+    /// Assigns a session to data of this kind that wants `protection`: an idle session, a new session, or a
+    /// session that already protects other streams in the same way. `None` if there is no such session, or if
+    /// the peer has no decoder; the data is not protected then. Messages share a session even if another is
+    /// free.
     ///
     /// `members` returns how many streams belong to a session.
     pub fn attach(
@@ -278,7 +279,7 @@ impl SendSessions {
         u16::try_from(self.find(kind, protection, members)?).ok()
     }
 
-    /// A session for data of this kind. It may be in use by others of the kind.
+    /// A session for data of this kind. The session may already be in use by other data of the kind.
     fn find(
         &mut self,
         kind: DataKind,
@@ -313,13 +314,13 @@ impl SendSessions {
         eligible.map(|(number, _)| number).min_by_key(|number| members(*number)).map(usize::from)
     }
 
-    /// The session that protects messages in this way, if there is one.
+    /// The session that protects messages with `protection`, if there is one.
     pub fn of_messages(&self, protection: &Protection) -> Option<u16> {
         let is_it = |s: &CodingSession| s.kind == DataKind::Messages && s.protection == *protection;
         (0u16..).zip(&self.sessions).find(|(_, s)| is_it(s)).map(|(number, _)| number)
     }
 
-    /// Whose data a session protects.
+    /// The kind of data that a session protects.
     pub fn kind(&self, session: u16) -> Option<DataKind> {
         self.sessions.get(usize::from(session)).map(|s| s.kind)
     }
@@ -332,7 +333,8 @@ impl SendSessions {
             .flat_map(CodingSession::protected_streams)
     }
 
-    /// Datagrams no longer use `session`. It is free once what was sent in it is settled.
+    /// Datagrams no longer use `session`. The session is free once all symbols that were sent in it are
+    /// settled.
     pub fn detach_datagrams(&mut self, session: u16) {
         if let Some(session) = self.session(session) {
             session.kind = DataKind::Streams;
@@ -351,7 +353,8 @@ impl SendSessions {
         };
         let id = s.encoder.next_id();
         let header = SourceSymbol::header_size(SymbolRef { session, id });
-        // The first identifier of a repair symbol over this one may be as high as its own.
+        // The first identifier of a repair symbol over this symbol may be as high as the symbol's own
+        // identifier.
         let repair = s.repair_overhead(id);
         let largest = self.packet_room.saturating_sub(repair).min(limits.symbol_size);
         room.saturating_sub(header).min(largest)
@@ -418,8 +421,9 @@ impl SendSessions {
         self.sessions.iter().map(CodingSession::beyond_len).sum()
     }
 
-    /// Evicts the oldest symbols of the largest windows while all sessions together hold more than
-    /// the allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for those that are not known to have arrived.
+    /// Evicts the oldest symbols of the largest windows while all sessions together hold more than the
+    /// allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for evicted symbols that are not known to have
+    /// arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
         if self.rest.is_some() {
             return;
@@ -434,7 +438,7 @@ impl SendSessions {
             s.give_up_kept();
             s.shrink();
             if s.encoder.allocated() == before {
-                // A quarter of the window at a time, so that this is not done for every symbol.
+                // Evict a quarter of the window at a time, so that not every new symbol evicts again.
                 for _ in 0..s.window_len().div_ceil(4) {
                     s.evict().into_iter().for_each(|evicted| evict(session, evicted));
                 }
@@ -462,7 +466,7 @@ impl SendSessions {
         self.sessions.iter().map(|s| s.encoder.allocated()).sum()
     }
 
-    /// Number of bytes that all coding windows hold, and what is remembered of symbols that left them.
+    /// Bytes of memory of all coding windows and of the symbols that left them.
     pub fn memory(&self) -> usize {
         self.allocated() + self.beyond() * Beyond::SYMBOL_COST
     }
@@ -544,8 +548,8 @@ impl SendSessions {
         }
     }
 
-    /// Keeps a lost symbol that is never sent again in the window until `until`, as long as repair
-    /// symbols can mend it.
+    /// Keeps a lost symbol that is never sent again in the window until `until`, as long as repair symbols
+    /// can mend the symbol.
     pub fn keep(&mut self, symbol: SymbolRef, until: Instant) {
         if let Some(s) = self.session(symbol.session) {
             s.hold(symbol.id, until);
@@ -561,7 +565,8 @@ impl SendSessions {
     /// Symbols that must be at the receiver before `time` come too late from now on.
     pub fn expire(&mut self, time: Instant) {
         if self.rest.is_some() {
-            // No symbol has a deadline, and sessions are told before they get one that has.
+            // No symbol has a deadline. `commit_symbol` tells sessions before they get a symbol with a
+            // deadline.
             self.expired = Some(time);
             return;
         }
@@ -572,8 +577,8 @@ impl SendSessions {
         }
     }
 
-    /// Gives up a symbol that left its window before it was known to have arrived. Returns its contents, whose
-    /// frames can only be sent again without it.
+    /// Gives up a symbol that left its window before it was known to have arrived. Returns its contents,
+    /// whose frames can only be sent again as bare data.
     pub fn send_bare(&mut self, symbol: SymbolRef) -> Option<Contents> {
         self.session(symbol.session)?.send_bare(symbol.id)
     }
@@ -586,8 +591,7 @@ impl SendSessions {
         self.resend_frames(symbol)
     }
 
-    /// A symbol is no longer needed. Returns the datagrams that it carried, if that was not known
-    /// before.
+    /// A symbol is no longer needed. Returns the datagrams that it carried, unless it was done before.
     pub fn finish(&mut self, symbol: SymbolRef) -> Vec<MessageId> {
         let Some(s) = self.session(symbol.session) else { return Vec::new() };
         let contents = s.done(symbol.id);
@@ -612,8 +616,8 @@ impl SendSessions {
         }
     }
 
-    /// Processes a SYMBOL_ACK. Appends to `delivered` what the peer now has, except what an
-    /// acknowledged packet carried. Returns how many symbols were recovered.
+    /// Processes a SYMBOL_ACK. Appends to `delivered` the contents of the symbols that the peer reports and
+    /// that no acknowledged packet carried. Returns how many symbols were recovered.
     ///
     /// # Errors
     /// The frame refers to a session or a symbol that was never sent.
@@ -665,14 +669,14 @@ impl SendSessions {
         Some((session, session.get(symbol.id).filter(|_| is_queued)?))
     }
 
-    /// Size of a symbol that waits to be sent again, including the frame's header. `None` if that
-    /// is no longer necessary, or if it left the window.
+    /// Size of a symbol that waits to be sent again, including the frame's header. `None` if the symbol need
+    /// not be sent again, or if it left the window.
     pub fn resend_size(&self, symbol: SymbolRef) -> Option<usize> {
         let bytes = self.resend(symbol)?.0.encoder.symbol(symbol.id)?;
         Some(SourceSymbol::header_size(symbol) + bytes.len())
     }
 
-    /// The frames of a symbol that waits to be sent again; empty if that is no longer necessary.
+    /// The frames of a symbol that waits to be sent again; empty if the symbol need not be sent again.
     pub fn resend_frames(&self, symbol: SymbolRef) -> &[StreamToken] {
         self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
     }
@@ -697,9 +701,9 @@ impl SendSessions {
         frames
     }
 
-    /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it
-    /// protects. Each stream's share is proportional to how much of its data is in the coding
-    /// window and not known to have arrived. Calls `charge` once for each stream.
+    /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it protects.
+    /// Each stream's share is proportional to its data that is in the coding window and not known to have
+    /// arrived. Calls `charge` once for each stream.
     pub fn share_repair(&self, session: u16, bytes: usize, charge: impl FnMut(StreamId, usize)) {
         if let Some(s) = self.sessions.get(usize::from(session)) {
             s.share(bytes, charge);
@@ -732,8 +736,8 @@ impl SendSessions {
         })
     }
 
-    /// The code and the key of a repair symbol: those of the plan, if the peer accepts the code and
-    /// the code has such a repair symbol.
+    /// The code and the key of a repair symbol: the code and key of the plan, if the peer accepts the code
+    /// and the code has such a repair symbol.
     fn code_of(&self, plan: &RepairPlan, span: &Range<u64>, next_key: u32) -> (CodeId, u32) {
         let key = plan.key.unwrap_or(next_key);
         let known = code::find(plan.code).filter(|_| self.codes.contains(plan.code));
@@ -783,9 +787,9 @@ impl SendSessions {
         }
     }
 
-    /// Takes the held symbols that wait no longer: their time is over, or the repair symbols in
-    /// flight cannot mend them and all others that are held. The caller sends them again. Call this
-    /// after the frames of a packet were processed, and when the timer fires.
+    /// Takes the held symbols that wait no longer: their time is over, or the repair symbols in flight cannot
+    /// mend all held symbols. The caller sends them again. Call this after the frames of a packet were
+    /// processed, and when the timer fires.
     pub fn take_overdue(&mut self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
         let mut due = SmallVec::new();
         if self.is_resting(now) {
@@ -798,7 +802,8 @@ impl SendSessions {
         due
     }
 
-    /// Appends SYMBOL_WINDOW frames where they allow the peer to free a good part of its memory.
+    /// Appends SYMBOL_WINDOW frames for the sessions in which they allow the peer to free a good part of its
+    /// memory.
     pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
         let mut tokens = SmallVec::new();
         let Some(limits) = self.limits else { return tokens };

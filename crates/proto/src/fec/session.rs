@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 use sutura_erasure::{Encoder, PREFIX, WindowLimits};
 
-/// The most symbols that the peer's decoder keeps because it was not told that they are not needed.
+/// The most symbols that the peer's decoder keeps because it was not told that they are no longer needed.
 const MOST_UNTOLD: u64 = 128;
 
 /// The STREAM frames of one source symbol.
@@ -34,7 +34,7 @@ pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub(crate) frames: Frames,
-    /// The datagrams. These are never sent again.
+    /// The datagrams, which are never sent again.
     pub(crate) datagrams: Vec<MessageId>,
 }
 
@@ -55,15 +55,15 @@ impl Contents {
 pub(crate) struct NewSymbol<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) contents: Contents,
-    /// The message that the data belongs to.
+    /// The message to which the data belongs.
     pub(crate) message: Option<Message>,
 }
 
-/// Whose data a session protects. Different kinds do not mix, because their symbols live for
+/// The kind of data that a session protects. Different kinds do not mix, because their symbols live for
 /// different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum DataKind {
-    /// Streams, each in a session of its own as long as there are enough.
+    /// Streams, each in a session of its own as long as there are enough sessions.
     Streams,
     /// Messages on streams, which share a session so that a repair symbol covers many of them.
     Messages,
@@ -74,16 +74,16 @@ pub(crate) enum DataKind {
 /// The state of a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SymbolState {
-    /// Its packet is in flight.
+    /// The packet with the symbol is in flight.
     InFlight,
-    /// Its packet was lost, but a repair symbol in flight may recover it.
+    /// The packet with the symbol was lost, but a repair symbol in flight may recover the symbol.
     Held {
         /// When the waiting ends.
         until: Instant,
     },
-    /// Its packet was lost, and it waits to be sent again.
+    /// The packet with the symbol was lost, and the symbol waits to be sent again.
     Resend,
-    /// It arrived, was recovered, or is no longer needed.
+    /// The symbol arrived, was recovered, or is no longer needed.
     Done,
 }
 
@@ -100,13 +100,13 @@ impl From<LostState> for SymbolState {
 /// A source symbol in the window.
 #[derive(Debug)]
 pub(super) struct Symbol {
-    /// Its contents; nothing once it is done.
+    /// The contents of the symbol; empty once it is done.
     pub(super) contents: Contents,
-    /// Whether it is [`SymbolState::Done`].
+    /// Whether the symbol is [`SymbolState::Done`].
     done: bool,
-    /// When it must be at the receiver.
+    /// When the symbol must be at the receiver.
     deadline: Option<Instant>,
-    /// When it was sent for the first time.
+    /// When the symbol was sent for the first time.
     sent: Instant,
 }
 
@@ -114,9 +114,9 @@ pub(super) struct Symbol {
 #[derive(Debug)]
 pub(crate) struct Evicted {
     pub(crate) id: u64,
-    /// Whether its packet is still in flight, so that the fate of its frames is open.
+    /// Whether the packet with the symbol is still in flight, so that the fate of its frames is open.
     pub(crate) in_flight: bool,
-    /// Whether it was queued to be sent again.
+    /// Whether the symbol was queued to be sent again.
     pub(crate) queued: bool,
     pub(crate) contents: Contents,
 }
@@ -167,7 +167,7 @@ pub(super) struct CodingSession {
     open: u32,
     /// Symbols in the window that were lost, or are sent again as probes.
     lost: LostSymbols,
-    /// Repair symbols that may still mend something.
+    /// Repair symbols that may still mend a symbol.
     repairs: Repairs,
     /// Symbols that left the window and may still be recovered.
     beyond: Beyond,
@@ -220,7 +220,7 @@ impl CodingSession {
         }
     }
 
-    /// Whether everything sent in the session is settled, and no datagrams use it. It is free if no
+    /// Whether all symbols of the session are settled, and no datagrams use it. The session is free if no
     /// stream belongs to it either.
     pub(super) fn is_settled(&self) -> bool {
         self.kind != DataKind::Datagrams && self.is_quiet() && self.beyond.is_empty()
@@ -246,8 +246,8 @@ impl CodingSession {
         self.encoder.next_id() - self.symbols.len() as u64
     }
 
-    /// The first symbol that repair symbols may cover: that of the window, or an earlier one that the
-    /// policy still needs.
+    /// The first symbol that repair symbols may cover: the first symbol of the window, or an earlier symbol
+    /// that the policy still needs.
     fn kept(&self) -> u64 {
         self.encoder.window().start
     }
@@ -271,7 +271,7 @@ impl CodingSession {
         self.beyond.first().map_or_else(|| self.kept(), |beyond| beyond.min(self.kept()))
     }
 
-    /// Whether everything in the window is known to have arrived.
+    /// Whether all symbols in the window are known to have arrived, or are no longer needed.
     pub(super) fn is_quiet(&self) -> bool {
         self.open == 0
     }
@@ -335,7 +335,7 @@ impl CodingSession {
             .inspect(|_| work::steps(1))
     }
 
-    /// Whether [`take_overdue`](Self::take_overdue) may have anything to do.
+    /// Whether [`take_overdue`](Self::take_overdue) may have work to do.
     pub(super) fn has_overdue(&self) -> bool {
         self.holds_any() || self.beyond.has_bare()
     }
@@ -351,8 +351,8 @@ impl CodingSession {
         self.lost.held_len() > 0 || self.beyond.held() > 0
     }
 
-    /// Whether something may be to be done at `now` or whenever time has passed, without any event: the
-    /// policy or [`take_overdue`](Self::take_overdue) was to be asked, or the policy sees a deadline.
+    /// Whether the session may have work to do at `now`, or later without any event: the policy or
+    /// [`take_overdue`](Self::take_overdue) has to be asked, or the policy sees a deadline.
     pub(super) fn is_restless(&self, now: Instant) -> bool {
         let is_over = |at: Instant| at <= now;
         let asks = !self.is_quiet() && self.policy.timeout().is_some_and(is_over);
@@ -360,7 +360,7 @@ impl CodingSession {
         asks || releases || self.uncovered.earliest().is_some()
     }
 
-    /// When the first of the symbols that are held waits no longer.
+    /// When the first of the held symbols stops waiting.
     pub(super) fn held_until(&self) -> Option<Instant> {
         self.lost.held_until().into_iter().chain(self.beyond.held_until()).min()
     }
@@ -400,7 +400,8 @@ impl CodingSession {
     }
 
     /// Gives up a symbol that left the window. Its contents, which this returns, are only sent bare from now
-    /// on. A report that the peer recovered the symbol is still taken, if a repair symbol may have brought it and as long as one is in flight.
+    /// on. A report that the peer recovered the symbol is still taken, if a repair symbol may have brought
+    /// the symbol and as long as such a repair symbol is in flight.
     pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
         let contents = self.beyond.send_bare(id)?;
         if !self.repairs.on_sent_bare(id) {
@@ -456,8 +457,8 @@ impl CodingSession {
         Some(id)
     }
 
-    /// Removes the oldest symbol from the window; returns it if its fate is open and no repair symbol in
-    /// flight can bring it. If one can, it is remembered.
+    /// Removes the oldest symbol from the window; returns the symbol if its fate is open and no repair symbol
+    /// in flight can bring it. If a repair symbol can, the symbol is remembered.
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
         let sent = self.symbols.front()?.sent;
@@ -479,7 +480,7 @@ impl CodingSession {
         Some(Evicted { id, in_flight: state == SymbolState::InFlight, queued, contents })
     }
 
-    /// When a session releases its memory, after everything has arrived.
+    /// When a session releases its memory, after all its symbols have arrived.
     pub(super) fn idle_at(&self) -> Option<Instant> {
         self.used.filter(|_| self.is_quiet()).map(|at| at + IDLE_PERIOD)
     }
@@ -491,7 +492,7 @@ impl CodingSession {
         self.used = self.used.filter(|_| !self.is_quiet());
     }
 
-    /// Marks a symbol as done. Returns what it carried if it was not done before.
+    /// Marks a symbol as done. Returns its contents if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
         if let Some(left) = self.beyond.remove(id) {
             return Some(left.contents);
@@ -507,7 +508,7 @@ impl CodingSession {
         let was_lost = self.lost.remove(id);
         self.done.insert(id..id + 1);
         self.open -= 1;
-        // With this symbol, the peer can recover others that waited for it.
+        // With this symbol, the peer may recover symbols that wait for it.
         self.overheld |= was_lost && self.holds_any();
         Some(contents)
     }
@@ -522,13 +523,14 @@ impl CodingSession {
         self.release_kept();
     }
 
-    /// Forgets repair symbols that cover nothing of the window, once the policy was told of what arrived.
+    /// Forgets repair symbols that cover no symbol of the window, once the policy was told which symbols
+    /// arrived.
     pub(super) fn release_repairs(&mut self) {
         self.repairs.release_below(self.first(), self.oldest());
     }
 
-    /// Marks the key of the next repair symbol as used. It is used again long after its first use has left
-    /// every window.
+    /// Marks the key of the next repair symbol as used. The same key returns long after the repair symbols
+    /// with its first use have left every window.
     pub(super) fn use_key(&mut self) {
         self.next_key = (self.next_key + 1) % SHORT_KEYS;
     }
@@ -548,8 +550,8 @@ impl CodingSession {
         self.uncovered.cover(span.end);
     }
 
-    /// Symbols that must be at the receiver before `time` come too late from now on. Returns whether there
-    /// are any.
+    /// Symbols that must be at the receiver before `time` come too late from now on. Returns whether any
+    /// uncovered symbol does.
     pub(super) fn expire(&mut self, time: Instant) -> bool {
         let before = self.uncovered.count();
         self.uncovered.expire(time);
@@ -605,10 +607,10 @@ impl CodingSession {
         self.policy.mends() && !self.is_beyond_mending()
     }
 
-    /// Whether the policy would mend what repair symbols cannot: more than the peer can recover
-    /// together, because it keeps only so many repair symbols until they suffice, or symbols that are
-    /// too large for the packets of a new path. Until some of it has been sent again, repair symbols
-    /// would bring nothing, and would go on for ever in place of the data.
+    /// Whether the policy would mend losses that repair symbols cannot: more losses than the peer can recover
+    /// together, because it keeps a limited number of repair symbols until they suffice, or symbols that are
+    /// too large for the packets of a new path. Until some of the lost data has been sent again, repair
+    /// symbols would recover none of it, and would go on for ever in place of the data.
     pub(super) fn is_beyond_mending(&self) -> bool {
         let missing = self.lost.missing();
         let Some(newest) = missing.last() else { return false };
@@ -616,7 +618,8 @@ impl CodingSession {
             && (missing.len() > MAX_PENDING_REPAIRS || !self.packets_carry_repairs(*newest))
     }
 
-    /// The most that a REPAIR frame adds to the longest source symbol of a span that begins with `first`.
+    /// The most bytes that a REPAIR frame adds to the longest source symbol of a span that begins with
+    /// `first`.
     pub(super) fn repair_overhead(&self, first: u64) -> usize {
         repair_overhead(self.number, first, self.policy.largest_key())
     }
@@ -635,8 +638,8 @@ impl CodingSession {
         self.overheld = self.holds_any();
     }
 
-    /// Whether more repair symbols are to come for what is held: the policy mends losses, or it has
-    /// yet to protect datagrams, which nothing else can bring.
+    /// Whether more repair symbols are to come for held symbols: the policy mends losses, or has yet to
+    /// protect datagrams, which only repair symbols can bring.
     fn awaits_repairs(&self) -> bool {
         let planned = || self.policy.timeout().is_some();
         self.mends() || self.kind == DataKind::Datagrams && planned()
@@ -674,9 +677,9 @@ impl CodingSession {
         self.lost.overdue(now, &self.repairs, awaited, changed)
     }
 
-    /// Once nothing of the session is in flight, what arrived has mended all that it can. Where it
-    /// seems to suffice for what is still missing, the peer has used it up for something else: for a
-    /// symbol that came by itself as well, or whose report was lost.
+    /// Once no packet of the session is in flight, the repair symbols that arrived have mended all that they
+    /// can. If they seem to suffice for the symbols that are still missing, the peer has used them up for
+    /// other symbols: symbols that also came by themselves, or whose reports were lost.
     fn discount_arrived(&mut self) {
         let settled =
             self.lost.held_len() == self.open as usize && self.repairs.in_flight(self.first()) == 0;
@@ -685,8 +688,8 @@ impl CodingSession {
         }
     }
 
-    /// The lower bound of what the peer may still report, if it should be told because it could free half
-    /// a window or [`MOST_UNTOLD`] symbols.
+    /// The lower bound of the symbols that the peer may still report, if the peer should be told because it
+    /// could free half a window or [`MOST_UNTOLD`] symbols.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
         let oldest = self.oldest();
         (oldest >= self.told.saturating_add((window / 2).min(MOST_UNTOLD))).then_some(oldest)
@@ -696,8 +699,8 @@ impl CodingSession {
         self.told = self.told.max(lower_bound);
     }
 
-    /// Tells the policy that the peer has a symbol. Returns the size of the repair symbol that
-    /// recovered it, if one did.
+    /// Tells the policy that the peer has a symbol. Returns the size of the repair symbol that recovered the
+    /// symbol, if a repair symbol did.
     pub(super) fn arrived(
         &mut self,
         now: Instant,
@@ -733,7 +736,7 @@ impl CodingSession {
         let Some((sent, lost)) = known else { return Duration::ZERO };
         let detected = sent + rtt * LOSS_DETECTION_EIGHTHS / 8;
         let resent = lost.unwrap_or(detected);
-        // A retransmission takes half a round trip to the peer, and the report as long from there.
+        // A retransmission takes half a round trip to the peer, and the report takes as long back.
         (resent + rtt).saturating_duration_since(now)
     }
 

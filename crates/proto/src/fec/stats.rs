@@ -3,11 +3,12 @@
 use super::redundancy::{Protection, Reason};
 use std::time::Duration;
 
-/// What was sent in coding sessions and what came of it, as this end knows it.
+/// Symbols sent in coding sessions, and their success as far as this end knows it.
 ///
-/// Each symbol that the peer reports as recovered took one repair symbol. That one is *useful*; it is
-/// taken to be the oldest that covers the recovered symbol and has not recovered another. All other
-/// repair symbols are *wasted*, also those whose fate is still open.
+/// Each symbol that the peer reports as recovered took one repair symbol. That repair symbol is *useful*; it
+/// is taken to be the oldest that covers the recovered symbol and has not recovered another symbol, where
+/// repair symbols that arrived precede repair symbols in flight. All other repair symbols are *wasted*, even
+/// if their fate is still open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CodingCounts {
     /// Packets sent with a source symbol, including retransmissions.
@@ -22,17 +23,17 @@ pub struct CodingCounts {
     pub repair_bytes: u64,
     /// Repair symbols with which the peer recovered a source symbol.
     pub useful_symbols: u64,
-    /// Bytes of their frames.
+    /// Bytes of the frames of the useful repair symbols.
     pub useful_bytes: u64,
     /// Source symbols that the peer reported as recovered.
     pub recovered: u64,
     /// How much earlier the peer had the recovered source symbols than retransmission would have
     /// brought them, added up.
     ///
-    /// A retransmission is taken to be sent when the loss of the symbol was first detected, or, if
-    /// the recovery is known before that, 9/8 of a round trip after the symbol was first sent, and
-    /// to arrive half a round trip later. The recovery is taken to happen half a round trip before
-    /// its report arrives. A symbol that is recovered later than that saves nothing.
+    /// A retransmission is taken to be sent when the loss of the symbol was first detected, or, if the
+    /// recovery is known before, 9/8 of a round trip after the symbol was first sent, and to arrive half a
+    /// round trip later. The recovery is taken to happen half a round trip before its report arrives. A
+    /// symbol that is recovered later than the retransmission would arrive saves no time.
     pub time_saved: Duration,
 }
 
@@ -50,20 +51,20 @@ impl CodingCounts {
         self.time_saved += other.time_saved;
     }
 
-    /// Source and repair symbols for each source symbol, not counting what was sent again: the n/k that
-    /// was reached. `None` without source symbols.
+    /// Source and repair symbols for each source symbol, not counting symbols sent again: the n/k that was
+    /// reached. `None` without source symbols.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         rate(self.source_symbols, self.resent_symbols, self.repair_symbols)
     }
 
-    /// Repair symbols that recovered nothing, as far as known.
+    /// Repair symbols that recovered no symbol, as far as known.
     #[must_use]
     pub fn wasted_symbols(&self) -> u64 {
         self.repair_symbols.saturating_sub(self.useful_symbols)
     }
 
-    /// Bytes of their frames.
+    /// Bytes of the frames of the wasted repair symbols.
     #[must_use]
     pub fn wasted_bytes(&self) -> u64 {
         self.repair_bytes.saturating_sub(self.useful_bytes)
@@ -75,16 +76,16 @@ fn rate(sources: u64, resent: u64, repairs: u64) -> Option<f64> {
     Some((sources as f64 + repairs as f64) / sources as f64)
 }
 
-/// What one session protects and why.
+/// The protection of one session, with its reason and its counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProtectionStats {
-    /// The session. `None` if none is needed, because the policy sleeps
+    /// The session. `None` if no session is needed, because the policy sleeps
     /// ([`RedundancyFactory::sleeps`](crate::policy::RedundancyFactory::sleeps)).
     pub session: Option<u16>,
     /// The policy and its parameters.
     pub protection: Protection,
-    /// Why the policy sends redundancy at present, or none, if it says so.
+    /// Why the policy sends redundancy at present, or none, if the policy says so.
     pub reason: Option<Reason>,
     /// Counts since the session has this protection.
     pub counts: CodingCounts,
@@ -93,7 +94,7 @@ pub struct ProtectionStats {
 /// Erasure-coding counters of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FecStats {
-    /// Whether the peer can decode what we protect.
+    /// Whether the peer can decode our repair symbols.
     pub can_send: bool,
     /// Whether both ends announced a decoder.
     pub negotiated: bool,
@@ -138,7 +139,7 @@ impl FecStats {
         rate(self.source_symbols_sent, self.source_symbols_resent, self.repair_symbols_sent)
     }
 
-    /// Adds what this end has sent.
+    /// Adds the counters of symbols that this end has sent.
     pub(super) fn add_sent(&mut self, sent: &CodingCounts) {
         self.source_symbols_sent += sent.source_symbols;
         self.source_symbols_resent += sent.resent_symbols;

@@ -9,13 +9,13 @@ use std::time::Instant;
 pub(crate) struct Uncovered {
     /// Symbols below this are covered.
     start: u64,
-    /// How many symbols must be at the receiver at each time. None of them is before `expired`.
+    /// How many symbols must be at the receiver by each time. No time is before `expired`.
     dated: BTreeMap<Instant, u32>,
     /// How many symbols have no deadline.
     undated: u32,
-    /// How many have one.
+    /// How many symbols have a deadline.
     count: u32,
-    /// Symbols that have to be there before this time come too late.
+    /// Symbols that must be at the receiver before this time come too late.
     expired: Option<Instant>,
 }
 
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!((uncovered.count(), uncovered.earliest()), (4, at(10)));
         uncovered.expire(now + Duration::from_millis(11));
         assert_eq!((uncovered.count(), uncovered.earliest()), (3, at(20)));
-        // Late symbols count no more, whether they are settled now or sent only now.
+        // Late symbols no longer count, whether they are settled now or sent only now.
         uncovered.remove(3, at(10));
         uncovered.add(at(10));
         uncovered.remove(5, at(10));

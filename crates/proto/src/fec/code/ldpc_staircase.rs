@@ -11,12 +11,12 @@ const DEGREE: usize = 3;
 /// The seed of all matrices.
 const SEED: u32 = 1;
 
-/// LDPC-Staircase blocks (RFC 5170, section 6; RFC 6816). The span is the block. The key says how many
-/// repair symbols the block has and which one it is: see [`key`](Self::key).
+/// LDPC-Staircase blocks (RFC 5170, section 6; RFC 6816). The span is the block. The key holds the number of
+/// repair symbols of the block, and the index of the repair symbol: see [`key`](Self::key).
 ///
-/// Repair symbols are sums, each of the one before and a few source symbols more. It takes only additions,
-/// but recovers a little less than Reed-Solomon with as many repair symbols. Eghbal and Lu 2025 use it for
-/// blocks that are too large for Reed-Solomon.
+/// Each repair symbol is the sum of the repair symbol before it and a few source symbols. The code takes only
+/// additions, but recovers a little less than Reed-Solomon with as many repair symbols. Eghbal and Lu 2025
+/// use this code for blocks that are too large for Reed-Solomon.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LdpcStaircase;
 
@@ -26,15 +26,17 @@ impl LdpcStaircase {
     /// The most repair symbols of a block.
     pub const MAX_REPAIRS: u32 = 256;
 
-    /// The key of repair symbol `index` of the `repairs` that a block has; `None` if there is none such.
+    /// The key of repair symbol `index` of the `repairs` that a block has; `None` if the block has no such
+    /// repair symbol.
     #[must_use]
     pub const fn key(repairs: u32, index: u32) -> Option<u32> {
         let enough = repairs >= DEGREE as u32 && repairs <= Self::MAX_REPAIRS;
         if enough && index < repairs { Some((repairs - 1) << 8 | index) } else { None }
     }
 
-    /// The fewest rows of the matrix with which `repairs` repair symbols mend more than one does. With as
-    /// many rows as N1 each row has all source symbols, so that the sums of two of them are nothing.
+    /// The fewest rows of the matrix with which `repairs` repair symbols mend more than a single repair
+    /// symbol does. With as many rows as N1, each row contains all source symbols, so that the sum of two
+    /// rows contains none.
     #[must_use]
     pub const fn rows(repairs: u32) -> u32 {
         let degree = DEGREE as u32;
@@ -45,12 +47,13 @@ impl LdpcStaircase {
         }
     }
 
-    /// How many repair symbols there are in all, and the number of the one with this key.
+    /// The number of repair symbols of the block, and the index of the repair symbol with this key.
     const fn repairs_and_index(key: u32) -> (u32, u32) {
         ((key >> 8) + 1, key & 0xff)
     }
 
-    /// The coefficients of a repair symbol of a block of `sources` symbols. Empty if there is none such.
+    /// The coefficients of a repair symbol of a block of `sources` symbols. Empty if the block has no such
+    /// repair symbol.
     fn coefficients(sources: u64, key: u32) -> Vec<u8> {
         let (repairs, index) = Self::repairs_and_index(key);
         let sources = usize::try_from(sources).unwrap_or(usize::MAX);
@@ -139,14 +142,15 @@ mod tests {
         assert!(!LdpcStaircase.admits(&Range { start: 5, end: 3 }, 0x200));
     }
 
-    /// The repair symbols are those of the block code of the same shape.
+    /// The repair symbols equal the repair symbols of the block code of the same shape.
     #[test]
     fn repair_symbols_are_those_of_the_block_code() {
         for (sources, repairs) in [(2, 3), (5, 4), (100, 5), (300, 30)] {
             let block = block::LdpcStaircase::new(sources, repairs, DEGREE, SEED).unwrap();
             let span = 1000..1000 + sources as u64;
             for place in 0..sources {
-                // A block that is zero but for one symbol has its coefficients as repair symbols.
+                // If only one symbol of a block is not zero, the repair symbols are the coefficients of that
+                // symbol.
                 let data: Vec<_> = (0..sources).map(|n| [u8::from(n == place)]).collect();
                 let data: Vec<&[u8]> = data.iter().map(|symbol| &symbol[..]).collect();
                 let mut out = vec![[0]; repairs];

@@ -22,17 +22,17 @@ use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError};
 
 /// Chooses the coefficients of repair symbols.
 ///
-/// `span` contains the identifiers of the source symbols that a repair symbol covers. `key`
-/// distinguishes repair symbols over the same span. Both are in the frame. A code keeps no state:
-/// the same span and key give the same repair symbol at both ends.
+/// `span` contains the identifiers of the source symbols that a repair symbol covers. `key` distinguishes
+/// repair symbols over the same span. Both values are in the frame. A code keeps no state: the same span and
+/// key give the same repair symbol at both ends.
 pub trait Code: Debug + Send + Sync {
     /// The code's number in frames and in the transport parameter.
     fn id(&self) -> CodeId;
 
-    /// Its name.
+    /// The name of the code.
     fn name(&self) -> &'static str;
 
-    /// A one-line description of what it is good for.
+    /// A one-line description of the use of the code.
     fn summary(&self) -> &'static str;
 
     /// Whether the code has a repair symbol with this key over this span, which is never empty.
@@ -124,7 +124,8 @@ mod tests {
                     decoder.source(id, symbol).unwrap();
                 }
             }
-            // Repair symbol 1 of 4 with LDPC-Staircase; with the others one of four or more.
+            // Repair symbol 1 of 4 with LDPC-Staircase; with the other codes, a repair symbol of four or
+            // more.
             let key = if code.id() == CodeId::LDPC_STAIRCASE { 0x301 } else { 3 };
             assert!(code.admits(&(1..5), key));
             let mut payload = vec![7];

@@ -8,12 +8,12 @@ use std::ops::Range;
 /// into rows; the last row need not be full. The repair symbol is the sum of a line: a row or a column.
 ///
 /// The key is 256 * c + i, where c is the length of a row, and i the number of the line: the rows from 0,
-/// then the columns. With c = 0 a row is as long as the smallest square that has room for all symbols is
-/// wide.
+/// then the columns. With c = 0, the block is the smallest square that has room for all symbols, and a row is
+/// as long as the square is wide.
 ///
-/// A block of 25 symbols is a square of five by five with ten repair symbols. It takes only additions,
-/// and the columns recover a burst no longer than a row; but more losses than one in a line may be
-/// beyond it where another code with as many repair symbols recovers them.
+/// A block of 25 symbols is a square of five by five with ten repair symbols. The code takes only additions,
+/// and the columns recover a burst no longer than a row. But it may fail at several losses in a line that
+/// another code with as many repair symbols recovers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Parity2d;
 
@@ -29,8 +29,8 @@ impl Parity2d {
         Self::lines_in(symbols, 0)
     }
 
-    /// Number of repair symbols of a block of `symbols` in rows of `columns`, or in a square if that is 0.
-    /// Columns that are empty do not count.
+    /// Number of repair symbols of a block of `symbols` in rows of `columns`; 0 `columns` means a square.
+    /// Columns without symbols do not count.
     #[must_use]
     pub const fn lines_in(symbols: u64, columns: u64) -> u64 {
         if symbols == 0 {
@@ -40,7 +40,8 @@ impl Parity2d {
         symbols.div_ceil(columns) + columns
     }
 
-    /// The key of line `line` of a block of `symbols` in rows of `columns`; `None` if there is none such.
+    /// The key of line `line` of a block of `symbols` in rows of `columns`; `None` if the block has no such
+    /// line.
     #[must_use]
     pub fn key(symbols: u64, columns: u32, line: u32) -> Option<u32> {
         let columns = u64::from(columns).min(symbols);
@@ -50,7 +51,7 @@ impl Parity2d {
         Some(columns << 8 | line)
     }
 
-    /// The length of a row of at most `columns`, or in a square if that is 0.
+    /// The length of a row of at most `columns` symbols, or of a row of the square if `columns` is 0.
     const fn width(symbols: u64, columns: u64) -> u64 {
         if columns > 0 {
             return if columns < symbols { columns } else { symbols };
@@ -116,14 +117,14 @@ mod tests {
         assert_eq!(Parity2d::lines_in(125, 25), 30);
         assert_eq!(Parity2d::key(125, 25, 29), Some(25 << 8 | 29));
         assert_eq!((Parity2d::key(125, 25, 30), Parity2d::key(257, 25, 0)), (None, None));
-        // No row is longer than the block, and no key stands for another.
+        // No row is longer than the block, and no two keys stand for the same repair symbol.
         assert_eq!(Parity2d::key(3, 5, 3), Some(3 << 8 | 3));
         let admits = |symbols: u64, key| Parity2d.admits(&(9..9 + symbols), key);
         assert!(admits(3, 3 << 8) && !admits(3, 5 << 8));
         assert!(admits(256, 1 << 8 | 255) && !admits(256, 257 << 8) && !admits(0, 1 << 8));
     }
 
-    /// The repair symbols are those of the block code of the same shape.
+    /// The repair symbols equal the repair symbols of the block code of the same shape.
     #[test]
     fn lines_are_those_of_the_block_code() {
         for symbols in [1_usize, 2, 5, 12, 24, 25, 26, 256] {
@@ -142,7 +143,8 @@ mod tests {
         assert_eq!(block.repairs() as u64, lines);
         let span = 1000..1000 + symbols as u64;
         for place in 0..symbols {
-            // A block that is zero but for one symbol has its coefficients as repair symbols.
+            // If only one symbol of a block is not zero, the repair symbols are the coefficients of that
+            // symbol.
             let sources: Vec<_> = (0..symbols).map(|n| [u8::from(n == place)]).collect();
             let sources: Vec<&[u8]> = sources.iter().map(|symbol| &symbol[..]).collect();
             let mut repairs = vec![[0]; block.repairs()];

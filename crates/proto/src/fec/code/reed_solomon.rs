@@ -11,8 +11,8 @@ const MAX_SYMBOLS: u64 = block::ReedSolomon::MAX_SYMBOLS as u64;
 /// Reed-Solomon blocks. The span is the block, and the key is the number of the parity symbol,
 /// counted from 0. Any set of parity symbols recovers as many losses in their block.
 ///
-/// A block has 1 to 255 source symbols, and at most 256 source and parity symbols together. No
-/// coefficient depends on the number of parity symbols, so more of them may be sent later.
+/// A block has 1 to 255 source symbols, and at most 256 source and parity symbols together. No coefficient
+/// depends on the number of parity symbols, so more parity symbols may be sent later.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReedSolomon;
 
@@ -35,7 +35,7 @@ impl Code for ReedSolomon {
     }
 
     fn coefficient(&self, span: &Range<u64>, key: u32, id: u64) -> u8 {
-        // Both are below 256 in a repair symbol that the code admits.
+        // The key and the place are below 256 in a repair symbol that the code admits.
         let place = id.saturating_sub(span.start).min(MAX_SYMBOLS) as usize;
         block::ReedSolomon::coefficient(u64::from(key).min(MAX_SYMBOLS) as usize, place)
     }

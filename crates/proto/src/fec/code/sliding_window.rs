@@ -5,9 +5,9 @@ use crate::wire::code_id::CodeId;
 use std::ops::Range;
 use sutura_erasure::{DecodeError, Decoder, Encoder, RepairOutcome, SpanError, coefficient};
 
-/// The sliding-window random linear code. Every repair symbol depends on its whole span, and every
-/// key gives a different one. As many repair symbols as there are losses recover them, except about
-/// one time in 255.
+/// The sliding-window random linear code. Every repair symbol depends on its whole span, and every key gives
+/// a different repair symbol. As many repair symbols as losses recover all losses, except about one time in
+/// 255.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SlidingWindow;
 

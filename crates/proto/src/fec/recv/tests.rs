@@ -19,7 +19,7 @@ fn all_codes() -> FecConfig {
     FecConfig { codes: CodeSet::all(), ..WINDOW }
 }
 
-/// A peer that sends, and the sessions that receive.
+/// A sending peer, and the sessions that receive from it.
 struct Peer {
     now: Instant,
     receiver: ReceiveSessions,
@@ -50,8 +50,8 @@ impl Peer {
         bytes
     }
 
-    /// Sends the next symbol of a session, which arrives unless it is lost. Returns whether it was
-    /// new.
+    /// Sends the next symbol of a session, which arrives unless it is `lost`. Returns whether an arrived
+    /// symbol was new.
     fn send(&mut self, session: u16, lost: bool) -> Option<bool> {
         let encoder = &mut self.encoders[usize::from(session)];
         let id = encoder.next_id();
@@ -125,15 +125,15 @@ fn code_of(result: Result<(), TransportError>) -> Result<(), TransportErrorCode>
     result.map_err(|error| error.code)
 }
 
-/// Each of the default's windows may be as large as memory permits; all of them together are held as long
-/// as no more is in flight in any than this.
+/// By default, each window may be as large as memory permits. All windows together are held as long as each
+/// of them has no more than 256 symbols in flight.
 #[test]
 fn sixteen_windows_of_256_symbols_are_held() {
     let config = FecConfig::default();
     let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
     let window = 256;
     let lost = MAX_PENDING_REPAIRS as u64 + 1;
-    // Twice, so that memory kept for reuse is counted as well.
+    // The second round counts memory kept for reuse as well.
     for round in 0..2 {
         let first = round * window;
         for session in 0..config.max_sessions {
@@ -144,7 +144,7 @@ fn sixteen_windows_of_256_symbols_are_held() {
                 peer.send(session, n < lost);
             }
         }
-        // One equation fewer than there are unknowns determines few of them; one more determines
+        // With one equation fewer than unknowns, few unknowns are determined; one more equation determines
         // all.
         let mut recovered = vec![0; config.max_sessions.into()];
         for _ in 0..lost {
@@ -159,7 +159,7 @@ fn sixteen_windows_of_256_symbols_are_held() {
     assert!(peer.receiver.allocated() > MAX_DECODER_BYTES * 3 / 4);
 }
 
-/// A window of the default is held with every equation over it, of long symbols and of short ones.
+/// A default window is held together with every equation over it, with long symbols and with short symbols.
 #[test]
 fn what_the_default_promises_is_held() {
     let config = FecConfig::default();
@@ -181,7 +181,7 @@ fn what_the_default_promises_is_held() {
     }
 }
 
-/// Decoders in use share the memory; none is emptied for another.
+/// Decoders in use share the memory; no decoder is emptied for another.
 #[test]
 fn the_oldest_quarter_of_the_largest_decoder_yields() {
     let mut peer = Peer::new(FecConfig::default(), MAX_SYMBOL_SIZE);
@@ -233,7 +233,7 @@ fn a_peer_that_fills_every_session_stays_within_the_bound() {
     assert!(peer.receiver.allocated() > MAX_DECODER_BYTES / 2);
 }
 
-/// A key that the code has.
+/// A key with which the code has a repair symbol.
 fn key(code: CodeId, number: u32) -> u32 {
     let staircase = LdpcStaircase::key(200, number % 200).unwrap();
     if code == CodeId::LDPC_STAIRCASE { staircase } else { number }
@@ -247,7 +247,7 @@ fn one_session_stays_within_the_bound() {
     for _ in 0..12_000 {
         assert_eq!(peer.send(0, false), Some(true));
     }
-    // It forgot some symbols, but continues.
+    // The decoder forgot some symbols, but continues.
     assert!(peer.decoder(0).lower_bound() > 0);
     peer.send(0, true);
     peer.send(0, false);
@@ -299,7 +299,7 @@ fn idle_sessions_hold_nothing_and_go_on() {
         peer.repair(session, window);
         peer.now += Duration::from_millis(1);
     }
-    // They become idle one after the other, except the one in use.
+    // The sessions become idle one after the other, except the session in use.
     let first = peer.now - Duration::from_millis(16) + IDLE_PERIOD + 3 * PTO;
     assert_eq!(peer.receiver.timeout(PTO), Some(first));
     peer.receiver.on_timeout(first, PTO);
@@ -312,11 +312,11 @@ fn idle_sessions_hold_nothing_and_go_on() {
     assert_eq!((peer.receiver.allocated(), peer.receiver.timeout(PTO)), (0, None));
 
     for session in 0..WINDOW.max_sessions {
-        // Lost symbols were not acknowledged; those that arrived still count as duplicates.
+        // Lost symbols are still new when they arrive; symbols that arrived before still count as duplicates.
         let lost = if session == 1 { 301 } else { 300 };
         assert!(peer.resend(session, 103));
         assert!(!peer.resend(session, 104) && !peer.resend(session, 103));
-        // A repair symbol over forgotten symbols is useless, but one over later symbols is not.
+        // A repair symbol over forgotten symbols is useless, but a repair symbol over later symbols is not.
         peer.send(session, true);
         peer.send(session, false);
         assert_eq!(peer.repair(session, 200..lost + 2), 0);
@@ -326,7 +326,7 @@ fn idle_sessions_hold_nothing_and_go_on() {
 
 #[test]
 fn the_decoder_used_least_recently_yields() {
-    // Windows of which seven fit into the limit.
+    // Windows so large that the limit has room for seven of them.
     let config = FecConfig { max_window_symbols: 1024, max_window_bytes: 2 << 20, ..WINDOW };
     let mut peer = Peer::new(config, MAX_SYMBOL_SIZE);
     for session in 0..6 {
@@ -337,7 +337,7 @@ fn the_decoder_used_least_recently_yields() {
     }
     assert_eq!((peer.decoder(0).bytes(), peer.decoder(0).lower_bound()), (0, 1000));
     assert_eq!(peer.decoder(5).lower_bound(), 0, "the one in use was not touched");
-    // Whether or not they have forgotten symbols, none delivers any twice.
+    // No session delivers a symbol twice, whether or not it has forgotten symbols.
     for session in 0..6 {
         for id in 0..1000 {
             assert!(!peer.resend(session, id), "{id} of {session}");
@@ -348,7 +348,7 @@ fn the_decoder_used_least_recently_yields() {
     }
 }
 
-/// Checks what a session reports.
+/// Checks the report of a session with `read`.
 fn report(receiver: &mut ReceiveSessions, read: impl FnOnce(&SymbolAck<'_>)) {
     let mut out = Vec::new();
     receiver.write_symbol_acks(&mut out, 1000);
@@ -374,7 +374,8 @@ fn reports_do_not_change_when_memory_is_taken() {
     report(&mut peer.receiver, held);
 }
 
-/// With more gaps than a report has ranges, it has those of what was recovered, and each three times.
+/// With more gaps than a report has ranges, reports contain the ranges of recovered symbols, each three
+/// times.
 #[test]
 fn what_was_recovered_is_reported_among_many_gaps() {
     let mut peer = Peer::new(FecConfig::default(), 50);
@@ -398,7 +399,8 @@ fn what_was_recovered_is_reported_among_many_gaps() {
     assert!(out.is_empty());
 }
 
-/// Reports take turns if there is more to report than fits, and their number is bounded.
+/// Recovered symbols take turns if a report has no room for all of them, and the number of waiting symbols is
+/// bounded.
 #[test]
 fn recovered_symbols_that_wait_to_be_reported_are_bounded() {
     let mut peer = Peer::new(FecConfig::default(), 50);
@@ -470,7 +472,7 @@ fn codes_that_were_not_announced_or_do_not_fit_are_violations() {
 }
 
 proptest! {
-    /// Whatever memory is released and when, frames are processed once, and all symbols received or
+    /// No matter which memory is released when, frames are processed once, and all symbols received or
     /// recovered are remembered.
     #[test]
     fn nothing_is_processed_twice(

@@ -54,7 +54,7 @@ fn parse(parameters: &mut Parameters<'_>) -> Result<Block, UnknownPolicy> {
     Ok(if shared { block.shared() } else { block })
 }
 
-/// The parameter `rate`; `None` if it is not there, or `off`.
+/// The parameter `rate`; `None` if the parameter is missing or `off`.
 fn rate(parameters: &mut Parameters<'_>) -> Result<Option<BlockRate>, UnknownPolicy> {
     let Some(text) = parameters.take("rate").filter(|text| *text != "off") else {
         return Ok(None);
@@ -84,16 +84,17 @@ pub const MAX_BLOCK: u32 = 255;
 
 /// The most columns of a matrix whose keys are short.
 const MAX_COLUMNS: u32 = (SHORT_KEYS >> 8) - 1;
-/// The most parity symbols by rate of a staircase whose keys are short. A block may get one more.
+/// The most parity symbols by rate of a staircase whose keys are short. A block may get one parity symbol
+/// more.
 const MAX_STEPS: u32 = (SHORT_KEYS >> 8) - 1;
 
 /// Blocks: after `source` symbols, at the end of the session's data and at [fences](crate::groups), sends
 /// parity symbols. If the peer does not accept the code, repair symbols of the sliding window over the
 /// same blocks are sent instead.
 ///
-/// A block keeps its symbols until its parity symbols have been sent, even if the peer has some of them
-/// already; once it has all of them, no more parity symbols follow. Streams of the protocol itself, such
-/// as HTTP/3's control stream, are not protected.
+/// A block keeps its symbols until its parity symbols have been sent, even if the peer has some of the
+/// symbols already; once the peer has the whole block, no more parity symbols follow. Streams of the protocol
+/// itself, such as HTTP/3's control stream, are not protected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
     source: u32,
@@ -101,12 +102,12 @@ pub struct Block {
     shared: bool,
 }
 
-/// How many parity symbols there are.
+/// The number of parity symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Amount {
-    /// This number for each block, however short.
+    /// The same number for each block, however short.
     Each(u32),
-    /// In proportion to the update: see [`Block::rated`].
+    /// A number in proportion to the update: see [`Block::rated`].
     Rate(BlockRate),
 }
 
@@ -115,7 +116,7 @@ enum Amount {
 enum Parities {
     /// Parity symbols of a Reed-Solomon code.
     ReedSolomon(Amount),
-    /// One for each row and each column of so many columns; 0 for a square.
+    /// A parity symbol for each row and each column of a matrix with this many columns; 0 for a square.
     Lines(u32),
     /// Parity symbols of an LDPC-Staircase code.
     Staircase(Amount),
@@ -133,7 +134,7 @@ impl Parities {
         }
     }
 
-    /// The rate, if there is one.
+    /// The rate, if the number of parity symbols goes by a rate.
     fn rate(self) -> Option<BlockRate> {
         match self {
             Self::ReedSolomon(Amount::Rate(rate))
@@ -143,7 +144,8 @@ impl Parities {
         }
     }
 
-    /// How many there are for a block with this span whose share of the update's is `share`.
+    /// The number of parity symbols of a block with this span, where `share` is the block's share of the
+    /// update's parity symbols.
     fn count(self, span: &Range<u64>, share: u32) -> u32 {
         match self {
             Self::ReedSolomon(amount) | Self::Staircase(amount) | Self::Window(amount) => {
@@ -159,8 +161,8 @@ impl Parities {
         }
     }
 
-    /// The key of parity symbol `index` of the `count` that the block with this span has; `None` for any
-    /// that was not used.
+    /// The key of parity symbol `index` of the block with this span, which has `count` parity symbols; `None`
+    /// for any key that was not used before.
     fn key(self, span: &Range<u64>, count: u32, index: u32) -> Option<u32> {
         match self {
             Self::ReedSolomon(_) | Self::Lines(0) => Some(index),
@@ -172,7 +174,7 @@ impl Parities {
         }
     }
 
-    /// The largest key of any block, if it is not a short one.
+    /// The largest key of any block; it may be 0 if all keys are short.
     fn largest_key(self) -> u32 {
         match self {
             Self::Staircase(Amount::Each(count)) => {
@@ -211,10 +213,11 @@ impl Block {
         (source > 0 && fits).then_some(Self::of(source, Parities::Lines(0)))
     }
 
-    /// Matrices of `rows` rows and `columns` columns, with a parity symbol for each of both, as the user of
-    /// Eghbal and Lu 2022, section 2, sets them. The last matrix of the data has as many rows as its
-    /// symbols fill: k symbols get k / `columns`, rounded up, and one for each column that is not empty.
-    /// `None` if there are none, more than 63 columns, or more than [`MAX_BLOCK`] symbols in all.
+    /// Matrices of `rows` rows and `columns` columns, with a parity symbol for each row and each column, as
+    /// the user of Eghbal and Lu 2022, section 2, sets them. The last matrix of the data has as many rows as
+    /// its symbols fill: k symbols get k / `columns` parity symbols, rounded up, and one for each column that
+    /// is not empty. `None` if the matrix is empty, has more than 63 columns, or more than [`MAX_BLOCK`]
+    /// symbols in all.
     #[must_use]
     pub fn matrix(rows: u32, columns: u32) -> Option<Self> {
         let source = rows.checked_mul(columns).filter(|source| *source > 0)?;
@@ -223,8 +226,8 @@ impl Block {
         fits.then_some(Self::of(source, Parities::Lines(columns)))
     }
 
-    /// LDPC-Staircase blocks of `source` symbols (k) and `parity` parity symbols (n - k). `None` if there
-    /// are not 2 to 1024 and 3 to 256 of them.
+    /// LDPC-Staircase blocks of `source` symbols (k) and `parity` parity symbols (n - k). `None` unless
+    /// `source` is from 2 to 1024 and `parity` from 3 to 256.
     #[must_use]
     pub fn ldpc(source: u32, parity: u32) -> Option<Self> {
         let fits = (2..=LdpcStaircase::MAX_SOURCES).contains(&source.into())
@@ -241,16 +244,16 @@ impl Block {
         (source > 0).then_some(Self::of(source, parities))
     }
 
-    /// Parity in proportion to what is protected (Eghbal and Lu 2025, section 4.2): the block is the
-    /// *update*, all up to the next fence or to the end of the session's data, and k symbols get
-    /// k (n/k - 1), rounded up. Where an update has more symbols than a block of the code, the coding
-    /// window or `source` allow, it is several blocks, which share what the update gets; so are the parts
-    /// of an update that the application writes with pauses, unless what they would get was sent
-    /// already.
+    /// Parity in proportion to the protected data (Eghbal and Lu 2025, section 4.2): the block is the
+    /// *update*, all data up to the next fence or to the end of the session's data, and k symbols get,
+    /// rounded up, k (n/k - 1) parity symbols. An update with more symbols than a block of the code, the
+    /// coding window or `source` allow is split into several blocks, which share the parity symbols of the
+    /// update. A pause of the application also ends a block, unless all parity symbols for the data so far
+    /// were sent already.
     ///
-    /// The codes are Reed-Solomon, LDPC-Staircase and the sliding window. `None` for another one, or if
-    /// `source` is more than a block with this rate can have, or so few that it would get no parity symbol
-    /// of its own.
+    /// The codes are Reed-Solomon, LDPC-Staircase and the sliding window. `None` for another code, or if
+    /// `source` is more than a block with this rate can have, or so few that a block would get no parity
+    /// symbol of its own.
     #[must_use]
     pub fn rated(code: CodeId, rate: BlockRate, source: Option<u32>) -> Option<Self> {
         let amount = Amount::Rate(rate);
@@ -272,8 +275,8 @@ impl Block {
         fits.then_some(Self::of(source, parities))
     }
 
-    /// The same for all streams with this protection together, in the order in which they are sent: a
-    /// block spans several of them, as the matrix of Eghbal and Lu 2022, section 3, spans all urgent
+    /// Makes all streams with this protection share their blocks, in the order in which they are sent: a
+    /// block spans several streams, as the matrix of Eghbal and Lu 2022, section 3, spans all urgent
     /// resources.
     #[must_use]
     pub fn shared(self) -> Self {

@@ -1,4 +1,4 @@
-//! Redundancy after each source symbol, whatever follows it: `incremental:literal`.
+//! Redundancy after each source symbol, even if more data follows: `incremental:literal`.
 
 use super::{Arrival, Decision, Redundancy, RepairPlan, View};
 use std::collections::VecDeque;
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 pub(super) struct EachSymbol {
     burst: u32,
     delay: Duration,
-    /// Symbols that are not known to have arrived, and when their timers expire, oldest first. There
-    /// are at most as many as in the coding window.
+    /// Symbols that are not known to have arrived, and when their timers expire, oldest first. The coding
+    /// window bounds their number.
     armed: VecDeque<(u64, Instant)>,
-    /// Number of repair symbols that were sent for the first of them.
+    /// Number of repair symbols that were sent for the first symbol in `armed`.
     sent: u32,
 }
 

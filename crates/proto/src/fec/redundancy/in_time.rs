@@ -1,18 +1,18 @@
-//! How early something must be sent to be in time, although round trips differ.
+//! How early data must be sent to be in time, although round trips differ.
 
 use super::{PathView, View};
 use std::time::Duration;
 
-/// How many mean deviations of the round-trip time something is sent early: those of the probe
-/// timeout (RFC 9002, section 6.2.1), halved, because it goes one way.
+/// How many mean deviations of the round-trip time data is sent early: half the number of the probe timeout
+/// (RFC 9002, section 6.2.1), because data goes only one way.
 const MARGIN_DEVIATIONS: u32 = 2;
-/// The least that it is sent early: the granularity of timers (RFC 9002, section 6.1.2).
+/// The least margin: the granularity of timers (RFC 9002, section 6.1.2).
 const MIN_MARGIN: Duration = crate::recovery::rtt::GRANULARITY;
 
 impl PathView {
-    /// How much earlier than half a round trip before a deadline something must be sent to be in time:
-    /// twice the mean deviation of the round-trip time, at least a millisecond. It is `epsilon` of
-    /// Michel 2022, Algorithm 4.
+    /// How much earlier than half a round trip before a deadline data must be sent to be in time: twice the
+    /// mean deviation of the round-trip time, at least a millisecond. This is `epsilon` of Michel 2022,
+    /// Algorithm 4.
     #[must_use]
     pub fn margin(&self) -> Duration {
         (self.rtt_variation * MARGIN_DEVIATIONS).max(MIN_MARGIN)
@@ -25,8 +25,7 @@ impl PathView {
         self.margin().max(self.rtt / 16).min(self.rtt / 8)
     }
 
-    /// Whether what is lost of data that may take this long is there in time if it is sent again, with
-    /// some reserve.
+    /// Whether lost data that may take this long arrives in time if it is sent again, with some reserve.
     #[must_use]
     pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
         let tolerance = tolerance.checked_sub(self.reserve());
@@ -35,7 +34,7 @@ impl PathView {
 }
 
 impl View {
-    /// See [`PathView::retransmission_is_in_time`]; it never is for data that is not sent again.
+    /// See [`PathView::retransmission_is_in_time`]; false for data that is not sent again.
     #[must_use]
     pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
         self.resends && self.path.retransmission_is_in_time(tolerance)

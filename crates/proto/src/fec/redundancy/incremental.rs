@@ -34,16 +34,16 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
 /// symbols take space from new data in the window, and a short window fills up quickly.
 pub(super) const SOURCES_PER_REPAIR: u32 = 8;
 
-/// A piece that is sent while another one waits for its repair symbols gets at most this many for each
-/// source symbol. So many small pieces together get no more than a few times their own size.
+/// A piece that is sent while another piece waits for its repair symbols gets at most this many repair
+/// symbols for each source symbol. So a series of small pieces gets no more than a few times its own size.
 const MOST_PER_SOURCE: u32 = 4;
 
-/// Sends repair symbols shortly after each piece of data, unless it is acknowledged by then
-/// (Holzinger 2025, II-D5).
+/// Sends repair symbols shortly after each piece of data, unless the piece is acknowledged by then (Holzinger
+/// 2025, II-D5).
 ///
-/// - The paper has a timer for each source symbol, and as many repair symbols when it expires. That
-///   multiplies the data, so a *piece* has one timer here: all that the application had written before
-///   there was nothing left to send. [`literal`](Self::literal) is what the paper says.
+/// - The paper has a timer for each source symbol, and `burst` repair symbols each time it expires, which
+///   multiplies the data. Here a *piece* has one timer: all data that the application had written when the
+///   sender had sent all of it. [`literal`](Self::literal) does as the paper says.
 /// - Small pieces that overlap get at most four repair symbols for each source symbol.
 /// - Repair symbols wait for a gap in the data, at most a quarter of a round trip. A sender without gaps
 ///   sends eight source symbols for each repair symbol. In the paper they are sent when the timer
@@ -56,16 +56,16 @@ pub struct Incremental {
 }
 
 impl Incremental {
-    /// Sends `burst` repair symbols, at most [`MAX_BURST`], `delay`, at most [`MAX_DELAY`], after a
-    /// source symbol.
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], for each piece, `delay`, at most [`MAX_DELAY`],
+    /// after it.
     #[must_use]
     pub fn new(burst: u32, delay: Duration) -> Self {
         Self { burst: burst.min(MAX_BURST), delay: delay.min(MAX_DELAY), literal: false }
     }
 
-    /// Sends `burst` repair symbols, at most [`MAX_BURST`], for each source symbol that is not known to
-    /// have arrived after `delay`, at most [`MAX_DELAY`]: as the paper has it. `burst` times the data is
-    /// sent again where acknowledgements take longer than `delay`.
+    /// Sends `burst` repair symbols, at most [`MAX_BURST`], for each source symbol that is not known to have
+    /// arrived after `delay`, at most [`MAX_DELAY`]: as the paper has it. Where acknowledgements take longer
+    /// than `delay`, the redundancy is `burst` times the data.
     #[must_use]
     pub fn literal(burst: u32, delay: Duration) -> Self {
         Self { literal: true, ..Self::new(burst, delay) }
@@ -101,11 +101,11 @@ impl RedundancyFactory for Incremental {
 #[derive(Debug, Clone, Copy)]
 struct Armed {
     id: u64,
-    /// When it needs them.
+    /// When the symbol needs repair symbols.
     at: Instant,
-    /// The piece of data that it belongs to.
+    /// The piece of data to which the symbol belongs.
     piece: u64,
-    /// Whether no other piece waited for its repair symbols when this one began.
+    /// Whether no other piece waited for its repair symbols when this piece began.
     alone: bool,
 }
 
@@ -115,8 +115,8 @@ struct IncrementalPolicy {
     /// Number of source symbols since repair symbols last made new data wait; `None` if there was a
     /// moment without new data since.
     sources: Option<u32>,
-    /// Symbols whose repair symbols are not due yet or not sent, oldest first. There are at most as
-    /// many as in the coding window.
+    /// Symbols whose repair symbols are not due yet or not sent, oldest first. The coding window bounds their
+    /// number.
     armed: VecDeque<Armed>,
     /// The number of the piece that is being sent. A piece ends when all that the application has
     /// written was sent.
@@ -141,7 +141,7 @@ impl IncrementalPolicy {
         self.armed.iter().take_while(move |armed| Some(armed.piece) <= last)
     }
 
-    /// How many repair symbols those get together.
+    /// How many repair symbols the pieces that are due get together.
     fn occasion(&self, now: Instant) -> u32 {
         if self.due_pieces(now).any(|armed| armed.alone) {
             return self.incremental.burst;
@@ -150,18 +150,18 @@ impl IncrementalPolicy {
         self.incremental.burst.min(symbols.saturating_mul(MOST_PER_SOURCE))
     }
 
-    /// Ends the waiting of all pieces that are due: a repair symbol that is sent now covers them. A
-    /// later piece is covered as well, but keeps its own time: sooner, its repair symbols would share
-    /// the fate of its packets, which the delay is there to prevent.
+    /// Ends the waiting of all pieces that are due: a repair symbol that is sent now covers them. A later
+    /// piece is covered as well, but keeps its own time: repair symbols sent sooner might be lost in the same
+    /// burst as the packets of the piece, which the delay is there to prevent.
     fn disarm(&mut self, now: Instant) {
         let due = self.due_pieces(now).count();
         self.armed.drain(..due);
     }
 
-    /// Whether a repair symbol may precede new data of its session. Usually new data goes first, so
-    /// that one repair symbol covers as much as possible. But then a sender that is never idle
-    /// would never repair. So after a quarter of a round trip the repair symbol goes first, if
-    /// enough data was sent since that last happened.
+    /// Whether a repair symbol may precede new data of its session. Usually new data goes first, so that one
+    /// repair symbol covers as much as possible. But then a sender that is never idle would never repair. So
+    /// after a quarter of a round trip the repair symbol goes first, if enough data was sent since a repair
+    /// symbol last went first.
     fn overrides_data(&self, now: Instant, since: Instant, view: &View) -> bool {
         let enough = SOURCES_PER_REPAIR * self.incremental.burst;
         now >= since + view.path.rtt / 4 && self.sources.is_none_or(|n| n >= enough)
@@ -199,7 +199,7 @@ impl Redundancy for IncrementalPolicy {
             self.armed.remove(index);
         }
         if view.unacked == 0 {
-            // This does not change how busy the sender is.
+            // `sources` stays as it is: arrivals do not change how busy the sender is.
             self.armed.clear();
             (self.due, self.due_since) = (0, None);
         }

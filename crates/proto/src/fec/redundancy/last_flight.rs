@@ -1,9 +1,9 @@
-//! When the sender will have to pause, so that a loss would be found out only after a silence.
+//! Whether the sender will have to pause soon, so that a loss would be found out only after a silence.
 
 use super::View;
 
-/// What precedes the data of so many congestion windows is known to have arrived or to be lost before
-/// the end is sent, even if the window doubles meanwhile.
+/// The number of congestion windows that may belong to the last flight. All data before them is known to have
+/// arrived or to be lost before the end is sent, even if the window doubles meanwhile.
 const WINDOWS: u64 = 2;
 
 impl View {
@@ -14,8 +14,8 @@ impl View {
         self.left <= self.near()
     }
 
-    /// Whether what is sent now may still be in flight when the sender has to pause: because the
-    /// application has no more, or because flow control stops it.
+    /// Whether data that is sent now may still be in flight when the sender has to pause, because the
+    /// application has no more data or because flow control stops the sender.
     pub(super) fn pause_comes_near(&self) -> bool {
         self.end_comes_near() || self.buffer <= self.near()
     }

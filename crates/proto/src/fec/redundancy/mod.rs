@@ -1,8 +1,8 @@
 //! The redundancy seam: for each free slot of a packet, the policy of a coding session decides
 //! whether to send new data or a repair symbol.
 //!
-//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5.
-//! [`Block`] makes blocks of block codes, and [`Auto`] decides by what it knows of the path.
+//! [`Tail`] and [`Incremental`] are the two schedules of Holzinger 2025, sections II-D4 and II-D5. [`Block`]
+//! makes blocks of block codes, and [`Auto`] decides by the losses of the path.
 
 mod each_symbol;
 mod in_time;
@@ -55,18 +55,18 @@ pub struct PathView {
     pub rtt_variation: Duration,
     /// The probe timeout, without backoff.
     pub pto: Duration,
-    /// Fraction of recently sent packets that were lost, 0 to 1, whatever the cause: a moving average
-    /// over about 256 packets. It knows nothing of its uncertainty, and includes losses that end as
-    /// soon as the rate falls.
+    /// Fraction of recently sent packets that were lost, 0 to 1, whatever the cause: a moving average over
+    /// about 256 packets. It does not tell how uncertain it is, and includes losses that end as soon as the
+    /// rate falls.
     pub loss: f64,
-    /// How many packets in a row were lost on average, whatever the cause: a moving average over about
-    /// 100 losses, 1 until there are any. [`LossFloor::burst`] leaves out those that a queue may have
+    /// How many packets in a row were lost on average, whatever the cause: a moving average over about 100
+    /// losses, 1 until there are losses. [`LossFloor::burst`] leaves out packets that a queue may have
     /// dropped.
     pub burst: f64,
-    /// Number of packets that `loss` was learned from: those acknowledged or declared lost so far.
+    /// Number of packets from which `loss` was learned: packets acknowledged or declared lost so far.
     pub outcomes: u64,
-    /// The losses that do not depend on the rate, with their bounds, their bursts and what is lost
-    /// in addition. It takes some rounds longer to learn than `loss`.
+    /// The losses that do not depend on the rate, with their bounds, their bursts and the losses in addition.
+    /// The floor takes some rounds longer to learn than `loss`.
     pub floor: LossFloor,
     /// The congestion window in bytes.
     pub window: u64,
@@ -75,7 +75,7 @@ pub struct PathView {
 }
 
 impl Default for PathView {
-    /// A path about which nothing is known.
+    /// A path before the first measurement.
     fn default() -> Self {
         let rtt = crate::recovery::rtt::INITIAL_RTT;
         Self {
@@ -112,95 +112,95 @@ impl PathView {
 /// A piece of a stream that is useful only as a whole, and perhaps only until a deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Message {
-    /// When it must reach the receiver; `None` if it is never too late.
+    /// When the message must reach the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
     /// Its size in bytes.
     pub size: u64,
-    /// Where it stands in an ordered group.
+    /// The place of the message in an ordered group.
     pub stage: Stage,
 }
 
 /// Where a message stands among the fences of an [ordered group](crate::groups).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Stage {
-    /// It is of no group.
+    /// The message belongs to no group.
     #[default]
     Apart,
-    /// Somewhere between two fences.
+    /// The message is somewhere between two fences.
     Within,
-    /// Directly behind a fence: the receiver holds it, and all that follows, until it has everything that
-    /// was sent before. Policies see this of the first symbol of the message.
+    /// The message is directly behind a fence: the receiver holds it, and all later messages, until it has
+    /// all messages before the fence. Policies see this stage with the first symbol of the message.
     First,
 }
 
-/// What a sender promises for data that it has not sent yet.
+/// The properties of data that is about to be sent, by which a policy decides whether to protect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// Whether what is lost is sent again, which datagrams are not.
+    /// Whether lost data is sent again; false for datagrams.
     pub resends: bool,
-    /// Whether it is a message of an [ordered group](crate::groups), behind whose next fence everything
-    /// waits for it.
+    /// Whether the data is a message of an [ordered group](crate::groups), for which all messages behind the
+    /// next fence wait.
     pub fenced: bool,
-    /// Whether it is of a stream of the protocol itself ([`Urgency::CONTROL`](sutura_schedule::Urgency::CONTROL)), such as HTTP/3's
-    /// control stream.
+    /// Whether the data belongs to a stream of the protocol itself
+    /// ([`Urgency::CONTROL`](sutura_schedule::Urgency::CONTROL)), such as HTTP/3's control stream.
     pub control: bool,
-    /// How long it may take from now on to be of use at the receiver, by the deadline of its message;
-    /// `None` if it has no deadline.
+    /// How long the data may take from now on to be of use at the receiver, by the deadline of its message;
+    /// `None` without a deadline.
     pub tolerance: Option<Duration>,
 }
 
 impl Terms {
-    /// Of streams.
+    /// The terms of streams.
     pub const STREAM: Self = Self { resends: true, fenced: false, control: false, tolerance: None };
-    /// Of messages of ordered groups.
+    /// The terms of messages of ordered groups.
     pub const GROUP: Self = Self { fenced: true, ..Self::STREAM };
-    /// Of datagrams.
+    /// The terms of datagrams.
     pub const DATAGRAM: Self = Self { resends: false, ..Self::STREAM };
-    /// Of streams of the protocol itself.
+    /// The terms of streams of the protocol itself.
     pub const CONTROL: Self = Self { control: true, ..Self::STREAM };
 
-    /// The same for data that may take this long.
+    /// These terms for data that may take this long.
     #[must_use]
     pub const fn within(self, tolerance: Option<Duration>) -> Self {
         Self { tolerance, ..self }
     }
 }
 
-/// What a policy knows about its session and the connection.
+/// The state of its session and of the connection that a policy sees.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct View {
-    /// The first symbol of the coding window. Those below have arrived or were given up.
+    /// The first symbol of the coding window. Symbols below have arrived or were given up.
     pub first: u64,
     /// The first symbol that a repair symbol may cover: `first`, or an earlier one that the policy
     /// [keeps](Redundancy::keeps).
     pub kept: u64,
     /// The identifier of the session's next source symbol.
     pub next: u64,
-    /// The most symbols, from `kept` on, that there is room for.
+    /// The most symbols, from `kept` on, for which there is room.
     pub capacity: u32,
     /// Number of source symbols in the window that are not known to have arrived.
     pub unacked: u32,
-    /// Number of those that were declared lost, that were not sent again, and that no repair symbol
-    /// at the peer stands for: the missing degrees of freedom (FlEC's `md`). A repair symbol stands
-    /// for one source symbol of its span as soon as it has arrived, although it may take others
-    /// before it can recover any.
+    /// Number of source symbols in the window that were declared lost, were not sent again, and for which no
+    /// repair symbol at the peer stands: the missing degrees of freedom (FlEC's `md`). A repair symbol stands
+    /// for one source symbol of its span as soon as it has arrived, although it may take further repair
+    /// symbols before any source symbol is recovered.
     pub missing: u32,
     /// The newest symbol that was declared lost and not sent again.
     pub newest_missing: Option<u64>,
-    /// Number of repair symbols in flight that cover a symbol of the window and have recovered
-    /// nothing so far: the added degrees of freedom (FlEC's `ad`).
+    /// Number of repair symbols in flight that cover a symbol of the window and have recovered no symbol so
+    /// far: the added degrees of freedom (FlEC's `ad`).
     pub added: u32,
-    /// Number of source symbols that are not known to have arrived, can still be in time, and are
-    /// newer than all that a repair symbol covers.
+    /// Number of source symbols that are not known to have arrived, can still be in time, and are newer than
+    /// all symbols that a repair symbol covers.
     pub unprotected: u32,
-    /// The earliest deadline among those; `None` if none of them has one.
+    /// The earliest deadline of the unprotected symbols; `None` if none of them has a deadline.
     pub deadline: Option<Instant>,
     /// Bytes that the application has written to streams of the session and that were never sent.
     pub left: u64,
-    /// How many bytes the peer buffers: what flow control lets the session's streams have between
-    /// the oldest byte that is not known to have arrived and the newest that may be sent.
+    /// How many bytes the peer buffers: for the session's streams, the bytes that flow control allows from
+    /// the oldest byte that is not known to have arrived to the newest byte that may be sent.
     pub buffer: u64,
     /// Whether the session has new data that flow control allows to send now.
     pub has_source: bool,
@@ -208,10 +208,10 @@ pub struct View {
     pub idle: bool,
     /// Number of new bytes that the connection's flow control allows.
     pub credit: u64,
-    /// The last message that the application announced on a stream of the session. When a source
-    /// symbol was sent, the message to which its data belongs.
+    /// The last message that the application announced on a stream of the session. In
+    /// [`Redundancy::on_source_sent`], the message to which the symbol's data belongs.
     pub message: Option<Message>,
-    /// Whether what is lost is sent again if nothing mends it. False for datagrams.
+    /// Whether lost data is sent again if no repair symbol mends it. False for datagrams.
     pub resends: bool,
     /// When the application will write its next message; `None` if it did not say.
     pub next_message: Option<Instant>,
@@ -222,7 +222,7 @@ pub struct View {
 }
 
 impl Default for View {
-    /// A session that has sent nothing.
+    /// A session that has sent no symbol.
     fn default() -> Self {
         Self {
             first: 0,
@@ -270,7 +270,7 @@ impl View {
         self.left > 0 && !self.has_source
     }
 
-    /// See [`PathView::retransmission_is_enough`]; it never is for data that is not sent again.
+    /// See [`PathView::retransmission_is_enough`]; false for data that is not sent again.
     #[must_use]
     pub fn retransmission_is_enough(&self, tolerance: Duration) -> bool {
         self.resends && self.path.retransmission_is_enough(tolerance)
@@ -291,16 +291,16 @@ pub enum Turn {
 /// A repair symbol that a policy wants to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairPlan {
-    /// The source symbols that it covers. Those before [`View::kept`] and from [`View::next`] on are
-    /// ignored.
+    /// The source symbols that the repair symbol covers. Symbols before [`View::kept`] and from
+    /// [`View::next`] on are left out.
     pub span: Range<u64>,
-    /// The code that makes it. If the peer does not accept the code, or the code has no such repair
-    /// symbol, the sliding window is used instead.
+    /// The code that makes the repair symbol. If the peer does not accept the code, or the code has no such
+    /// repair symbol, the sliding window is used instead.
     pub code: CodeId,
-    /// Selects one of the code's repair symbols over the span, such as a parity symbol of a block
-    /// by its number. `None` for one that the session has not used yet.
+    /// Selects one of the code's repair symbols over the span, such as a parity symbol of a block by its
+    /// number. `None` for a key that the session has not used yet.
     pub key: Option<u32>,
-    /// When it is sent.
+    /// When the repair symbol is sent.
     pub turn: Turn,
 }
 
@@ -312,7 +312,7 @@ impl RepairPlan {
     }
 }
 
-/// What to send in a slot.
+/// The choice for a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// New data, if there is any.
@@ -324,20 +324,19 @@ pub enum Decision {
 /// How the sender learned that the peer has a source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrival {
-    /// Its packet was acknowledged.
+    /// The packet with the symbol was acknowledged.
     Acked,
-    /// Its packet was acknowledged after it had been declared lost.
+    /// The packet with the symbol was acknowledged after it had been declared lost.
     Late,
-    /// The peer recovered it from repair symbols.
+    /// The peer recovered the symbol from repair symbols.
     Recovered,
 }
 
 /// Decides when a session sends redundancy.
 ///
-/// [`decide`](Self::decide) is a pure query: it changes nothing, and may be called any number of
-/// times for one slot. A decision counts only once the policy is told that it was carried out. A
-/// policy has no timer of its own: it returns by [`timeout`](Self::timeout) when it wants to be
-/// asked again.
+/// [`decide`](Self::decide) is a pure query: it changes nothing, and may be called any number of times for
+/// one slot. A decision counts only once the policy is told that the symbol was sent. A policy has no timer
+/// of its own: its [`timeout`](Self::timeout) tells when it wants to be asked again.
 ///
 /// Whatever a policy answers, redundancy stays within the congestion window and the pacing rate,
 /// and a lost packet stays lost for congestion control (RFC 9265).
@@ -345,8 +344,8 @@ pub trait Redundancy: Debug + Send {
     /// The source symbol `id` was sent for the first time.
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View);
 
-    /// All data that the application has written was sent, the last of it as a source symbol or because
-    /// the protection [sleeps](RedundancyFactory::sleeps); `ended` if there will be no more.
+    /// All data that the application has written was sent, the last data as a source symbol or because the
+    /// protection [sleeps](RedundancyFactory::sleeps); `ended` if there will be no more data.
     fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
         let _ = (now, ended, view);
     }
@@ -364,30 +363,30 @@ pub trait Redundancy: Debug + Send {
         let _ = (now, id, how, view);
     }
 
-    /// Whether the policy itself sends repair symbols in place of what was lost. The data then waits
-    /// for these, and is sent again as it was only if they fail to mend it.
+    /// Whether the policy itself sends repair symbols in place of lost data. The data then waits for the
+    /// repair symbols, and is sent again itself only if they fail to mend it.
     fn mends(&self) -> bool {
         false
     }
 
-    /// Whether data that is sent now becomes a source symbol. A policy that will not cover it by a
-    /// repair symbol says no, and saves the bytes that a symbol's header takes of each packet. If such
-    /// data is lost, the policy is asked again when the data is sent again.
+    /// Whether data that is sent now becomes a source symbol. A policy that will not cover the data by a
+    /// repair symbol returns false, and saves the bytes of a symbol's header in each packet. If such data is
+    /// lost, the policy is asked again when the data is sent again.
     fn protects(&self, view: &View) -> bool {
         let _ = view;
         true
     }
 
-    /// The first symbol that the policy still needs although all before `first`, the coding window's
-    /// first, have arrived: a block whose parity symbols are to cover the same symbols, even those that
-    /// are there by now. They stay as long as the coding window has room.
+    /// The first symbol that the policy still needs, although all symbols before `first`, the first of the
+    /// coding window, have arrived: for example the first symbol of a block whose parity symbols must all
+    /// cover the same symbols. The kept symbols stay as long as the coding window has room.
     fn keeps(&self, first: u64) -> u64 {
         first
     }
 
     /// The largest key that [plans](RepairPlan::key) name. Source symbols are so much shorter than packets
-    /// that repair symbols with this key fit; those with a larger one are not sent if it takes more bytes.
-    /// Keys below 2^14 always have room.
+    /// that repair symbols with this key fit; repair symbols with a larger key are not sent if the key takes
+    /// more bytes. Keys below 2^14 always have room.
     fn largest_key(&self) -> u32 {
         0
     }
@@ -395,15 +394,15 @@ pub trait Redundancy: Debug + Send {
     /// Decides what to send in this slot.
     fn decide(&self, now: Instant, view: &View) -> Decision;
 
-    /// When the decision may change without any other event. While the connection has nothing else to
-    /// send, the policy is not asked again before that time, unless it was told of something, what it sees
-    /// in its view has changed, or it sees a deadline or the time of the next message.
+    /// When the decision may change without any other event. While the connection has nothing else to send,
+    /// the policy is not asked again before that time, unless one of its other methods was called, its view
+    /// has changed, or the view contains a deadline or the time of the next message.
     fn timeout(&self) -> Option<Instant> {
         None
     }
 
-    /// Why the policy sends redundancy at present, or none; `None` if it does not say. It may change
-    /// with any event that the policy is told of.
+    /// Why the policy sends redundancy at present, or sends none; `None` if the policy does not say. The
+    /// reason may change with any event of which the policy is told.
     fn reason(&self) -> Option<Reason> {
         None
     }
@@ -418,21 +417,21 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     /// same name and parameters may share a session.
     fn parameters(&self) -> String;
 
-    /// Why nothing that is sent on this path on these terms needs repair symbols, if so. This is the only
-    /// place that decides whether redundancy is worth while for data of its kind: it is asked for each
-    /// frame. Only when there is no such reason, streams and datagrams join a session, and its policy is
-    /// asked whether it [protects](Redundancy::protects) the frame. A look: it changes nothing.
+    /// Why data on this path on these terms needs no repair symbols, if there is a reason. This is the only
+    /// place that decides whether redundancy is worth while for data on such terms, and it is asked for each
+    /// frame. Only without such a reason do streams and datagrams join a session, whose policy is then asked
+    /// whether it [protects](Redundancy::protects) the frame. A pure query: it changes nothing.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         let _ = (path, terms);
         None
     }
 
-    /// Whether all streams with this protection are one session, so that a repair symbol may cover several
-    /// of them. Otherwise each is a session of its own as long as there are enough.
+    /// Whether all streams with this protection share one session, so that a repair symbol may cover several
+    /// streams. Otherwise each stream has a session of its own as long as there are enough sessions.
     fn shares_session(&self) -> bool {
         false
     }
 
-    /// A policy for a session that has sent nothing yet.
+    /// A policy for a session that has sent no symbol yet.
     fn build(&self) -> Box<dyn Redundancy>;
 }

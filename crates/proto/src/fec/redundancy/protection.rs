@@ -5,16 +5,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Maximum number of repair symbols that the built-in policies send at a time, which is what the
-/// parameter `exp_b` can express.
+/// Maximum number of repair symbols that the built-in policies send at a time, which is the largest number
+/// that the parameter `exp_b` can express.
 pub const MAX_BURST: u32 = 255;
 
-/// Maximum delay of a repair symbol in the built-in policies. A retransmission takes less on any
-/// path on Earth.
+/// Maximum delay of a repair symbol in the built-in policies. A retransmission takes less time on any path on
+/// Earth.
 pub const MAX_DELAY: Duration = Duration::from_secs(60);
 
-/// How a stream is protected: a redundancy policy with its parameters, which the core does not
-/// interpret. Two are equal if their policies have the same name and parameters.
+/// How a stream is protected: a redundancy policy with its parameters, which the core does not interpret. Two
+/// protections are equal if their policies have the same name and parameters.
 #[derive(Clone)]
 pub struct Protection {
     factory: Arc<dyn RedundancyFactory>,

@@ -3,24 +3,24 @@
 use std::fmt;
 use std::time::Duration;
 
-/// Why a policy sends redundancy at present, or why it sends none. It is meant for people: no
+/// Why a policy sends redundancy at present, or why it sends none. The reason is meant for people: no
 /// decision depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// Too little is known of the path's losses to tell whether redundancy is worth its bytes.
+    /// The path's losses are not known well enough to tell whether redundancy is worth its bytes.
     Unknown,
-    /// The path loses nothing, or too little to matter.
+    /// The path loses no packets, or too few to matter.
     Lossless,
     /// A retransmission arrives early enough.
     RetransmissionIsEnough,
     /// The losses come with delay or congestion marks, so more packets would only be lost as well.
     Congestion,
-    /// Recent redundancy mended too little.
+    /// Recent redundancy mended too few losses.
     NoUse,
     /// The budget of extra bytes is used up.
     Budget,
-    /// The stream is one of the protocol itself, such as HTTP/3's control stream.
+    /// The stream belongs to the protocol itself, such as HTTP/3's control stream.
     Control,
     /// Redundancy is sent.
     Protects {
@@ -70,7 +70,7 @@ impl fmt::Display for Reason {
                 if wait.is_zero() {
                     return f.pad(&text);
                 }
-                // In whole microseconds; the rest is of no interest to anybody.
+                // Fractions of a microsecond interest no reader.
                 let millis = wait.as_micros() as f64 / 1e3;
                 return f.pad(&format!("{text} after {millis} ms"));
             }

@@ -3,8 +3,8 @@
 use super::{Arrival, Decision, Redundancy, RedundancyFactory, RepairPlan, Turn, View};
 use std::time::{Duration, Instant};
 
-/// Sends repair symbols in place of what was lost. Messages with deadlines get one as soon as they would
-/// be too late if it waited for the next message.
+/// Sends repair symbols in place of lost symbols. A message with a deadline gets a repair symbol as soon as
+/// it would be too late if the repair symbol waited for the next message.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mender;
 
@@ -24,11 +24,11 @@ impl RedundancyFactory for Mender {
 
 #[derive(Debug)]
 struct Mending {
-    /// When what is unprotected can wait no longer; `None` if it does not wait.
+    /// When unprotected symbols can wait no longer; `None` if none wait.
     due: Option<Instant>,
 }
 
-/// How long before a deadline something is sent to be in time.
+/// How long before a deadline a repair symbol is sent to be in time.
 fn way(view: &View) -> Duration {
     view.path.one_way() + view.path.margin()
 }

@@ -77,7 +77,7 @@ impl TailPolicy {
 
 impl Redundancy for TailPolicy {
     fn on_source_sent(&mut self, _now: Instant, _id: u64, _view: &View) {
-        // There is more data after what seemed to be the end.
+        // More data follows the apparent end.
         self.forget();
     }
 

@@ -103,8 +103,8 @@ fn incremental_waits_for_its_delay() {
     assert_eq!(inc.timeout(), None);
 }
 
-/// Messages that follow each other faster than their repair symbols: each gets its own, none sooner than
-/// its delay.
+/// Messages that follow each other faster than their repair symbols: each message gets its own repair
+/// symbols, none sooner than its delay.
 #[test]
 fn incremental_gives_every_piece_its_own_repair_symbols_and_time() {
     let now = Instant::now();
@@ -202,7 +202,7 @@ fn incremental_repairs_even_a_sender_that_never_idles_but_not_too_much() {
         now += 13 * MS;
     }
     assert!(sent > sources / SOURCES_PER_REPAIR / 2, "{sources} {sent}");
-    // The end is protected, whatever was sent before.
+    // The end is protected, no matter what was sent before.
     inc.on_source_sent(now, 1000, &view(1001, 8));
     assert_eq!(burst(&mut *inc, now, &view(1001, 8)), 3);
 }
@@ -242,7 +242,7 @@ fn literally_an_acknowledged_symbol_needs_no_more_repair_symbols() {
     let at = now + 25 * MS;
     assert!(repairs(&*inc, at, &view(3, 2)));
     inc.on_repair_sent(at, &view(3, 2));
-    // What was sent for the first symbol does not count for the last.
+    // Repair symbols sent for the first symbol do not count for the last.
     inc.on_arrived(at, 0, Arrival::Recovered, &view(3, 1));
     assert_eq!(burst(&mut *inc, at, &view(3, 1)), 3);
     assert_eq!(inc.timeout(), None);

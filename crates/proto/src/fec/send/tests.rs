@@ -3,7 +3,7 @@ use std::time::Duration;
 
 const WINDOW: u32 = 8;
 
-/// Sessions towards a peer with short windows, of which one is in use.
+/// Sessions towards a peer with short windows; one session is in use.
 fn sessions() -> SendSessions {
     let mut sessions = SendSessions::default();
     sessions.set_packet_room(1200);
@@ -14,7 +14,8 @@ fn sessions() -> SendSessions {
     sessions
 }
 
-/// Sends a symbol, and a repair symbol over it. Returns what left the window and is not remembered.
+/// Sends a symbol, and a repair symbol over it. Returns the symbols that left the window and are not
+/// remembered.
 fn send(sessions: &mut SendSessions, now: Instant, offset: u64) -> SmallVec<[Evicted; 1]> {
     let mut evicted = SmallVec::new();
     let frame = StreamToken { id: StreamId(0), offset, len: 100, fin: false, symbol: None };
@@ -26,7 +27,8 @@ fn send(sessions: &mut SendSessions, now: Instant, offset: u64) -> SmallVec<[Evi
     evicted
 }
 
-/// Nothing is ever acknowledged, and windows are short: what left them is remembered within the bound.
+/// The peer acknowledges no symbol, and windows are short: symbols that left the windows are remembered
+/// within the bound.
 #[test]
 fn what_left_the_windows_is_remembered_within_the_bound() {
     let (mut sessions, now) = (sessions(), Instant::now());
@@ -41,7 +43,7 @@ fn what_left_the_windows_is_remembered_within_the_bound() {
     assert_eq!(sessions.beyond(), MAX_BEYOND_SYMBOLS);
     assert!(sessions.memory() < MAX_BEYOND_SYMBOLS * Beyond::SYMBOL_COST + 100_000);
     assert_eq!(sessions.check(), Ok(()));
-    // Less is remembered if the process has little memory left.
+    // Fewer symbols are remembered if the process has little memory left.
     assert!(!sessions.set_allowance(MAX_ENCODER_BYTES / 4));
     assert_eq!(send(&mut sessions, now, all).len() as u64, most - most / 4 + 1);
     assert_eq!(sessions.beyond(), MAX_BEYOND_SYMBOLS / 4);

@@ -1,4 +1,4 @@
-//! What must hold of a coding session.
+//! The invariants of a coding session.
 
 use super::{Carried, CodingSession, LostState, Symbol};
 use crate::invariant::ensure;
@@ -6,7 +6,8 @@ use crate::recovery::token::StreamToken;
 use crate::wire::range_set::RangeSet;
 
 impl CodingSession {
-    /// Checks what must hold between any two calls: what is counted is what the window holds.
+    /// Checks the invariants that hold between any two calls: all counts agree with the symbols of the
+    /// window.
     ///
     /// # Errors
     /// The first contradiction.

@@ -28,7 +28,7 @@ fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
     assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
 }
 
-/// A block's symbols stay for its parity symbols, but not at the cost of new ones.
+/// A block's symbols stay for its parity symbols, but not at the cost of new symbols.
 #[test]
 fn what_a_block_keeps_is_covered_until_the_window_is_full() {
     let (mut session, now) = (session(), Instant::now());
@@ -48,14 +48,14 @@ fn what_a_block_keeps_is_covered_until_the_window_is_full() {
     assert_eq!((view.kept, view.first, view.capacity), (0, 6, 1024));
     assert_eq!(session.lower_bound_to_tell(8), None, "the peer keeps them, too");
     assert!(session.encoder.repair_size(0..8).is_ok());
-    // It takes more than there is room for.
+    // With one symbol more than the window has room for, the block's symbols go.
     (0..1016).for_each(|_| push(&mut session, now));
     assert_eq!((session.kept(), session.first()), (0, 6));
     push(&mut session, now);
     assert_eq!((session.kept(), session.first()), (6, 6), "nothing that is open had to go");
     session.evict();
     assert_eq!((session.kept(), session.first()), (7, 7), "nothing is kept for a block then");
-    // What is quiet keeps nothing.
+    // A quiet session keeps no symbols.
     let mut session = self::session();
     session.reuse(Protection::new(Arc::new(Block::window(8, 2).unwrap())), DataKind::Streams);
     (0..8).for_each(|_| send(&mut session));
@@ -112,7 +112,7 @@ fn only_as_many_are_sent_again_as_the_repair_symbols_that_arrived_do_not_suffice
     session.queue(2);
     assert!(session.take_overdue(at(90)).is_empty());
     session.sent_again(at(90), 2);
-    // The others wait for the copy as long as they waited for the repair symbols.
+    // The other symbols wait for the copy as long as they waited for the repair symbols.
     assert!(session.take_overdue(at(189)).is_empty());
     assert_eq!(session.held_until(), Some(at(190)));
     assert_eq!(session.check(), Ok(()));
@@ -151,7 +151,7 @@ fn what_is_lost_after_the_repair_symbols_arrived_waits_for_a_copy() {
     assert_eq!(session.check(), Ok(()));
 }
 
-/// The peer never knows what is sent again without its symbol, so that a repair symbol over it is lost.
+/// The peer never knows a symbol whose data is sent again bare, so that the symbol uses up a repair symbol.
 #[test]
 fn what_left_the_window_uses_up_a_repair_symbol() {
     let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
@@ -231,7 +231,7 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
         (Some(later), Some(SymbolState::InFlight))
     );
     assert!(session.take_overdue(now).is_empty());
-    // Its repair symbol brought the other one.
+    // The repair symbol over both symbols brought symbol 2, so that it cannot bring symbol 1.
     assert!(session.done(2).is_some() && session.done(2).is_none());
     session.arrived(now, 2, Arrival::Recovered, &Surroundings::default());
     assert_eq!(session.take_overdue(now)[..], [1]);
@@ -240,7 +240,7 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
     assert_eq!(session.check(), Ok(()));
 }
 
-/// The time of waiting can be over before the peer reports what it has recovered.
+/// The time of waiting can be over before the peer reports the symbols that it has recovered.
 #[test]
 fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
     let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
@@ -262,7 +262,7 @@ fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
     assert_eq!(session.done(0).map(|contents| contents.frames.len()), Some(1));
     let around = Surroundings::default();
     assert_eq!(session.arrived(until, 0, Arrival::Recovered, &around), Some(77));
-    // A report may still come for the other one, until no repair symbol is in flight.
+    // A report may still come for symbol 1, until no repair symbol is in flight.
     session.repair_settled(&(0..4), true);
     assert!(session.take_overdue(until).is_empty() && session.is_beyond(1));
     session.repair_settled(&(0..4), false);

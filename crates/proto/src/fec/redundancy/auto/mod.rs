@@ -1,20 +1,20 @@
 //! Redundancy that sets itself.
 //!
-//! Data is sent in *pieces*: what lies between two moments in which the sender has nothing that it
-//! may send, because the application has no more for now or because the receiver's buffer is full.
-//! After each piece there is room that costs no other data, and a loss among its last packets is found
-//! out late. A piece also ends at a [fence](crate::groups), behind which the receiver holds whatever comes
-//! until the piece is complete: there the repair symbols take their time from what follows. So each
-//! piece is followed by as many repair symbols as are worth sending, by the chances that the
-//! [`model`] works out from the [floor of loss](crate::loss_floor::LossFloor): what is lost with a growing
-//! queue is for congestion control to mend. Of messages with fences, more are worth sending.
+//! Data is sent in *pieces*: a piece is the data between two moments in which the sender has no data that it
+//! may send, because the application has no more data for now or because the receiver's buffer is full. After
+//! each piece, repair symbols delay no other data, and a loss among the piece's last packets is found out
+//! late. A piece also ends at a [fence](crate::groups), behind which the receiver holds all data until the
+//! piece is complete: repair symbols at a fence delay the data behind it. So each piece is followed by as
+//! many repair symbols as are worth sending, by the chances that the [`model`] works out from the [floor of
+//! loss](crate::loss_floor::LossFloor): losses with a growing queue are left to congestion control. For
+//! messages with fences, more repair symbols are worth sending.
 //!
-//! Repair symbols wait for as long as a burst of losses usually lasts, so that the burst which took
-//! the data does not take them as well; with a target, as long as it allows.
+//! Repair symbols wait for as long as a burst of losses usually lasts, so that a burst that takes the data
+//! does not take the repair symbols as well; with a target, they wait as long as it allows.
 //!
-//! None is sent where no loss is known, except for a few at fences as an insurance against the first
-//! one, where a retransmission comes soon enough, where too few would be of use, beyond the budget,
-//! and for a while after they did not help.
+//! No repair symbol is sent where no loss is known, except for a few at fences as an insurance against the
+//! first loss; where a retransmission comes soon enough; where too few repair symbols would be of use; beyond
+//! the budget; and for a while after repair symbols did not help.
 
 mod model;
 #[cfg(test)]
@@ -63,42 +63,43 @@ fn within(parameters: &mut Parameters<'_>) -> Result<Option<Duration>, UnknownPo
     })
 }
 
-/// The extra packets that are sent at most, as a share of the protected ones.
+/// The most extra packets, as a share of the protected packets.
 const DEFAULT_BUDGET: f64 = 0.25;
 const MAX_BUDGET: f64 = 10.0;
 const DEFAULT_SHARE: f64 = 0.999;
 /// The largest share of packets that an application may expect to be lost.
 const MAX_EXPECTED: f64 = 0.5;
 
-/// A repair symbol is worth sending if at least this share of its kind completes a piece.
+/// A repair symbol is worth sending if it completes a piece with at least this probability.
 const WORTHWHILE: f64 = 0.01;
-/// The same before a fence, where an incomplete piece stops what is behind it as well.
+/// The same before a fence, where an incomplete piece also stops the data behind the fence.
 const WORTHWHILE_AT_FENCES: f64 = 0.001;
-/// Where no loss is known, a fence is insured with one repair symbol for so many source symbols, until
-/// fewer than this share can be lost.
+/// Where no loss is known, fences are insured with one repair symbol for this many source symbols, until the
+/// loss is certainly below the share [`INSURED`].
 const INSURES: u64 = 100;
 const INSURED: f64 = 0.001;
-/// A retransmission that takes no longer than this is soon enough for everybody.
+/// A retransmission that takes no longer than this is soon enough for every application without a deadline or
+/// target.
 const UNNOTICED: Duration = Duration::from_millis(10);
 /// How long to wait for the application to write more before it counts as having no more for now: a
 /// writer in another task needs a moment to refill its buffer.
 const FLUSH_LINGER: Duration = Duration::from_millis(1);
-/// Without a target, repair symbols wait no longer than this part of a round trip.
+/// Without a target, repair symbols wait no longer than a round trip divided by this number.
 const MOST_WAIT_DIVISOR: u32 = 8;
-/// Repair symbols have this part of the length of a burst between them.
+/// The gap between repair symbols is the length of a burst divided by this number.
 const SPACING_DIVISOR: u32 = 4;
-/// A target is met only if this part of the round-trip time is left when the last repair symbol
-/// leaves: the path is not always equally fast.
+/// The last repair symbol leaves earlier than a target demands, by the round-trip time divided by this
+/// number: the path is not always equally fast.
 const MARGIN_DIVISOR: u32 = 32;
-/// The size of a packet, for what it costs to send one more while other data waits.
+/// The size of a packet, to reckon the cost of one more packet while other data waits.
 const PACKET: f64 = 1200.0;
-/// Repair symbols did not help if, where this many pieces should have needed them, fewer than this
-/// share of these did.
+/// Repair symbols are judged after this many pieces should have needed them. They did not help if the mended
+/// pieces are fewer than the share [`HELPED`].
 const TRIAL: f64 = 16.0;
 const HELPED: f64 = 0.1;
-/// What rounding may take from the budget.
+/// The most that rounding may take from the budget.
 const ROUNDING: f64 = 1e-6;
-/// For so many source symbols no more are sent then.
+/// Number of source symbols for which no repair symbols are sent after repair symbols did not help.
 const PAUSE: u64 = 500;
 
 /// Chooses by itself how many repair symbols are sent, and when.
@@ -106,11 +107,11 @@ const PAUSE: u64 = 500;
 pub struct Auto {
     budget: f64,
     target: Option<LatencyTarget>,
-    /// The share of packets that is taken to be lost until that can be ruled out.
+    /// The assumed share of lost packets, until the losses of the path are known or certainly lower.
     expect: f64,
 }
 
-/// What the application wants: a piece of data is to be at the receiver `within` a time after it was
+/// The application's target: a piece of data is to be at the receiver `within` this time after it was
 /// written, in this share of cases.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LatencyTarget {
@@ -119,38 +120,38 @@ struct LatencyTarget {
 }
 
 impl Default for Auto {
-    /// As soon as possible, for a quarter more packets at most.
+    /// Completes data as soon as possible, for a quarter more packets at most.
     fn default() -> Self {
         Self { budget: DEFAULT_BUDGET, target: None, expect: 0.0 }
     }
 }
 
 impl Auto {
-    /// As soon as possible, with at most `budget` repair symbols per source symbol; `None` if that is
-    /// not from 0 to 10.
+    /// Completes data as soon as possible, with at most `budget` repair symbols per source symbol; `None` if
+    /// `budget` is not from 0 to 10.
     #[must_use]
     pub fn new(budget: f64) -> Option<Self> {
         (0.0..=MAX_BUDGET).contains(&budget).then_some(Self { budget, ..Self::default() })
     }
 
     /// With the target that `share` of all pieces are at the receiver `within` this time, at most
-    /// [`MAX_DELAY`], after they were written. Nothing more is done once it is met, and the budget is
-    /// the limit if it cannot be. `None` if `share` is not from 0 to 1.
+    /// [`MAX_DELAY`], after they were written. No more repair symbols are sent than the target needs, or than
+    /// the budget allows if it cannot be met. `None` if `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
         let target = Some(LatencyTarget { within: within.min(MAX_DELAY), share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
-    /// Protects as if this share of packets were lost until losses are known, or fewer than that can be lost. For
-    /// applications that send little, of which a path shows its losses only after long. `None` if the share is
+    /// Protects as if this share of packets were lost until losses are known, or certainly lower. For
+    /// applications that send so little that the losses of the path become known late. `None` if the share is
     /// not from 0 to 0.5.
     #[must_use]
     pub fn expecting(self, share: f64) -> Option<Self> {
         (0.0..=MAX_EXPECTED).contains(&share).then_some(Self { expect: share, ..self })
     }
 
-    /// The floor of loss to go by: what is known, or else what is expected.
+    /// The floor of loss to go by: the known floor, or else the expected loss.
     fn floor(&self, known: &LossFloor) -> LossFloor {
         if known.rate > 0.0 || known.high < self.expect || self.expect <= 0.0 {
             return *known;
@@ -158,8 +159,8 @@ impl Auto {
         LossFloor { rate: self.expect, excess: 0.0, ..*known }
     }
 
-    /// Whether what is lost on this path is there soon enough if it is sent again: in time for the target
-    /// and the deadline, or without either before anybody notices.
+    /// Whether the retransmission of lost data arrives soon enough on this path: in time for the target and
+    /// the deadline, or, without both, so soon that the delay goes unnoticed.
     fn retransmission_is_enough(&self, path: &PathView, terms: Terms) -> bool {
         let target = self.target.map(|target| target.within);
         let is_enough = match target.into_iter().chain(terms.tolerance).min() {
@@ -187,7 +188,7 @@ impl RedundancyFactory for Auto {
         text
     }
 
-    /// The policy asks the same for each of its pieces.
+    /// The policy calls this for each of its pieces, too.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         if let Some(reason) = losses_to_leave(&self.floor(&path.floor), terms.fenced) {
             return Some(reason);
@@ -213,15 +214,15 @@ impl RedundancyFactory for Auto {
 #[derive(Debug)]
 struct AutoPolicy {
     auto: Auto,
-    /// What was sent since repair symbols last covered everything.
+    /// The data sent since repair symbols last covered all data.
     piece: Option<Piece>,
-    /// The repair symbols for it.
+    /// The repair symbols for the piece.
     plan: Option<Plan>,
     /// How many repair symbols the budget allows.
     purse: f64,
     /// Whether messages of an ordered group were sent.
     fenced: bool,
-    /// No other insurance is taken out before this source symbol.
+    /// No further repair symbol is sent as an insurance before this source symbol.
     insured_until: u64,
     help: Help,
     reason: Reason,
@@ -230,15 +231,15 @@ struct AutoPolicy {
 /// Source symbols that no repair symbol covers yet.
 #[derive(Debug, Clone, Copy)]
 struct Piece {
-    /// The first of them.
+    /// The first source symbol of the piece.
     first: u64,
-    /// The first of those sent since the last pause, and when it and the last one were sent.
+    /// The first source symbol since the last pause, and when it and the last source symbol were sent.
     fresh: u64,
     begun: Instant,
     last: Instant,
-    /// Whether the application had no more data after the last one.
+    /// Whether the application had no more data after the last source symbol.
     paused: bool,
-    /// How long the least patient of its messages may take.
+    /// How long the least patient message of the piece may take.
     tolerance: Option<Duration>,
 }
 
@@ -247,7 +248,7 @@ impl Piece {
         Self { first: id, fresh: id, begun: now, last: now, paused: false, tolerance: None }
     }
 
-    /// What of it is not known to have arrived.
+    /// The symbols of the piece that are not known to have arrived.
     fn train(&self, view: &View) -> Train {
         let symbols = view.next.saturating_sub(self.first.max(view.first));
         let symbols = u32::try_from(symbols).unwrap_or(u32::MAX).min(view.unacked);
@@ -259,21 +260,21 @@ impl Piece {
 /// Repair symbols that are to be sent.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
-    /// When the next of them is sent.
+    /// When the next repair symbol is sent.
     due: Instant,
     left: u32,
-    /// The time from one to the next.
+    /// The time from one repair symbol to the next.
     gap: Duration,
-    /// By how much they make it more likely, for certain, that the peer has everything; 0 once the
-    /// first is sent.
+    /// By how much the repair symbols certainly raise the chance that the peer has the whole piece; 0 once
+    /// the first is sent.
     gain: f64,
-    /// Whether they go before data that waits.
+    /// Whether the repair symbols go before waiting data.
     at_fence: bool,
-    /// The first symbol that was sent after they were planned, or that is behind the fence.
+    /// The first source symbol after the plan was made, or behind the fence.
     end: u64,
 }
 
-/// Why there is a moment for repair symbols.
+/// The reason why repair symbols may be sent now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Moment {
     /// The receiver accepts no more data for now.
@@ -282,21 +283,21 @@ enum Moment {
     Paused,
     /// The application has no more data.
     Ended,
-    /// What follows is behind a fence. Its first symbol was just sent.
+    /// A fence: the first symbol behind it was just sent.
     Fence,
 }
 
 /// Whether repair symbols were of use lately.
 #[derive(Debug, Clone, Copy, Default)]
 struct Help {
-    /// In how many pieces they should have mended something, and how much they did mend.
+    /// In how many pieces repair symbols should have mended a loss, and how many symbols they mended.
     expected: f64,
     mended: f64,
-    /// The same of pieces of which it is not known: those below `settles_at`, and newer ones.
+    /// Pieces whose outcome is not known yet: pieces below `settles_at`, and newer pieces.
     open: f64,
     newer: f64,
     settles_at: u64,
-    /// None are sent before this source symbol.
+    /// No repair symbols are sent before this source symbol.
     paused_until: u64,
 }
 
@@ -306,7 +307,8 @@ impl Help {
         self.settle(view);
     }
 
-    /// Judges the pieces that have arrived. Behind a fence many follow within a round trip.
+    /// Judges the pieces that have arrived, many at a time: with fences, many pieces follow within a round
+    /// trip.
     fn settle(&mut self, view: &View) {
         if view.first < self.settles_at {
             return;
@@ -324,7 +326,7 @@ impl Help {
     }
 }
 
-/// Why no repair symbol is worth sending against the losses of a path, if so.
+/// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
 fn losses_to_leave(floor: &LossFloor, fenced: bool) -> Option<Reason> {
     if floor.rate > 0.0 {
         return None;
@@ -348,14 +350,15 @@ impl AutoPolicy {
         target.into_iter().chain(view.deadline).min()
     }
 
-    /// When the last repair symbol must leave so as to be in time; `None` if there is no deadline.
+    /// When the last repair symbol must leave to be in time; `None` if there is no deadline.
     fn last_moment(&self, piece: &Piece, view: &View) -> Option<Instant> {
         let path = &view.path;
         let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
         self.deadline(piece, view)?.checked_sub(way)
     }
 
-    /// Why no repair symbol is sent for a piece: none is worth while, or those before did not help.
+    /// Why no repair symbol is sent for a piece: no repair symbol is worth its bytes, or earlier repair
+    /// symbols did not help.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
         let kind = if view.resends { Terms::STREAM } else { Terms::DATAGRAM };
         let terms = Terms { fenced: self.fenced, tolerance: piece.tolerance, ..kind };
@@ -363,7 +366,7 @@ impl AutoPolicy {
         self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
     }
 
-    /// Chooses the repair symbols for what was sent since the last ones.
+    /// Chooses the repair symbols for the data sent since the last repair symbols.
     fn plan(&mut self, now: Instant, moment: Moment, view: &View) {
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
@@ -394,7 +397,7 @@ impl AutoPolicy {
             self.reason = Reason::Lossless;
             return;
         }
-        // With a target, the last one leaves as late as it allows.
+        // With a deadline, the last repair symbol leaves as late as the deadline allows.
         let lasts = gap * (repairs - 1);
         let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
         let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
@@ -405,8 +408,8 @@ impl AutoPolicy {
         self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
     }
 
-    /// Plans a repair symbol now and then against the first loss on a path of which none is known: at a
-    /// fence it would stop everything.
+    /// Plans a repair symbol now and then against the first loss on a path without known losses: at a fence,
+    /// a loss would stop all data behind it.
     fn insure(&mut self, now: Instant, moment: Moment, view: &View) {
         if view.next < self.insured_until {
             self.reason = Reason::Unknown;
@@ -419,7 +422,7 @@ impl AutoPolicy {
         self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end });
     }
 
-    /// Lets repair symbols wait longer if what had the first deadline has arrived.
+    /// Lets repair symbols wait longer if the data with the first deadline has arrived.
     fn postpone(&mut self, view: &View) {
         let Some(piece) = self.piece else { return };
         let last_moment = self.last_moment(&piece, view);
@@ -429,8 +432,8 @@ impl AutoPolicy {
         }
     }
 
-    /// How many repair symbols to send, by the chance that the peer has everything after none, one
-    /// and so on.
+    /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and
+    /// more repair symbols.
     fn choose(&self, chances: impl Iterator<Item = f64>, piece: &Piece, view: &View) -> Choice {
         let price = price(self.fenced, view);
         let share = match self.auto.target {
@@ -443,7 +446,7 @@ impl AutoPolicy {
             let gain = chance - *without.get_or_insert(chance);
             let value = gain - price * f64::from(repairs);
             match share {
-                // As many as it takes, or as the budget allows.
+                // As many repair symbols as the target needs, or as the budget allows.
                 Some(share) => {
                     best = Choice { repairs, gain, value };
                     if chance >= share {
@@ -458,19 +461,19 @@ impl AutoPolicy {
     }
 }
 
-/// A number of repair symbols and what comes of them.
+/// A number of repair symbols and their effect.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     repairs: u32,
-    /// By how much they make it more likely that the peer has everything.
+    /// By how much the repair symbols raise the chance that the peer has the whole piece.
     gain: f64,
-    /// What remains of the gain after their price.
+    /// The gain minus the price of the repair symbols.
     value: f64,
 }
 
-/// What a repair symbol must gain at least, as a probability to complete a piece. While other data
-/// waits, the time it takes to send one packet more counts against the round trips that are saved:
-/// half of one on average, or all of it for what is right behind a fence.
+/// The least gain of a repair symbol, as a probability to complete a piece. While other data waits, the time
+/// to send one more packet counts against the time saved: half a round trip on average, or a whole round trip
+/// for data right behind a fence.
 fn price(fenced: bool, view: &View) -> f64 {
     let (least, round_trips) = if fenced { (WORTHWHILE_AT_FENCES, 1.0) } else { (WORTHWHILE, 0.5) };
     if view.idle {
@@ -480,8 +483,8 @@ fn price(fenced: bool, view: &View) -> f64 {
     least.max(1.0 / round_trips / packets.max(1.0))
 }
 
-/// How much of what repair symbols should gain is certain. Before fences, they go by an estimate that
-/// is still coarse, and follow each other faster than it improves.
+/// The share of the expected gain that is certain. Before fences, repair symbols go by an estimate that is
+/// still coarse, and follow each other faster than the estimate improves.
 fn certainty(fenced: bool, floor: &LossFloor) -> f64 {
     if fenced { floor.low / floor.rate } else { 1.0 }
 }
@@ -556,8 +559,8 @@ impl Redundancy for AutoPolicy {
     }
 
     fn protects(&self, view: &View) -> bool {
-        // In the middle of a transfer, what is sent is known to have arrived, or is sent again, long
-        // before there is a moment for repair symbols.
+        // In the middle of a transfer, data is known to have arrived, or is sent again, long before repair
+        // symbols may be sent.
         let fenced =
             self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
         fenced || view.pause_comes_near()

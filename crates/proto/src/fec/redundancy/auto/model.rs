@@ -1,22 +1,22 @@
-//! How likely repair symbols are to mend what is lost, on a channel whose losses come in bursts.
+//! How likely repair symbols are to mend losses, on a channel whose losses come in bursts.
 
 use crate::loss_floor::LossFloor;
 use std::time::Duration;
 
 /// The most repair symbols that are considered at a time.
 pub(super) const MOST: usize = 32;
-/// The most source symbols that are considered; of longer runs the rest is left out.
+/// The most source symbols that are considered; further symbols of a longer run are left out.
 const MOST_SOURCES: u32 = 256;
-/// More losses than this count as beyond mending.
+/// The most losses that count as mendable.
 const MOST_LOST: usize = 2 * MOST;
 
-/// A channel that remembers whether it lost the packet before, for a while (Gilbert's model).
+/// A channel that remembers for a while whether it lost the packet before (Gilbert's model).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Channel {
     /// The share of lost packets.
     loss: f64,
-    /// How much the fate of a packet depends on that of the one right before it: 0 if not at all, 1
-    /// if it is the same.
+    /// How much the fate of a packet depends on the fate of the packet right before it: 0 if not at all, 1 if
+    /// both fates are the same.
     memory: f64,
     /// How long the memory lasts on average.
     time: Duration,
@@ -28,7 +28,7 @@ impl Channel {
         Self { loss: floor.rate, memory, time: floor.burst_time }
     }
 
-    /// How long to wait for the end of a burst: no time if losses do not depend on each other.
+    /// How long to wait for the end of a burst: zero if losses do not depend on each other.
     pub(super) fn burst_time(&self) -> Duration {
         self.time
     }
@@ -45,17 +45,17 @@ impl Channel {
 /// Symbols that are sent one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Train {
-    /// How many.
+    /// Number of symbols.
     pub(super) symbols: u32,
-    /// The time from one to the next.
+    /// The time from one symbol to the next.
     pub(super) gap: Duration,
 }
 
 /// How many symbols the peer misses and whether the newest packet was lost, as probabilities.
 struct LossState {
-    /// By the number of symbols missing, if the newest packet arrived.
+    /// The probability of each number of missing symbols, if the newest packet arrived.
     good: [f64; MOST_LOST + 1],
-    /// The same if it was lost.
+    /// The same if the newest packet was lost.
     bad: [f64; MOST_LOST + 1],
     /// The largest number of missing symbols that has a probability.
     top: usize,
@@ -78,7 +78,7 @@ impl LossState {
         }
     }
 
-    /// A source symbol is sent: one more is missing if it is lost.
+    /// A source symbol is sent: if it is lost, one more symbol is missing.
     fn source(&mut self) {
         self.top = (self.top + 1).min(MOST_LOST);
         let beyond = self.bad[MOST_LOST];
@@ -87,7 +87,7 @@ impl LossState {
         self.bad[MOST_LOST] += beyond;
     }
 
-    /// A repair symbol is sent: one less is missing if it arrives.
+    /// A repair symbol is sent: if it arrives, one symbol less is missing.
     fn repair(&mut self) {
         let none = self.good[0];
         self.good.copy_within(1.., 0);
@@ -100,8 +100,8 @@ impl LossState {
     }
 }
 
-/// The probability that the peer has all of `sources` after none, one and so on up to `most` repair
-/// symbols, which are sent `wait` after the last source symbol and `gap` apart.
+/// The probability that the peer has all of `sources` after 0, 1, 2 and up to `most` repair symbols, which
+/// are sent `wait` after the last source symbol and `gap` apart.
 pub(super) fn complete(
     channel: &Channel,
     sources: Train,
@@ -148,7 +148,7 @@ mod tests {
     fn independent_losses_follow_the_binomial_distribution() {
         let channel = channel(0.1, 0.0, Duration::ZERO);
         assert!((after(&channel, 3, MS, 0) - 0.9f64.powi(3)).abs() < 1e-12);
-        // One lost and the repair symbol not, or none lost.
+        // No source symbol is lost, or one is lost and the repair symbol is not.
         let one = 0.9f64.powi(3) + 3.0 * 0.1 * 0.81 * 0.9;
         assert!((after(&channel, 3, MS, 1) - one).abs() < 1e-12);
         assert_eq!(after(&self::channel(0.0, 0.0, MS), 100, MS, 0), 1.0);
@@ -179,7 +179,7 @@ mod tests {
                 }
                 lost
             };
-            // The first packet may as well follow one long before.
+            // The first packet follows a packet long before, so that its fate is independent.
             let gaps = std::iter::once(Duration::from_secs(1)).chain([MS; 5]);
             let mut missing = gaps.filter(|gap| next(*gap)).count();
             done[0] += u32::from(missing == 0);

@@ -23,7 +23,7 @@ fn path() -> PathView {
     PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
 }
 
-/// A policy with what it was told, and what it did.
+/// A policy, its view, and the calls that a session makes.
 struct Driver {
     policy: Box<dyn Redundancy>,
     now: Instant,
@@ -61,8 +61,8 @@ impl Driver {
         self.piece(5, 0);
     }
 
-    /// Sends the repair symbols that are due until `end`. Returns after what time since the call
-    /// each was sent.
+    /// Sends the repair symbols that are due until `end`. Returns the time at which each was sent, counted
+    /// from the call.
     fn run(&mut self, time: Duration) -> Vec<Duration> {
         let (begin, end) = (self.now, self.now + time);
         let mut times = Vec::new();
@@ -84,7 +84,7 @@ impl Driver {
         times
     }
 
-    /// Everything sent arrives.
+    /// All sent symbols arrive.
     fn arrives(&mut self) {
         while self.view.unacked > 0 {
             self.view.unacked -= 1;
@@ -101,7 +101,7 @@ impl Driver {
     }
 }
 
-/// Sends pieces of five source symbols until the budget allows what a piece is worth.
+/// Sends pieces of five source symbols until the budget allows the repair symbols that a piece is worth.
 fn warm(auto: Auto, path: PathView) -> Driver {
     let mut driver = Driver::new(auto, path);
     for _ in 0..20 {
@@ -150,7 +150,7 @@ fn a_deadline_counts_before_anything_is_sent() {
     }
     let hurried = Auto::default().within(RTT, 0.999).unwrap();
     assert_eq!(hurried.sleeps(&path(), within(4 * RTT)), None, "the target is nearer");
-    // 10 ms are soon enough for everybody but those who say that they are not.
+    // 10 ms are soon enough, except for applications with a closer deadline.
     let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
     assert_eq!(Auto::default().sleeps(&near, Terms::STREAM), enough);
     assert_eq!(Auto::default().sleeps(&near, within(8 * MS)), None);
@@ -220,7 +220,7 @@ fn a_writer_has_a_moment_to_write_more() {
     driver.piece(5, 0);
     assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
     assert_eq!(driver.run(RTT)[0], FLUSH_LINGER);
-    // A receiver without room does not ask for that: nothing can follow.
+    // If the receiver has no room, there is no such wait: no data can follow.
     driver.arrives();
     driver.piece(5, 5000);
     assert_eq!(driver.run(RTT)[0], Duration::ZERO);
@@ -263,7 +263,7 @@ fn a_target_is_met_as_late_as_it_allows() {
     driver.piece(5, 0);
     let times = driver.run(RTT);
     let last = *times.last().unwrap();
-    // Half a round trip and its margin are left.
+    // Half a round trip and the margin are left.
     assert!(last <= 30 * MS && last >= 25 * MS, "{times:?}");
     let mut driver = warm(target(80 * MS).within(80 * MS, 0.5).unwrap(), path());
     driver.piece(5, 0);
@@ -305,7 +305,7 @@ fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
         driver.run(2 * RTT);
         driver.arrives();
     }
-    // What is never sent again is lost without them.
+    // Data that is never sent again is lost without repair symbols.
     driver.view.resends = false;
     driver.message(2 * RTT);
     assert!(!driver.run(2 * RTT).is_empty());
@@ -315,7 +315,7 @@ fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
 fn a_message_that_is_in_no_hurry_stays_so_when_the_next_comes() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
     for _ in 0..10 {
-        // The deadline of the first one, which is not known to have arrived, comes nearer.
+        // The deadline of the first message, which is not known to have arrived, comes nearer.
         driver.message(2 * RTT);
         assert!(driver.run(20 * MS).is_empty());
         assert_eq!(driver.reason(), Reason::RetransmissionIsEnough);
@@ -394,7 +394,7 @@ fn new_data_precedes_repair_symbols() {
 }
 
 /// Sends updates of `symbols` source symbols each, without a pause. Returns how many repair symbols follow
-/// each.
+/// each update.
 fn updates(driver: &mut Driver, count: u64, symbols: u64) -> Vec<usize> {
     let sent = (0..count * symbols).map(|n| {
         let stage = if n > 0 && n % symbols == 0 { Stage::First } else { Stage::Within };
@@ -426,7 +426,7 @@ fn a_piece_ends_at_a_fence_although_more_data_waits() {
 
 #[test]
 fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
-    // One is lost of every fifth piece, two of one in 40, three of one in 500.
+    // One piece in five loses a symbol, one in 40 loses two, one in 500 loses three.
     let floor = LossFloor { rate: 0.005, burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
     let path = PathView { floor, window: 2_000_000, ..path() };
     let mut driver = Driver::new(Auto::default(), path);
@@ -459,7 +459,7 @@ fn a_fence_is_insured_against_the_first_loss() {
     let mut driver = Driver::new(Auto::default(), unknown);
     let sent: usize = updates(&mut driver, 60, 20).iter().sum();
     assert_eq!(sent, 1200 / INSURES as usize);
-    // Once a loss would be a surprise, no more.
+    // Once a loss would be a surprise, no more insurance is taken out.
     let floor = LossFloor { high: INSURED / 2.0, ..unknown.floor };
     let clear = PathView { floor, ..unknown };
     assert_eq!(Auto::default().sleeps(&clear, Terms::GROUP), Some(Reason::Lossless));

@@ -11,25 +11,25 @@ use std::time::Instant;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SentBlock {
     span: Range<u64>,
-    /// Number of parity symbols that it gets by the update's rate, if there is one.
+    /// Number of parity symbols of the block by the update's rate, if there is a rate.
     share: u32,
     /// Number of parity symbols sent.
     sent: u32,
 }
 
 impl SentBlock {
-    /// Whether the block still needs parity symbols: some of it has not arrived. After the first
-    /// parity symbol, the others must cover the same symbols.
+    /// Whether the block still needs parity symbols: some of its symbols have not arrived. After the first
+    /// parity symbol, further parity symbols must cover the same symbols.
     fn is_wanted(&self, view: &View) -> bool {
         view.first < self.span.end && (self.sent == 0 || view.kept <= self.span.start)
     }
 }
 
-/// What has been sent of an update, if parity is in proportion to it.
+/// The part of an update that has been sent, if parity is in proportion to the update.
 #[derive(Debug, Clone, Copy, Default)]
 struct SentUpdate {
     symbols: u64,
-    /// Parity symbols of its complete blocks.
+    /// Parity symbols of the complete blocks of the update.
     parities: u32,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct BlockPolicy {
     /// window are forgotten with the next symbol.
     pub(super) complete: VecDeque<SentBlock>,
     update: SentUpdate,
-    /// Whether the newest symbol is of an ordered group, whose updates end at fences.
+    /// Whether the newest symbol belongs to an ordered group, whose updates end at fences.
     fenced: bool,
-    /// When the open block ends because the application pauses. Only updates have pauses.
+    /// When the open block ends because the application pauses. Only blocks by rate wait for this time.
     rest_at: Option<Instant>,
 }
 
@@ -60,8 +60,8 @@ impl BlockPolicy {
         }
     }
 
-    /// How many parity symbols the open block would get by the update's rate. Where the update goes on
-    /// because the block is full, something is left for what follows.
+    /// How many parity symbols the open block would get by the update's rate. If the block ends only because
+    /// it is full, the share is rounded down, so that parity is left for the rest of the update.
     fn share(&self, full: bool) -> u32 {
         let Some(rate) = self.block.parities.rate() else { return 0 };
         let symbols = self.update.symbols;
@@ -69,7 +69,7 @@ impl BlockPolicy {
         all.saturating_sub(self.update.parities)
     }
 
-    /// What the open block would be if it ended now, unless it would get no parity symbol.
+    /// The open block as it would be if it ended now; `None` if it would get no parity symbol.
     fn closed(&self, full: bool) -> Option<SentBlock> {
         let (span, share) = (self.open.clone()?, self.share(full));
         let count = self.block.parities.count(&span, share);
@@ -85,8 +85,8 @@ impl BlockPolicy {
         (self.open, self.rest_at) = (None, None);
     }
 
-    /// Whether the open block has as many symbols as it may have. If it ends with the next symbol only,
-    /// that must not push one of them out of the coding window.
+    /// Whether the open block has as many symbols as it may have. A block by rate ends only with the next
+    /// symbol, which must not push a symbol of the block out of the coding window.
     fn is_full(&self, view: &View) -> bool {
         let most = match self.block.parities.rate() {
             Some(_) => self.block.source.min(view.capacity.saturating_sub(1)).max(1),
@@ -101,7 +101,7 @@ impl BlockPolicy {
         self.update = SentUpdate::default();
     }
 
-    /// Ends the block if it gets parity symbols; otherwise it goes on with what is sent later.
+    /// Ends the block if it gets parity symbols; otherwise the block goes on with later data.
     fn rest(&mut self) {
         self.rest_at = None;
         if self.closed(false).is_some() {
@@ -116,7 +116,7 @@ impl BlockPolicy {
         }
     }
 
-    /// The complete block that the next parity symbol is for.
+    /// The complete block for which the next parity symbol is.
     fn next(&self, view: &View) -> Option<usize> {
         self.complete.iter().position(|block| block.is_wanted(view))
     }
@@ -143,7 +143,8 @@ impl Redundancy for BlockPolicy {
             self.end_update();
         }
         self.fenced = stage != Stage::Apart;
-        // A full block of an update ends with the next symbol, which tells whether it is the last one.
+        // A full block of an update ends with the next symbol, which tells whether the block is the last of
+        // the update.
         let by_rate = self.block.parities.rate().is_some();
         if by_rate && self.is_full(view) {
             self.close(true);

@@ -1,14 +1,14 @@
-//! How much parity blocks get for what they protect.
+//! The rate of parity symbols of blocks.
 
 /// The inverse of a code rate, n/k: source and parity symbols of a block for each source symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockRate {
-    /// Parity symbols for so many source symbols as [`UNIT`](Self::UNIT) says.
+    /// Number of parity symbols for [`UNIT`](Self::UNIT) source symbols.
     parity: u32,
 }
 
 impl BlockRate {
-    /// Rates are multiples of one in so many, so that `1.05` is 21/20 and no approximation of it.
+    /// Rates are multiples of 1/10 000, so that `1.05` is exactly 21/20.
     const UNIT: u32 = 10_000;
 
     /// The rate `n/k`, rounded to four decimals. `None` if it is not between 1.0001 and 4.
@@ -19,7 +19,7 @@ impl BlockRate {
         fits.then_some(Self { parity: parity as u32 })
     }
 
-    /// Parity symbols of `symbols` source symbols: k (n/k - 1), rounded up; none for none. Eghbal and Lu
+    /// Parity symbols of `symbols` source symbols: k (n/k - 1), rounded up; 0 for 0 symbols. Eghbal and Lu
     /// 2025, section 4.2.
     #[must_use]
     pub fn parity(self, symbols: u64) -> u32 {
@@ -33,15 +33,15 @@ impl BlockRate {
         u32::try_from(parity).unwrap_or(u32::MAX)
     }
 
-    /// The most source symbols that `fits` allows together with their parity symbols, which it allows
-    /// for all smaller numbers, too; at most `most`.
+    /// The most source symbols, at most `most`, that `fits` allows together with their parity symbols. `fits`
+    /// must allow all smaller numbers, too.
     pub(super) fn most(self, most: u32, fits: impl Fn(u32, u32) -> bool) -> u32 {
         (0..most).take_while(|k| fits(k + 1, self.parity(u64::from(k + 1)))).count() as u32
     }
 }
 
 impl std::fmt::Display for BlockRate {
-    /// Writes it as a decimal fraction: `1.05`.
+    /// Writes the rate as a decimal fraction: `1.05`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let n_by_k = f64::from(Self::UNIT + self.parity) / f64::from(Self::UNIT);
         f.pad(&n_by_k.to_string())

@@ -101,7 +101,7 @@ fn the_end_of_one_message_of_several_does_not_end_the_block() {
     assert_eq!(parities(&mut *policy, &view(0, 3)), [(0..3, 0)]);
 }
 
-/// What has arrived stays in the block until all of its parity symbols were sent.
+/// Arrived symbols stay in the block until all of its parity symbols were sent.
 #[test]
 fn a_block_keeps_its_symbols_until_its_parities_are_out() {
     let now = Instant::now();
@@ -133,7 +133,7 @@ fn once_all_of_a_block_has_arrived_it_gets_no_more_parities() {
     assert_eq!(policy.keeps(4), 4);
 }
 
-/// The coding window may have no room for what a block keeps.
+/// The coding window may have no room for the symbols that a block keeps.
 #[test]
 fn a_block_shrinks_only_before_its_first_parity() {
     let now = Instant::now();
@@ -143,7 +143,7 @@ fn a_block_shrinks_only_before_its_first_parity() {
     policy.on_repair_sent(now, &without(2));
     assert!(matches!(policy.decide(now, &without(2)),
         Decision::Repair(RepairPlan { ref span, key: Some(1), .. }) if *span == (2..4)));
-    // Then a third one leaves: the second parity symbol would cover other symbols than the first.
+    // Then a third symbol leaves: the second parity symbol would cover other symbols than the first.
     assert_eq!(parities(&mut *policy, &without(3)), [(4..8, 0), (4..8, 1)]);
 }
 
@@ -171,7 +171,7 @@ fn spans(policy: &mut dyn Redundancy, now: Instant, v: &View) -> Vec<Range<u64>>
         let alone = plan.code == CodeId::LDPC_STAIRCASE && plan.span.end - plan.span.start == 1;
         let admitted = plan.key.is_none_or(|key| code.admits(&plan.span, key));
         assert!(admitted || alone, "{plan:?}");
-        // A repair symbol of full packets fits in one.
+        // A repair symbol over full packets fits in a packet.
         assert!(plan.key.is_none_or(|key| key < SHORT_KEYS), "{plan:?}");
         spans.push(plan.span);
         policy.on_repair_sent(now, v);
@@ -214,7 +214,7 @@ fn parity_is_what_the_rate_says_for_updates_of_every_length() {
     }
 }
 
-/// With rows and columns, each that is not empty counts.
+/// Only rows and columns that are not empty count.
 #[test]
 fn the_parity_of_a_matrix_follows_its_real_length() {
     let mut policy = Block::matrix(5, 10).unwrap().build();
@@ -236,7 +236,7 @@ fn a_short_staircase_covers_every_symbol() {
             let covers = |key: u32, id| LdpcStaircase.coefficient(&(0..symbols), key, id) != 0;
             let covered = |id| keys().any(|key| covers(key.unwrap(), id));
             assert!((0..symbols).all(covered), "{parity} for {symbols}");
-            // Of two symbols both may be in the same rows.
+            // With only two symbols, both may be in the same rows.
             let is_some = |key: Option<u32>| (0..symbols).any(|id| covers(key.unwrap(), id));
             assert!(symbols == 2 || keys().all(is_some), "{parity} for {symbols}");
         }
@@ -254,7 +254,8 @@ fn a_pause_ends_a_block_but_not_its_update() {
     let later = policy.timeout().unwrap();
     assert_eq!(spans(&mut *policy, later, &view(0, 1)), vec![0..1]);
     assert_eq!(policy.timeout(), None);
-    // Nineteen more are protected by the same parity symbol, and one more gets another.
+    // Nineteen more source symbols are protected by the same parity symbol, and the twentieth gets another
+    // parity symbol.
     for id in 1..21 {
         policy.on_source_sent(later, id, &view(0, id + 1));
         policy.on_flushed(later, false, &view(0, id + 1));
@@ -262,7 +263,7 @@ fn a_pause_ends_a_block_but_not_its_update() {
     }
     policy.on_flushed(later, true, &view(0, 21));
     assert_eq!(spans(&mut *policy, later, &view(0, 21)), vec![1..21]);
-    // What comes after the end is another update.
+    // Data after the end is another update.
     policy.on_source_sent(later, 21, &view(0, 22));
     policy.on_flushed(later, true, &view(0, 22));
     assert_eq!(spans(&mut *policy, later, &view(0, 22)), vec![21..22]);

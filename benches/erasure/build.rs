@@ -1,11 +1,11 @@
-//! Looks for ISA-L, which is linked if it is there.
+//! Looks for ISA-L, and links it if it is installed.
 //!
-//! It is in the usual directories, or in the one named by `ISAL_DIR` (with `include/` and `lib/`
-//! in it). Without it the bench runs all the same and says what is missing.
+//! ISA-L is in the usual directories, or in the directory named by `ISAL_DIR` (with `include/` and `lib/` in
+//! it). Without ISA-L, the bench still runs and says what is missing.
 
 use std::{env, fs, path::Path};
 
-/// Where distributions put headers, and where libraries that belong to them are.
+/// Where distributions put headers, and where they put the libraries for these headers.
 const INCLUDE: [&str; 3] = ["/usr/include", "/usr/local/include", "/opt/homebrew/include"];
 const LIB: [&str; 7] = [
     "/usr/lib/x86_64-linux-gnu",

@@ -2,12 +2,12 @@
 
 use crate::Error;
 
-/// Bytes of a symbol; throughput is counted in these.
+/// Bytes of a symbol; throughput is counted in these bytes.
 pub const SYMBOL: usize = 1500;
 
-/// Bytes of a slot: a multiple of a cache line, but not a power of two, because then all symbols
-/// would start in the same few cache sets. All kernels, also those of other libraries, work on
-/// whole slots, so that none of them handles a remainder.
+/// Bytes of a slot: a multiple of a cache line, but not a power of two, because then all symbols would start
+/// in the same few cache sets. All kernels, including kernels of other libraries, work on whole slots, so
+/// that none of them handles a remainder.
 pub const SLOT: usize = 1536;
 
 /// The memory of a symbol.
@@ -78,7 +78,7 @@ impl Symbols {
         self.0.iter_mut().map(|slot| &mut slot.0[..]).collect()
     }
 
-    /// Checks what was recovered of the symbols that were lost, in their order.
+    /// Checks the recovered slots of the lost symbols, in the order of the lost symbols.
     pub fn check<'b>(
         &self,
         lost: &[usize],

@@ -12,15 +12,15 @@ use crate::{Error, buffers::Symbols, limits, measure::Race, memory::Pages};
 pub use decode::Loss;
 pub use tiers::Operation;
 
-/// A piece of work that several entries do. `n` counts source symbols.
+/// A piece of work that several entries of a race do. `n` counts source symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Case {
     /// A limit of the machine.
     Limits,
-    /// One repair symbol, with coefficients that are ready.
+    /// One repair symbol, from prepared coefficients.
     Encode { n: usize },
-    /// One repair symbol, with coefficients that must be made.
+    /// One repair symbol, including the time to make its coefficients.
     Generate { n: usize },
     /// One repair symbol with AVX2.
     Narrow { n: usize },
@@ -28,7 +28,7 @@ pub enum Case {
     Product { n: usize, d: usize },
     /// `open` repair symbols that grow with the window.
     Push { open: usize },
-    /// A window with one in twenty lost.
+    /// A window of which one symbol in twenty is lost.
     Decode { n: usize, loss: Loss },
     /// Reed-Solomon, five parities of a hundred symbols.
     RsEncode,
@@ -38,11 +38,11 @@ pub enum Case {
     Xor { n: usize },
     /// LDPC-Staircase parities.
     StaircaseEncode,
-    /// LDPC-Staircase, most of what it can bear lost.
+    /// LDPC-Staircase, with nearly as many losses as the code can recover.
     StaircaseDecode,
     /// Parities of rows and columns.
     GridEncode,
-    /// A row lost.
+    /// A block of rows and columns with a lost row.
     GridDecode,
     /// One operation of all kernels.
     Tiers(Operation),

@@ -9,15 +9,15 @@ pub fn coefficients(key: u32, n: usize) -> Vec<u8> {
     row
 }
 
-/// `rows` by `columns` elements of a Cauchy matrix, any square part of which has an inverse. Those
-/// of ISA-L: element (i, j) is the inverse of `columns + i` plus `j`.
+/// `rows` by `columns` elements of a Cauchy matrix, any square part of which has an inverse. The elements are
+/// those of ISA-L: element (i, j) is the inverse of `columns + i` plus `j`.
 #[cfg(any(isal, test))]
 pub fn cauchy(rows: usize, columns: usize) -> Vec<u8> {
     let element = |i: usize, j: usize| gf256::inv((columns + i) as u8 ^ j as u8);
     (0..rows).flat_map(|i| (0..columns).map(move |j| element(i, j))).collect()
 }
 
-/// The inverse of an n by n matrix, by Gauss and Jordan; `None` if there is none.
+/// The inverse of an n by n matrix, by Gauss and Jordan; `None` if the matrix has no inverse.
 pub fn invert(kernel: Kernel, matrix: &[u8], n: usize) -> Option<Vec<u8>> {
     let mut rows: Vec<Vec<u8>> = matrix.chunks_exact(n).map(<[u8]>::to_vec).collect();
     for (i, row) in rows.iter_mut().enumerate() {
@@ -39,7 +39,7 @@ pub fn invert(kernel: Kernel, matrix: &[u8], n: usize) -> Option<Vec<u8>> {
     Some(rows.iter().flat_map(|row| row[n..].iter().copied()).collect())
 }
 
-/// The product of an n by m matrix and one of m rows.
+/// The product of an n by m matrix and a matrix of m rows.
 #[cfg(any(isal, test))]
 pub fn multiply(kernel: Kernel, left: &[u8], m: usize, right: &[u8]) -> Vec<u8> {
     let width = right.len() / m;
@@ -50,17 +50,17 @@ pub fn multiply(kernel: Kernel, left: &[u8], m: usize, right: &[u8]) -> Vec<u8> 
     product
 }
 
-/// A field by its polynomial, for checking libraries that have another one.
+/// A field by its polynomial, for checking libraries that have another field.
 #[derive(Debug)]
 pub struct Field {
     polynomial: u16,
 }
 
 impl Field {
-    /// That of AES.
+    /// The field of AES.
     pub const AES: Self = Self { polynomial: 0x11B };
 
-    /// Products of `c` with everything.
+    /// Products of `c` with all elements.
     pub fn products(&self, c: u8) -> [u8; 256] {
         std::array::from_fn(|b| self.mul(c, b as u8))
     }

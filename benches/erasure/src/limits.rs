@@ -1,4 +1,4 @@
-//! What the machine can do, measured in the same run: reading, copying, multiplying.
+//! The limits of the machine, measured in the same run: reading, copying, multiplying.
 
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -11,11 +11,11 @@ use crate::{
 };
 use std::hint::black_box;
 
-/// Reading the very symbols that a race works on, with the widest loads. The place of their pages
-/// and the time of measuring both matter, so this is measured in turns with the other entries.
+/// Reading the very symbols that a race works on, with the widest loads. The place of their pages and the
+/// time of measuring both matter, so this limit is measured in turns with the other entries.
 pub const READ: &str = "read";
-/// Reading some of the source symbols, by the cache level that they fit into; the last set exceeds
-/// the usual L2 caches.
+/// Reading some of the source symbols, by the cache level with room for them; the last set exceeds the usual
+/// L2 caches.
 pub const L2: &str = "read-l2";
 pub const L3: &str = "read-3m";
 /// Multiplying in registers with GFNI.
@@ -31,13 +31,13 @@ const SETS: [(&str, &str, &str, usize); 4] = [
     (L3, "read-3m-avx2", "3 MB", SYMBOLS),
 ];
 
-/// A loop that reads memory, and what it reads with.
+/// A loop that reads memory, and the name of its loads.
 struct Reader {
     loads: &'static str,
     read: fn(&[Slot]),
 }
 
-/// A loop that multiplies so many bytes in registers.
+/// A loop that multiplies the given number of bytes in registers.
 struct Multiplier {
     name: &'static str,
     multiply: fn(usize),
@@ -74,7 +74,7 @@ pub fn read<'a>(race: &mut Race<'a>, sources: &'a Symbols, n: usize, loads: &str
     }
 }
 
-/// The race of the limits. What is read is the memory of the source symbols themselves.
+/// The race of the limits. It reads the memory of the source symbols themselves.
 pub fn race(sources: &Symbols) -> Race<'_> {
     let mut race = Race::new(Case::Limits, "limits", 0);
     let memory = sources.memory();
@@ -104,7 +104,7 @@ pub fn race(sources: &Symbols) -> Race<'_> {
         let label = format!("multiply in registers, {name}");
         race.add_loop((id, &label, Kind::Limit), BYTES, move || multiply(black_box(BYTES)));
     }
-    // The latency of a multiplication is the same on all CPUs that one would measure.
+    // The latency of a multiplication is the same on all CPUs worth measuring.
     const LATENCY: usize = 3;
     const STEPS: usize = 1000;
     let label = format!("clock, if a multiplication takes {LATENCY} cycles");

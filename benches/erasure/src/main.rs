@@ -1,8 +1,8 @@
 //! Sutura's erasure codes beside other libraries and beside the limits of the machine, in one run.
 //!
-//! Every round measures everything once, and the entries of a race take turns in going first, so
-//! that other load on the machine affects all of them alike. Every result that can be checked is
-//! compared with the scalar kernel or the original symbols before it is timed.
+//! Every round measures every entry once, and the entries of a race take turns in going first, so that other
+//! load on the machine affects all entries alike. Every result that can be checked is compared with the
+//! scalar kernel or the original symbols before it is timed.
 
 mod args;
 mod buffers;

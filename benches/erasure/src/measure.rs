@@ -22,11 +22,11 @@ const DECODES: Duration = Duration::from_millis(60);
 /// The least and the largest number of decodes in a round.
 const DECODE_COUNT: (usize, usize) = (3, 200);
 
-/// Whose code an entry is.
+/// The origin of an entry's code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// What this project ships.
+    /// This project.
     Ours,
     /// Another library.
     Peer,
@@ -41,16 +41,16 @@ pub enum Kind {
 pub struct Decoded {
     /// CPU time of all repair symbols.
     pub total: Duration,
-    /// Wall time of the last one, until everything was recovered.
+    /// Wall time of the last repair symbol, until all symbols were recovered.
     pub last: Duration,
 }
 
-/// Which time of an entry.
+/// A time of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Metric {
-    /// Of the work as a whole.
+    /// The time of the whole work.
     Total,
-    /// Of the last repair symbol.
+    /// The time of the last repair symbol.
     Last,
 }
 
@@ -71,9 +71,9 @@ impl Series {
 }
 
 enum Work<'a> {
-    /// Called repeatedly.
+    /// A call that is repeated and timed from outside.
     Loop { call: Box<dyn FnMut() + 'a>, calls: u32 },
-    /// Times itself, because its preparation does not count.
+    /// A call that times itself, because its preparation does not count.
     Decode(Box<dyn FnMut() -> Result<Decoded, Error> + 'a>),
 }
 
@@ -85,7 +85,7 @@ impl Work<'_> {
                 if *calls == 0 {
                     *calls = calibrate(call);
                 }
-                // The first one warms up the caches.
+                // The first repetition warms up the caches.
                 let times = (0..=REPETITIONS).map(|_| repeat(call, *calls) / f64::from(*calls));
                 row.total_rounds.push(times.skip(1).collect());
             }
@@ -128,7 +128,7 @@ fn calibrate(call: &mut dyn FnMut()) -> u32 {
 /// Entries that do the same work.
 pub struct Race<'a> {
     pub table: Table,
-    /// Bytes that doing it once counts for.
+    /// Bytes that count for doing the work once.
     pub bytes: f64,
     /// The work of each row of the table.
     works: Vec<Work<'a>>,
@@ -154,7 +154,7 @@ impl<'a> Race<'a> {
         self
     }
 
-    /// Names what must be read after the last repair symbol, and its limit.
+    /// Sets the bytes that must be read after the last repair symbol, and their limit.
     pub fn last_within(mut self, bytes: usize, limit: &'static str) -> Self {
         (self.table.last_bytes, self.table.last_limit) = (bytes as f64, Some(limit));
         self

@@ -1,10 +1,10 @@
 //! Memory in huge pages, on request.
 //!
-//! The second-level cache is indexed by physical address. Whether a working set that nearly fills
-//! it fits depends on which pages of 4 KiB a process happens to get, so that the same code is up to
-//! a third slower in one process than in the next. Huge pages avoid that. Allocations inside
-//! [`Pages::with`] may come from an arena of huge pages; all others come from the system's
-//! allocator, as they do for users.
+//! The second-level cache is indexed by physical address. Whether a working set that nearly fills it fits
+//! depends on which pages of 4 KiB a process happens to get, so that the same code is up to a third slower in
+//! one process than in the next. Huge pages avoid this difference. Allocations inside [`Pages::with`] may
+//! come from an arena of huge pages; all other allocations come from the system's allocator, as they do for
+//! users.
 
 mod arena;
 
@@ -18,13 +18,13 @@ use std::{
     },
 };
 
-/// The pages that memory is in.
+/// The kind of pages in which memory is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pages {
-    /// Those that the system gives.
+    /// The pages that the system gives by default.
     Ordinary,
-    /// Of 2 MiB.
+    /// Pages of 2 MiB.
     Huge,
 }
 
@@ -37,7 +37,7 @@ impl Pages {
         result
     }
 
-    /// What a title or a label gets appended.
+    /// The suffix of titles and labels.
     pub fn suffix(self) -> &'static str {
         match self {
             Self::Ordinary => "",
@@ -89,8 +89,8 @@ fn resident_at(maps: &str, start: usize) -> Option<(u64, u64)> {
 struct Allocator;
 
 #[allow(unsafe_code, reason = "an allocator is an unsafe trait")]
-// SAFETY: memory comes from the arena or from the system's allocator, whose contracts are those of
-// the trait; what is given back is told apart by its address.
+// SAFETY: memory comes from the arena or from the system's allocator, whose contracts are those of the trait;
+// the address of freed memory tells which of the two it came from.
 unsafe impl GlobalAlloc for Allocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if HUGE.load(Relaxed)
@@ -106,7 +106,7 @@ unsafe impl GlobalAlloc for Allocator {
         if HUGE.load(Relaxed)
             && let Some(memory) = arena().take(layout)
         {
-            // SAFETY: the memory is as long as the layout says, and nobody else's.
+            // SAFETY: the memory is as long as the layout says, and no one else uses it.
             unsafe { memory.write_bytes(0, layout.size()) };
             return memory;
         }
@@ -134,7 +134,8 @@ unsafe impl GlobalAlloc for Allocator {
         // SAFETY: the caller says that the size is not zero.
         let moved = unsafe { self.alloc(new) };
         if !moved.is_null() {
-            // SAFETY: both are so long at least, and one of them is new; the old one came from here.
+            // SAFETY: both blocks have at least this length, and do not overlap because one is new; the old
+            // block came from this allocator.
             unsafe {
                 moved.copy_from_nonoverlapping(memory, layout.size().min(size));
                 self.dealloc(memory, layout);

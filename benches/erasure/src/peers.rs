@@ -1,4 +1,4 @@
-//! Other libraries, each in a file of its own, and stand-ins for those that are not available here.
+//! Other libraries, each in a file of its own, and stand-ins for libraries that are not available here.
 
 pub mod isal;
 pub mod one_source;

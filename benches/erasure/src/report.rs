@@ -19,7 +19,7 @@ use sutura_analysis::{
     table::{Cell, Column, Table},
 };
 
-/// Everything as tables.
+/// All results as tables.
 pub fn report(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Report {
     let mut text = vec![format!("* {}", machine::describe().join("\n* "))];
     text.push(format!(
@@ -83,7 +83,7 @@ fn limits(results: &Results) -> Table {
     )
 }
 
-/// What the clock of the machine is, if it was measured.
+/// The clock of the machine, if it was measured.
 fn clock(results: &Results) -> Option<String> {
     let row = results.table(Case::Limits, Pages::Ordinary)?.row(limits::CLOCK)?;
     Some(format!("GHz of the {}: {}.", row.label, rate(row.bytes, row.total?)))
@@ -112,7 +112,7 @@ fn targets_table(findings: &[Finding]) -> Table {
     )
 }
 
-/// All figures of the races that the criteria and the sections are about.
+/// All figures of the races of the criteria and the sections.
 fn races(results: &Results, criteria: &[Criterion], sections: &[Section]) -> Vec<Table> {
     let mut bouts: BTreeSet<Bout> = criteria.iter().flat_map(Criterion::bouts).collect();
     let others = [Section::Block, Section::Push].into_iter().filter(|s| sections.contains(s));
@@ -126,7 +126,7 @@ fn capitalized(title: &str) -> String {
     letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
 }
 
-/// The entry that others are compared with: our first one.
+/// The entry with which all others are compared: our first entry.
 fn reference(table: &results::Table) -> Option<&Row> {
     table.rows.iter().find(|row| row.kind == Kind::Ours)
 }
@@ -139,20 +139,20 @@ fn label(row: &Row) -> String {
     }
 }
 
-/// How many times the time of our first entry that of another is.
+/// The time of an entry as a multiple of the time of our first entry.
 fn ratio(table: &results::Table, row: &Row, metric: Metric) -> Option<String> {
     let (ours, time) = (reference(table)?.time(metric)?, row.time(metric)?);
     Some(format!("{:.2} / {:.2}", time.best / ours.best, time.median / ours.median))
 }
 
-/// How much of the limit an entry reaches.
+/// The share of the limit that an entry reaches.
 fn share(results: &Results, table: &results::Table, row: &Row, metric: Metric) -> Option<String> {
     let (limit, bytes) = table.limit_of(row, metric)?;
     let share = results::share(results.limit(table, limit)?, bytes, row.time(metric)?)?;
     Some(format!("{:.0} %", share * 100.0))
 }
 
-/// What a limit is called.
+/// The name of a limit.
 fn limit_name<'r>(results: &'r Results, table: &'r results::Table, limit: Option<&str>) -> &'r str {
     limit
         .and_then(|id| results.limit(table, id))

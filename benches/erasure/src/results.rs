@@ -1,4 +1,4 @@
-//! What is measured, without the code that does it.
+//! The results of the measurements, without the code that measures.
 
 use crate::{
     cases::Case,
@@ -23,14 +23,14 @@ impl Time {
     }
 }
 
-/// One entry of a race, and what it did.
+/// One entry of a race, and its times.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Row {
     /// The name by which targets refer to it.
     pub id: &'static str,
     pub label: String,
     pub kind: Kind,
-    /// Bytes that a call counts for.
+    /// Bytes that count for a call.
     pub bytes: f64,
     pub total: Option<Time>,
     pub last: Option<Time>,
@@ -47,7 +47,7 @@ impl Row {
     }
 }
 
-/// A race, and what its entries did.
+/// A race, and the times of its entries.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Table {
     pub case: Case,
@@ -78,7 +78,7 @@ impl Table {
     }
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug)]
 pub struct Results {
     pub rounds: usize,
@@ -90,15 +90,15 @@ impl Results {
         self.tables.iter().find(|table| table.case == case && table.pages == pages)
     }
 
-    /// The entry that stands for a limit of a race: one of its own, which works on the same memory,
-    /// or one of the machine.
+    /// The entry that stands for a limit of a race: an entry of the race itself, which works on the same
+    /// memory, or else an entry of the machine's limits.
     pub fn limit<'r>(&'r self, table: &'r Table, id: &str) -> Option<&'r Row> {
         let machine = || self.table(Case::Limits, table.pages)?.row(id);
         table.row(id).or_else(machine)
     }
 }
 
-/// How much of a limit so many bytes in so many seconds are: best against best.
+/// The share of a limit that `bytes` in `time` are: best time against best time.
 pub fn share(limit: &Row, bytes: f64, time: Time) -> Option<f64> {
     Some(bytes / time.best / (limit.bytes / limit.total?.best))
 }

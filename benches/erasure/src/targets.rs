@@ -1,8 +1,8 @@
-//! What the codes are to reach, for a CPU with AVX-512 and GFNI unless said otherwise.
+//! The targets of the codes, for a CPU with AVX-512 and GFNI unless said otherwise.
 //!
-//! Where a target compares with kernels that are not available here, such as those of libmoepgf,
-//! the ratio to a stand-in is information. So is the ratio to an ISA-L without GFNI kernels; the
-//! share of the machine's limit decides then.
+//! Where a target compares with kernels that are not available here, such as libmoepgf's, the ratio to a
+//! stand-in is only information. So is the ratio to an ISA-L without GFNI kernels; the share of the machine's
+//! limit decides then.
 
 mod list;
 mod verdict;
@@ -19,17 +19,17 @@ pub use verdict::{Finding, Named, judge};
 /// unless the question names others.
 #[derive(Debug, Clone, Copy)]
 pub enum Question {
-    /// At least so many times as fast as the fastest of these entries.
+    /// Our entry is at least `times` times as fast as the fastest of these entries.
     Faster { than: &'static [&'static str], times: f64 },
-    /// At most so many times the time of another entry.
+    /// Our entry takes at most `times` times the time of another entry.
     Takes { of: (Case, &'static str, Metric), times: f64 },
-    /// At least this share of a limit.
+    /// Our entry reaches at least this share of a limit.
     Share { limit: &'static str, at_least: f64 },
-    /// At most so many microseconds.
+    /// Our entry takes at most this many microseconds.
     Micros { at_most: f64 },
-    /// At most so many times apart from the same entry in other races.
+    /// The times of our entry in this race and in the other races differ at most by this factor.
     Alike { with: [Case; 2], times: f64 },
-    /// So many times as fast as something that is not available here.
+    /// Our entry is `times` times as fast as a peer that is not available here.
     Absent { what: &'static str, times: f64 },
 }
 
@@ -37,11 +37,11 @@ pub enum Question {
 #[derive(Debug, Clone)]
 pub struct Criterion {
     pub target: Section,
-    /// What is measured.
+    /// The description of the measurement.
     pub what: String,
     pub bout: Bout,
     pub metric: Metric,
-    /// Ours: the fastest of these.
+    /// Our entries, of which the fastest counts.
     pub ours: &'static [&'static str],
     pub question: Question,
     /// Whether it decides, or is information.
@@ -49,7 +49,7 @@ pub struct Criterion {
 }
 
 impl Criterion {
-    /// What must be measured for it.
+    /// The measurements that the criterion needs.
     pub fn bouts(&self) -> impl Iterator<Item = Bout> {
         let others = match self.question {
             Question::Takes { of: (case, ..), .. } => vec![case],
@@ -64,10 +64,10 @@ impl Criterion {
     }
 }
 
-/// Windows of the paper: symbols that one repair symbol is made of, or that are decoded.
+/// Windows of the paper: the numbers of symbols from which one repair symbol is made, or that are decoded.
 pub const WINDOWS: [usize; 8] = [10, 20, 50, 100, 200, 500, 1000, 2000];
 
-/// What tables without a target are about.
+/// The measurements of tables without a target.
 pub fn tables(section: Section) -> Vec<Bout> {
     let cases: Vec<Case> = match section {
         Section::Block => vec![Case::GridEncode, Case::GridDecode, Case::StaircaseDecode],

@@ -20,12 +20,12 @@ use sutura_erasure::{
 
 /// Source symbols of a Reed-Solomon block.
 pub const DATA: usize = 100;
-/// Its parity symbols, and how many source symbols are lost.
+/// Parity symbols of a Reed-Solomon block, and lost source symbols of each.
 pub const PARITY: usize = 5;
 /// Loss patterns, of which each decode takes the next one.
 const PATTERNS: usize = 300;
 
-/// The source symbols that are lost in a turn: one of each twenty, all patterns different.
+/// The source symbols that are lost in a turn: one of each twenty, in a different pattern each time.
 pub fn lost(turn: usize) -> [usize; PARITY] {
     let pattern = turn % PATTERNS;
     let width = DATA / PARITY;
@@ -57,7 +57,7 @@ pub fn rs_decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     let code = ReedSolomon::new(DATA, PARITY)?;
     let entry = ("ours", "ReedSolomon::decode", Kind::Ours);
     ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;
-    // With another repair symbol for the patterns of which five do not suffice.
+    // One repair symbol more than losses, for the patterns for which five do not suffice.
     let code = RandomLinear::new(DATA, PARITY + 1, 0)?;
     let entry = ("random-linear", "RandomLinear::decode", Kind::Ours);
     ours::decode(&mut race, entry, sources, code, |turn| lost(turn).to_vec())?;

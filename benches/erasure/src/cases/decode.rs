@@ -17,7 +17,7 @@ use crate::{
 use std::ops::Range;
 use sutura_erasure::{Coefficients, kernel::Kernel};
 
-/// The largest window that is decoded with scalar code, which takes seconds beyond it.
+/// The largest window that is decoded with scalar code, which takes seconds for larger windows.
 const SCALAR_MOST: usize = 1000;
 /// The sizes that other libraries decode, too.
 const PEER_SIZES: [usize; 4] = [100, 500, 1000, 2000];
@@ -28,9 +28,9 @@ const PEER_SIZES: [usize; 4] = [100, 500, 1000, 2000];
 pub enum Loss {
     /// The first symbols.
     Early,
-    /// The last ones.
+    /// The last symbols.
     Late,
-    /// Evenly spread ones.
+    /// Evenly spread symbols.
     Spread,
 }
 
@@ -64,14 +64,14 @@ pub struct Losses<'a> {
     pub missing: Vec<usize>,
     pub known: Vec<usize>,
     pub known_slots: Vec<&'a [u8]>,
-    /// The keys of the repair symbols, which make the missing ones computable.
+    /// The keys of the repair symbols, for which all missing symbols can be computed.
     pub keys: Vec<u32>,
     pub repairs: Symbols,
     pub clock: CpuClock,
 }
 
 impl<'a> Losses<'a> {
-    /// They live as long as the program does, like the races that use them.
+    /// The losses live as long as the program, like the races that use them.
     fn new(sources: &'a Symbols, n: usize, loss: Loss) -> Result<&'a Self, Error> {
         let missing = loss.missing(n);
         let known: Vec<usize> = (0..n).filter(|i| missing.binary_search(i).is_err()).collect();
@@ -90,7 +90,7 @@ impl<'a> Losses<'a> {
         Ok(Box::leak(Box::new(job)))
     }
 
-    /// Checks recovered slots, in the order of the missing.
+    /// Checks recovered slots, in the order of the missing symbols.
     pub fn check<'b>(&self, recovered: impl IntoIterator<Item = &'b [u8]>) -> Result<(), Error> {
         self.sources.check(&self.missing, recovered)
     }
@@ -106,7 +106,7 @@ pub fn solvable_keys(
     Ok(ranges.find(|keys| solvable(keys.clone())).ok_or("no solvable keys")?)
 }
 
-/// The coefficients of some symbols, from those of a run.
+/// The coefficients of the symbols `ids` in the repair symbol with a key.
 pub fn columns(key: u32, ids: &[usize]) -> impl Iterator<Item = u8> {
     let coefficients = Coefficients::new(key);
     ids.iter().map(move |&id| coefficients.at(id as u64))
@@ -133,7 +133,8 @@ pub fn race(
     eager::add(&mut race, ("eager", label), Kernel::best(), job)?;
     isal::decode(&mut race, job)?;
     if pages == Pages::Huge {
-        // Nothing below comes near the bandwidth of a cache.
+        // The entries below do not come near the bandwidth of a cache, so huge pages make no difference to
+        // them.
         return Ok(race);
     }
     if n <= SCALAR_MOST {

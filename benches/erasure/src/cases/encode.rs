@@ -31,7 +31,7 @@ fn dot<'a>(
     })
 }
 
-/// Adds [`Kernel::dot`] on the bytes of symbols without the rest of their slots.
+/// Adds [`Kernel::dot`] on the 1500 bytes of symbols instead of their whole slots.
 fn unpadded<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
     let symbols: Vec<&[u8]> = job.sources.iter().map(|slot| &slot[..SYMBOL]).collect();
     let entry = ("unpadded", "Kernel::dot, 1500 bytes of the slots", Kind::Ours);
@@ -40,12 +40,12 @@ fn unpadded<'a>(race: &mut Race<'a>, job: &'a Sums<'a>) -> Result<(), Error> {
     })
 }
 
-/// The kernel that others are checked against.
+/// The kernel against which all others are checked.
 pub fn scalar() -> Kernel {
     Kernel::new(Tier::Scalar).unwrap_or_default()
 }
 
-/// With coefficients that are ready: kernels against kernels.
+/// One repair symbol from prepared coefficients: kernels against kernels.
 pub fn ready(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, coefficients ready");
@@ -62,7 +62,7 @@ pub fn ready(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error>
     Ok(race)
 }
 
-/// With coefficients that must be made.
+/// One repair symbol, including the time to make its coefficients.
 pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, coefficients included");
@@ -84,7 +84,7 @@ pub fn generate(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Err
     Ok(race)
 }
 
-/// With AVX2, on CPUs that have it.
+/// One repair symbol with AVX2, on CPUs that have it.
 pub fn narrow(case: Case, sources: &Symbols, n: usize) -> Result<Race<'_>, Error> {
     let job = Sums::new(sources, n, KEY..KEY + 1);
     let title = format!("one repair symbol over {n}, no more than AVX2");

@@ -16,8 +16,8 @@ use sutura_erasure::{Encoder, OpenRepair};
 /// Source symbols that each repair symbol covers.
 const COVERED: usize = 100;
 
-/// Work counts for each source symbol and open repair symbol; where there is none, for the source
-/// symbols.
+/// The counted bytes are a symbol for each pair of a source symbol and an open repair symbol; without open
+/// repair symbols, a symbol for each source symbol.
 pub fn race(case: Case, sources: &Symbols, open: usize) -> Result<Race<'_>, Error> {
     let title = format!("{COVERED} source symbols pushed with {open} repair symbols open");
     let mut race = Race::new(case, title, COVERED * open * SYMBOL).within(limits::ALU);
@@ -50,7 +50,7 @@ impl<'a> Pushing<'a> {
     }
 
     fn push_and_check(&mut self) {
-        // The first call, which was checked, is like all others.
+        // The first call was checked, and all others do the same.
         let pushed = self.push_window();
         debug_assert!(pushed.is_ok());
         black_box(&self.repairs);

@@ -1,10 +1,10 @@
-//! Sums of products, which repair symbols are.
+//! Sums of products, such as repair symbols.
 
 use super::encode::scalar;
 use crate::{buffers::Symbols, field};
 use std::ops::Range;
 
-/// Sources, the coefficients of each destination in rows, and what must come out.
+/// Sources, the coefficients of each destination in rows, and the expected destinations.
 pub struct Sums<'a> {
     pub sources: Vec<&'a [u8]>,
     pub coefficients: Vec<u8>,
@@ -22,7 +22,7 @@ impl<'a> Sums<'a> {
         Self::leak(sources, n, vec![1; n])
     }
 
-    /// It lives as long as the program does, like the races that use it.
+    /// The sums live as long as the program, like the races that use them.
     fn leak(sources: &'a Symbols, n: usize, coefficients: Vec<u8>) -> &'a Self {
         let sources = sources.slots(n);
         let mut expected = Symbols::zeroed(coefficients.len() / n);

@@ -10,7 +10,7 @@ use crate::{
 use std::hint::black_box;
 use sutura_erasure::kernel::Kernel;
 
-/// What a kernel can do.
+/// The operations of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Operation {

@@ -1,4 +1,4 @@
-//! Loops with vector instructions: one of two modules with `unsafe` code.
+//! Loops with vector instructions, which need `unsafe` code.
 #![allow(unsafe_code, reason = "vector loads, and functions that need instructions of the CPU")]
 
 use super::{Multiplier, Reader};
@@ -37,7 +37,7 @@ pub fn multipliers() -> Vec<Multiplier> {
     multipliers
 }
 
-/// Sums that do not wait for each other. They divide a slot evenly in registers of either size.
+/// Number of sums that do not wait for each other. It divides a slot evenly in registers of either size.
 const SUMS: usize = 8;
 
 #[target_feature(enable = "avx512f")]
@@ -72,8 +72,8 @@ fn read_256(memory: &[Slot]) {
     black_box(sums);
 }
 
-/// Chains of multiplications that do not wait for each other: more than the latency of one times
-/// those that start in a cycle.
+/// Number of chains of multiplications that do not wait for each other: more than the latency of a
+/// multiplication times the number of multiplications that start in a cycle.
 const CHAINS: usize = 12;
 
 #[target_feature(enable = "avx512f,gfni")]

@@ -1,7 +1,7 @@
 //! An arena: a mapping in huge pages that is handed out in blocks.
 //!
-//! Block sizes fall into classes. A freed block goes onto the list of its class and is taken from
-//! there again; if the list is empty, a new block is cut off the mapping. Both take constant time,
+//! Block sizes fall into classes. A freed block goes onto the list of its class and is taken from that list
+//! again; if the list is empty, a new block is cut off the mapping. Both operations take constant time,
 //! because allocation is part of what the bench measures.
 #![allow(unsafe_code, reason = "a mapping of memory, handed out in parts")]
 
@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
-/// Bytes of the mapping, of which only what is used takes memory.
+/// Bytes of the mapping. Only the used part takes memory.
 const BYTES: usize = 512 << 20;
 /// Bytes of a huge page on x86-64 and on AArch64 with base pages of 4 KiB.
 const PAGE: usize = 2 << 20;
@@ -23,7 +23,7 @@ const FINE: usize = 4096;
 const FINE_CLASSES: usize = FINE / LINE;
 const CLASSES: usize = FINE_CLASSES + (BYTES / FINE).ilog2() as usize;
 
-/// Where the mapping starts, 0 if there is none. It never moves.
+/// The address of the mapping, 0 if there is none. It never moves.
 static START: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a block is part of the arena.
@@ -34,7 +34,7 @@ pub fn contains(memory: *const u8) -> bool {
 
 /// The mapping.
 pub struct Arena {
-    /// Null if there is none.
+    /// The start of the mapping; null if there is none.
     memory: *mut u8,
     /// Bytes of the mapping that are cut into blocks.
     used: usize,
@@ -50,7 +50,7 @@ impl Arena {
     pub const NONE: Self =
         Self { memory: ptr::null_mut(), used: 0, waiting: [ptr::null_mut(); CLASSES] };
 
-    /// Makes the mapping unless it exists; `false` if that fails.
+    /// Makes the mapping unless it exists; `false` if the system refuses.
     pub fn reserve(&mut self) -> bool {
         if self.memory.is_null()
             && let Some(memory) = map()
@@ -82,7 +82,7 @@ impl Arena {
         if bytes > BYTES - self.used {
             return None;
         }
-        // SAFETY: the mapping has so many bytes.
+        // SAFETY: the mapping has at least `used` bytes.
         let block = unsafe { self.memory.add(self.used) };
         self.used += bytes;
         Some(block)
@@ -92,12 +92,12 @@ impl Arena {
     ///
     /// # Safety
     ///
-    /// It is from [`take`](Self::take) with the same layout, and no longer in use.
+    /// The block is from [`take`](Self::take) with the same layout, and no longer in use.
     pub unsafe fn give(&mut self, block: *mut u8, layout: Layout) {
         let class = class_of(layout).and_then(|(class, _)| self.waiting.get_mut(class));
-        // It had a class when it was taken.
+        // The block had a class when it was taken, so there is always one.
         if let Some(waiting) = class {
-            // SAFETY: the block starts at a cache line and is at least one long.
+            // SAFETY: the block starts at a cache line and is at least a cache line long.
             unsafe { block.cast::<*mut u8>().write(*waiting) };
             *waiting = block;
         }
@@ -128,14 +128,14 @@ fn map() -> Option<*mut u8> {
     };
     let memory = memory.ok()?.cast::<u8>();
     let to_page = memory.addr().next_multiple_of(PAGE) - memory.addr();
-    // SAFETY: the mapping is a page longer than what is used of it.
+    // SAFETY: the mapping is a page longer than its used part.
     let memory = unsafe { memory.add(to_page) };
     // SAFETY: all of it is in the mapping, and advice does not change what it holds.
     unsafe { madvise(memory.cast(), BYTES, Advice::LinuxHugepage) }.ok()?;
     Some(memory)
 }
 
-/// Other systems have no such advice.
+/// Other systems cannot be asked for huge pages.
 #[cfg(not(target_os = "linux"))]
 fn map() -> Option<*mut u8> {
     None

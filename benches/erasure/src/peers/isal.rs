@@ -1,13 +1,13 @@
-//! Intel's ISA-L, if the build script found it. Its field is ours, so its results are compared.
+//! Intel's ISA-L, if the build script found it. Its field is the same as ours, so its results are compared.
 //!
-//! Debian's 2.30 multiplies with shuffles, of AVX-512 at best. Releases from 2.31 on use GFNI, and
-//! only of those the targets speak.
+//! Debian's 2.30 multiplies with shuffles, of AVX-512 at best. Releases from 2.31 on use GFNI, and the
+//! targets apply only to those releases.
 
 #[cfg(isal)]
 mod bindings;
 #[cfg(isal)]
 mod entries;
-/// Without ISA-L there is nothing to add.
+/// Without ISA-L, no entry is added.
 #[cfg(not(isal))]
 mod entries {
     use crate::{Error, measure::Race};
@@ -29,13 +29,13 @@ pub use entries::{decode, narrow, product, rs_decode, rs_encode, single, xor};
 /// The version that is linked.
 pub const VERSION: Option<&str> = option_env!("ISAL_VERSION");
 
-/// Whether it has kernels with GFNI.
+/// Whether the linked ISA-L has kernels with GFNI.
 pub fn has_gfni() -> bool {
     let mut parts = VERSION.unwrap_or_default().split('.').map_while(|part| part.parse().ok());
     (parts.next(), parts.next()) >= (Some(2), Some(31))
 }
 
-/// A line about it for the report.
+/// A line about ISA-L for the report.
 pub fn describe() -> String {
     match VERSION {
         None => "ISA-L: not found when this was built (apt-get install libisal-dev and touch \

@@ -1,8 +1,8 @@
 //! One source per pass: the form of libmoepgf's kernels, which are in no package registry.
 //!
-//! These are our own instructions in that form. The destination is loaded and stored again for
-//! each source, which is what costs the time, and not the multiplication. What libmoepgf 1.2
-//! chooses by itself on x86-64 is scalar code, whose stand-in is our scalar tier.
+//! These are our own instructions in that form. The destination is loaded and stored again for each source,
+//! which takes most of the time, not the multiplication. On x86-64, libmoepgf 1.2 chooses scalar code by
+//! itself, whose stand-in is our scalar tier.
 
 use crate::{
     Error,

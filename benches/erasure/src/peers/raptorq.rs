@@ -35,7 +35,7 @@ impl SourceBlock {
         SourceBlockEncoder::with_encoding_plan(0, &self.config, &self.data, &self.plan)
     }
 
-    /// A decoder that has all symbols but those lost.
+    /// A decoder that has all symbols except the lost ones.
     fn decoder(&self, lost: &[usize], packets: &[EncodingPacket]) -> SourceBlockDecoder {
         let bytes = self.data.len() as u64;
         let mut decoder = SourceBlockDecoder::new(0, &self.config, bytes);

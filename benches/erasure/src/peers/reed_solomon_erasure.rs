@@ -34,7 +34,8 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Er
     Ok(())
 }
 
-/// Losses of a block. The crate keeps the inverses of some 250 patterns, fewer than there are here.
+/// Losses of a block. The crate keeps the inverses of some 250 patterns, fewer than the patterns of this
+/// bench.
 pub fn rs_decode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
     let shards = shards(sources)?;
     let code = ReedSolomon::new(DATA, PARITY)?;

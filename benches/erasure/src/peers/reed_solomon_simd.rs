@@ -44,7 +44,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error>
     })
 }
 
-/// Parities of a block, whose use in decoding is what is checked of them.
+/// Parities of a block, which are checked by decoding with them.
 pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
     let bytes = race.bytes as usize;
     let mut encoder = ReedSolomonEncoder::new(DATA, PARITY, SYMBOL)?;

@@ -1,4 +1,4 @@
-//! The crate rlnc-simdx. Its field is that of AES, so it is checked against that.
+//! The crate rlnc-simdx. Its field is the field of AES, so it is checked against that field.
 
 use crate::{
     Error,
@@ -14,7 +14,7 @@ use crate::{
 use rlnc_simdx::{CodedPacket, Decoder, kernel};
 use std::{ops::Range, time::Duration};
 
-/// The largest window that it decodes; larger generations take too long.
+/// The largest window that the crate decodes here; larger generations take too long.
 const MOST: usize = 500;
 
 /// A sum of products in the field of AES.
@@ -51,7 +51,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error>
         let payload = dot(coefficients.iter().copied().zip(slots.iter().copied()));
         CodedPacket::from_vecs(coefficients, payload)
     };
-    // Solvable in our field is not solvable in that one.
+    // Keys that are solvable in our field need not be solvable in the field of AES.
     let keys = solvable_keys(job.keys.len(), |keys| rank(job, keys) == job.keys.len())?;
     let repairs: Vec<CodedPacket> = keys.map(repair).collect();
     let known: Vec<CodedPacket> = job
@@ -79,7 +79,7 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error>
 
 type Outcome = Result<Option<Vec<Vec<u8>>>, rlnc_simdx::RlncError>;
 
-/// Gives the repair symbols and asks for the result; the time is that of the last one.
+/// Gives the repair symbols and asks for the result; the time is the time of the last repair symbol.
 fn finish(
     decoder: &mut Decoder,
     packets: Vec<CodedPacket>,
@@ -96,7 +96,7 @@ fn finish(
     })
 }
 
-/// The rank of repair symbols in the missing ones, in the field of AES.
+/// The rank of repair symbols in the missing symbols, in the field of AES.
 fn rank(job: &Losses<'_>, keys: Range<u32>) -> usize {
     let count = job.missing.len();
     let Ok(mut decoder) = Decoder::new(count, 1) else { return 0 };

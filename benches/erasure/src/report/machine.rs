@@ -11,7 +11,7 @@ pub fn load() -> Option<String> {
     Some(load.split_whitespace().take(3).collect::<Vec<_>>().join(" "))
 }
 
-/// How much of the memory of what is called "huge pages" is in huge pages, and of all other memory,
+/// How much of the memory of the entries with huge pages, and how much of all other memory, is in huge pages,
 /// where Linux tells.
 pub fn huge_pages() -> Option<String> {
     let (resident, huge) = memory::resident()?;

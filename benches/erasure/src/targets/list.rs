@@ -43,7 +43,7 @@ impl Lines {
     }
 }
 
-/// What the questions that follow are about.
+/// The subject of the following questions.
 struct About<'l> {
     lines: &'l mut Lines,
     what: String,
@@ -54,13 +54,13 @@ struct About<'l> {
 }
 
 impl About<'_> {
-    /// About the time of the last repair symbol instead.
+    /// Makes the following questions apply to the time of the last repair symbol instead.
     fn last(self) -> Self {
         Self { metric: Last, ..self }
     }
 
-    /// Whether it is about a working set of 1.5 MB in a cache of 2 MiB. How fast that is depends on
-    /// where its pages are, so what decides is measured in huge ones; in others it is information.
+    /// Whether the working set has 1.5 MB, for a cache of 2 MiB. The speed of such a set depends on the place
+    /// of its pages, so the deciding measurement is in huge pages; in ordinary pages it is information.
     fn large_if(self, is_large: bool) -> Self {
         Self { is_large, ..self }
     }
@@ -105,7 +105,7 @@ fn late(n: usize) -> Case {
     Case::Decode { n, loss: Loss::Late }
 }
 
-/// The lines of a section; none if it is no target.
+/// The lines of a section; none if the section is no target.
 pub fn criteria(section: Section) -> Vec<Criterion> {
     let mut lines = Lines { target: section, lines: Vec::new() };
     match section {
@@ -189,7 +189,7 @@ fn products(lines: &mut Lines, n: usize, of_peak: f64, isal: Question) {
 
 fn products_2000(lines: &mut Lines) {
     let matmul = lines.of("2000 x 8", Case::Product { n: 2000, d: 8 }, &["matmul"]);
-    // What 1.3 times ISA-L 2.32 was where the target was set.
+    // This share was 1.3 times ISA-L 2.32 on the machine where the target was set.
     let matmul = matmul.asks(share(ALU, 0.6));
     matmul.asks_gfni(faster(ISAL_PRODUCTS, 1.3)).tells(faster(&["one-source"], 2.5));
 }
@@ -245,7 +245,7 @@ fn rs_encode(lines: &mut Lines) {
 
 fn rs_decode(lines: &mut Lines) {
     let ours = lines.of("100+5", Case::RsDecode, &["ours"]);
-    // What 1.2 times ISA-L 2.32 was where the target was set.
+    // This share was 1.2 times ISA-L 2.32 on the machine where the target was set.
     ours.asks(share(ALU, 0.4))
         .asks(faster(&["rs-simd", "rs-erasure", "raptorq"], 25.0))
         .asks_gfni(faster(&["isal"], 1.2))

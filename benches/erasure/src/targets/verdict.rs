@@ -10,17 +10,17 @@ use crate::{
 use std::fmt;
 use sutura_erasure::kernel::{Kernel, Tier};
 
-/// What became of a criterion.
+/// The verdict on a criterion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     Met,
     Missed,
-    /// It would be met, but does not decide.
+    /// The criterion would be met, but does not decide.
     InformationMet,
-    /// It would be missed, but does not decide.
+    /// The criterion would be missed, but does not decide.
     InformationMissed,
-    /// One of the figures is not there.
+    /// One of the figures was not measured.
     NotMeasured,
 }
 
@@ -47,17 +47,17 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// A figure with what it is called.
+/// A figure with its name.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Named {
     pub label: String,
     pub kind: Kind,
     pub time: Time,
-    /// Bytes that it counts for; none for the last part of a decode.
+    /// Bytes that count for the figure; none for the last part of a decode.
     pub bytes: Option<f64>,
 }
 
-/// A criterion and what was seen of it.
+/// A criterion and its result.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Finding {
     #[serde(serialize_with = "as_text")]
@@ -65,9 +65,9 @@ pub struct Finding {
     pub what: String,
     pub ours: Option<Named>,
     pub against: Option<Named>,
-    /// Best compared with best, which decides.
+    /// The comparison of the best times, which decides.
     pub seen: String,
-    /// Medians compared.
+    /// The comparison of the medians.
     pub seen_of_medians: String,
     pub wanted: String,
     pub verdict: Verdict,
@@ -77,7 +77,7 @@ fn as_text<S: serde::Serializer>(section: &Section, serializer: S) -> Result<S::
     serializer.collect_str(section)
 }
 
-/// Compares what was measured with a criterion.
+/// Compares the results with a criterion.
 pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
     let ours = fastest(results, criterion, criterion.ours);
     let compared = |pick| compare(results, criterion, ours?, pick);
@@ -101,7 +101,7 @@ pub fn judge(results: &Results, criterion: &Criterion) -> Finding {
     }
 }
 
-/// The targets were set on a CPU with AVX-512 and GFNI; those of narrower tiers hold anywhere.
+/// The targets were set on a CPU with AVX-512 and GFNI; the targets of narrower tiers hold on any CPU.
 fn decides(target: Section) -> bool {
     matches!(target, Section::E6 | Section::E7) || Kernel::best().tier() == Tier::Avx512Gfni
 }
@@ -117,7 +117,7 @@ fn fastest<'r>(
     found.min_by(|(_, a), (_, b)| a.best.total_cmp(&b.best))
 }
 
-/// A race in memory of the kind that a criterion is about.
+/// A race in the kind of memory to which a criterion applies.
 fn table<'r>(results: &'r Results, criterion: &Criterion, case: Case) -> Option<&'r Table> {
     results.table(case, criterion.bout.pages)
 }
@@ -132,7 +132,7 @@ fn name(row: &Row, metric: Metric, time: Time) -> Named {
     Named { label: row.label.clone(), kind: row.kind, time, bytes }
 }
 
-/// What the question compares with.
+/// The figure with which the question compares.
 fn against_of(results: &Results, criterion: &Criterion) -> Option<Named> {
     let (metric, (row, time)) = match criterion.question {
         Question::Faster { than, .. } => (criterion.metric, fastest(results, criterion, than)?),
@@ -153,8 +153,8 @@ fn limit_of<'r>(results: &'r Results, criterion: &Criterion, id: &str) -> Option
     results.limit(table(results, criterion, criterion.bout.case)?, id)
 }
 
-/// The number that the question is about, and whether it meets the target; `pick` chooses the time
-/// of each row that is compared.
+/// The number for the question, and whether it meets the target; `pick` chooses the time of each compared
+/// row.
 fn compare(
     results: &Results,
     criterion: &Criterion,

@@ -29,7 +29,7 @@ pub fn encode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     Ok(race)
 }
 
-/// A burst as long as a row: each column gives one symbol of as many others.
+/// A burst as long as a row: each column recovers one symbol from its other symbols.
 pub fn decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     let mut race = race(case, "a burst of a row lost", SIDE * SIDE);
     let code = Xor2d::new(SIDE * SIDE, SIDE)?;

@@ -1,4 +1,4 @@
-//! The block codes that are shipped. They get slots, as ISA-L does.
+//! Sutura's own block codes. They get slots, as ISA-L does.
 
 use crate::{
     Error,
@@ -9,7 +9,7 @@ use crate::{
 use std::hint::black_box;
 use sutura_erasure::block::BlockCode;
 
-/// Adds encoding of the first symbols, after `reference` gave the same.
+/// Adds encoding of the first symbols, after checking that the result equals the result of `reference`.
 pub fn encode<'a>(
     race: &mut Race<'a>,
     entry: (&'static str, &str, Kind),
@@ -27,8 +27,8 @@ pub fn encode<'a>(
     })
 }
 
-/// Adds decoding of the first symbols in place, less those that are lost in a turn. What is lost has
-/// been overwritten; collecting the slices counts.
+/// Adds decoding of the first symbols in place, less those that are lost in a turn. Lost symbols are
+/// overwritten before; collecting the slices is part of the measured time.
 pub fn decode<'a>(
     race: &mut Race<'a>,
     entry: (&'static str, &str, Kind),

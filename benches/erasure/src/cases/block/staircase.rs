@@ -13,10 +13,10 @@ use sutura_erasure::{block::LdpcStaircase, kernel::Kernel};
 
 const SOURCES: usize = 1000;
 const PARITIES: usize = 50;
-/// Parities that a source symbol is in: N1 of the RFC.
+/// Parities in which each source symbol is: N1 of the RFC.
 const DEGREE: usize = 5;
 const SEED: u32 = 1;
-/// Source symbols that are lost: some less than there are parities, which mostly suffice.
+/// Lost source symbols: somewhat fewer than parities, so that the parities mostly suffice.
 const LOST: usize = 40;
 
 fn race<'a>(case: Case, what: &str) -> Race<'a> {
@@ -55,7 +55,7 @@ fn one_by_one(kernel: Kernel, code: &LdpcStaircase, sources: &Symbols, dsts: &mu
     }
 }
 
-/// What counts are the symbols of all equations, each of which is read once at least.
+/// The counted bytes are the symbols of all equations, each of which is read at least once.
 pub fn decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     let mut race = race(case, &format!("{LOST} lost"));
     let code = LdpcStaircase::new(SOURCES, PARITIES, DEGREE, SEED)?;
@@ -68,7 +68,7 @@ pub fn decode(case: Case, sources: &Symbols) -> Result<Race<'_>, Error> {
     Ok(race)
 }
 
-/// Loss patterns that the parities suffice for, tried out on symbols of one byte.
+/// Loss patterns for which the parities suffice, tried out on symbols of one byte.
 fn solvable_patterns(code: &LdpcStaircase) -> Result<Vec<Vec<usize>>, Error> {
     use sutura_erasure::block::BlockCode;
     let width = SOURCES / LOST;

@@ -1,8 +1,8 @@
-//! An eager decoder that works on one source per pass: a solver on kernels without products of
-//! several sources, such as those of libmoepgf.
+//! An eager decoder that works on one source per pass: a solver on kernels without products of several
+//! sources, such as the kernels of libmoepgf.
 //!
-//! Each repair symbol is reduced by all known symbols, then by the rows before it, which it then
-//! reduces itself: the system is in reduced row echelon form at all times.
+//! Each repair symbol is reduced by all known symbols, then by the rows before it; then it reduces these rows
+//! itself: the system is in reduced row echelon form at all times.
 
 use super::Losses;
 use crate::{
@@ -36,7 +36,7 @@ struct Solver {
     kernel: Kernel,
     /// Coefficients of one repair symbol over the whole window.
     coefficients: Vec<u8>,
-    /// The missing symbol, by its rank among them, that each row stands for.
+    /// For each row, the missing symbol for which it stands, by its rank among the missing symbols.
     pivots: Vec<usize>,
     /// Coefficients of each row over the missing symbols.
     rows: Vec<Vec<u8>>,

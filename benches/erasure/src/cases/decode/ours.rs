@@ -1,4 +1,4 @@
-//! The decoders that are shipped, and the ways of giving them repair symbols.
+//! Sutura's own decoders, and the ways of giving them repair symbols.
 
 use super::{
     Losses,
@@ -27,7 +27,7 @@ pub fn add<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
         ("burst-all", "Decoder::repair_burst, all at once", usize::MAX),
     ];
     for (id, label, size) in bursts {
-        // With a single burst there is no difference.
+        // Bursts of all repair symbols or more would be the same measurement.
         if size == usize::MAX || size < job.missing.len() {
             let mut stream = Stream::new(job);
             race.add_decode((id, label, Kind::Ours), move || {
@@ -75,8 +75,8 @@ fn in_bursts(
     Ok(last)
 }
 
-/// Adds the block code with the same repair symbols. Its coefficients depend on the key, which a
-/// sender uses once, so making them counts.
+/// Adds the block code with the same repair symbols. A sender uses each key once, so making the coefficients
+/// is part of the measured time.
 fn batch<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let (n, count) = (job.n, job.missing.len());
     let key = job.keys[0];

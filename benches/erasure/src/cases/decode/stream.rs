@@ -1,6 +1,6 @@
 //! A decoder in use: one window of symbols after the other goes through it.
 //!
-//! A new decoder would allocate every row; one that is in use already has them.
+//! A new decoder would allocate every row; a decoder in use already has its rows.
 
 use super::Losses;
 use crate::{Error, cases::encode::encoder::window_limits, measure::Decoded};
@@ -10,7 +10,7 @@ use sutura_erasure::{Decoder, DecoderLimits, Encoder};
 /// A repair symbol: its key, and its bytes.
 pub type Repair = (u32, Vec<u8>);
 
-/// About one window in 250 is unsolvable. So many in a row are not.
+/// About one window in 250 is unsolvable. This many windows in a row are practically never unsolvable.
 const ATTEMPTS: usize = 8;
 
 pub struct Stream<'a> {
@@ -33,8 +33,8 @@ impl<'a> Stream<'a> {
         Self { job, encoder: Encoder::new(limits), decoder, repairs }
     }
 
-    /// Sends the next window: all sources but those lost, then has `give` pass on the repair
-    /// symbols over it, whose time counts.
+    /// Sends the next window: all sources except the lost ones. Then `give` passes on the repair symbols over
+    /// the window, and its time counts.
     pub fn next(
         &mut self,
         give: impl Fn(&mut Decoder, Range<u64>, &[Repair]) -> Result<Duration, Error>,
@@ -66,7 +66,7 @@ impl<'a> Stream<'a> {
             payload.clear();
             encoder.repair(span.clone(), *key, payload)?;
         }
-        // The sources last, as they come in before the repair symbols.
+        // Copied last, the sources are in the cache, as they are when repair symbols follow them.
         for &index in &job.known {
             decoder.source(first + index as u64, job.sources.symbol(index))?;
         }

@@ -1,4 +1,4 @@
-//! Repair symbols by the encoder that is shipped.
+//! Repair symbols by Sutura's own encoder.
 
 use crate::{
     Error,
@@ -35,7 +35,7 @@ pub fn repair<'a>(race: &mut Race<'a>, sources: &'a Symbols, n: usize) -> Result
     race.add_loop(("encoder", "Encoder::repair", Kind::Ours), bytes, move || {
         out.clear();
         key += 1;
-        // The window has the span, so there is no error to be seen.
+        // The window contains the span, so no error is possible.
         let made = encoder.repair(0..n as u64, key, &mut out);
         debug_assert!(made.is_ok());
         black_box(&out);

@@ -1,7 +1,7 @@
-//! The C functions of ISA-L behind safe ones: one of two modules with `unsafe` code.
+//! The C functions of ISA-L behind safe functions.
 //!
-//! A coefficient is a table of 32 bytes for ISA-L. Regions are all of one length, which is at
-//! least 64 and a multiple of 64 here, and aligned to that. No function keeps a pointer.
+//! A coefficient is a table of 32 bytes for ISA-L. Regions are all of one length, which is at least 64 and a
+//! multiple of 64 here, and they are aligned to 64 bytes. No function keeps a pointer.
 #![allow(unsafe_code, reason = "functions in C")]
 
 use std::{
@@ -59,12 +59,12 @@ unsafe extern "C" {
     );
 }
 
-/// Which of its kernels.
+/// The choice of ISA-L's kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// What it chooses by itself.
+    /// The kernels that ISA-L chooses by itself.
     Best,
-    /// Those with AVX2, on a CPU that has it.
+    /// The kernels with AVX2, on a CPU that has it.
     #[cfg(target_arch = "x86_64")]
     Avx2,
 }
@@ -80,14 +80,14 @@ impl Form {
     }
 }
 
-/// At most this many destinations in a call.
+/// The most destinations in a call.
 const DESTINATIONS: usize = 128;
 
 /// The length of regions as C wants it.
 ///
 /// # Panics
 ///
-/// If they are not all of one length that every kernel takes.
+/// If the regions are not all of one length that every kernel takes.
 fn length<'a>(regions: impl IntoIterator<Item = &'a [u8]>) -> c_int {
     let mut lengths = regions.into_iter().map(<[u8]>::len);
     let len = lengths.next().unwrap_or(64);
@@ -131,8 +131,8 @@ impl Tables {
             #[cfg(target_arch = "x86_64")]
             Form::Avx2 => ec_encode_data_avx2,
         };
-        // SAFETY: tables, sources and destinations are as many and as long as said, sources and
-        // tables are only read, and whoever asks for a form has the CPU for it.
+        // SAFETY: tables, sources and destinations are as many and as long as said, sources and tables are
+        // only read, and callers ask only for a form that the CPU can run.
         unsafe {
             let (tables, data) = (self.bytes.as_ptr().cast_mut(), sources.pointers.as_ptr());
             let (k, rows) = (int(self.columns), int(self.rows));
@@ -194,12 +194,12 @@ impl<'a> Sources<'a> {
         Self { pointers, len, borrow: PhantomData }
     }
 
-    /// `xor_gen`: `dst` becomes the sum of the sources. `false` if it refuses.
+    /// `xor_gen`: `dst` becomes the sum of the sources. `false` if ISA-L refuses.
     pub fn xor(&self, dst: &mut [u8]) -> bool {
         assert_eq!(length([&*dst]), self.len);
         let mut array = self.pointers.clone();
         array.push(dst.as_mut_ptr());
-        // SAFETY: all regions are as long as said, and only the last one is written to.
+        // SAFETY: all regions are as long as said, and only the last region is written to.
         unsafe { xor_gen(int(array.len()), self.len, array.as_mut_ptr().cast()) == 0 }
     }
 }

@@ -61,8 +61,8 @@ fn mad<'a>(
     })
 }
 
-/// A window with losses: product, sum, inverse, product. Tables are of fresh coefficients here, so
-/// that making them counts.
+/// A window with losses: product, sum, inverse, product. Coefficients are fresh in each decode, so making
+/// their tables is part of the measured time.
 pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error> {
     let count = job.missing.len();
     let sources = Sources::new(&job.known_slots);
@@ -92,7 +92,8 @@ pub fn decode<'a>(race: &mut Race<'a>, job: &'a Losses<'a>) -> Result<(), Error>
     })
 }
 
-/// Coefficients of all repair symbols: those of known symbols and those of missing ones.
+/// Coefficients of all repair symbols: the coefficients of known symbols, and the coefficients of missing
+/// symbols.
 fn coefficients(job: &Losses<'_>) -> (Vec<u8>, Vec<u8>) {
     let mut known = Vec::with_capacity(job.keys.len() * job.known.len());
     let mut missing = Vec::with_capacity(job.keys.len() * job.missing.len());
@@ -125,7 +126,7 @@ pub fn rs_encode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Er
     Ok(())
 }
 
-/// Reed-Solomon decoding with the inverse of what is lost only, as ours.
+/// Reed-Solomon decoding that inverts only a matrix of as many rows as losses, as ours does.
 pub fn rs_decode<'a>(race: &mut Race<'a>, sources: &'a Symbols) -> Result<(), Error> {
     let parities = Parities::new(sources);
     let mut recovered = Symbols::zeroed(PARITY);

@@ -1,4 +1,4 @@
-//! What ISA-L's Reed-Solomon code needs of a block.
+//! A block as ISA-L's Reed-Solomon code needs it.
 
 use crate::{
     buffers::Symbols,
@@ -32,7 +32,7 @@ impl<'a> Parities<'a> {
         left.map(|(_, slot)| *slot).chain(self.parity.iter()).collect()
     }
 
-    /// The rows that make what is lost of what is [received](Self::received): only a matrix of as
+    /// The rows that compute the lost symbols from the [received](Self::received) ones: only a matrix of as
     /// many rows as losses is inverted.
     pub fn decoding_rows(
         &self,

@@ -26,7 +26,7 @@ fn gauge(work: &mut dyn FnMut()) {
     COUNTED.set(counted);
 }
 
-/// Counts everything.
+/// Counts the costs of all rows.
 pub fn rows() -> Result<Vec<Line>, Error> {
     let row = |(number, row): (usize, &Row)| {
         COUNTED.set(NOTHING);
@@ -47,8 +47,8 @@ pub fn rows() -> Result<Vec<Line>, Error> {
     ROWS.iter().enumerate().map(row).collect()
 }
 
-/// What the figures depend on besides the sources: the compiler, the target, the C library with its
-/// allocator and copies, and the processor that valgrind pretends to be.
+/// The tools on which the figures depend besides the sources: the compiler, the target, the C library with
+/// its allocator and copies, and the processor that valgrind pretends to be.
 pub fn toolchain() -> Result<String, Error> {
     let rustc = output(Command::new("rustc").arg("-vV"))?;
     let version = rustc.lines().next().unwrap_or_default();
@@ -58,7 +58,7 @@ pub fn toolchain() -> Result<String, Error> {
     Ok(format!("{version}, {host}, {}, {}, {}", vectors(), libc.trim(), valgrind.trim()))
 }
 
-/// Which of their variants the codes and the C library choose on this processor.
+/// The variants that the codes and the C library choose on this processor.
 fn vectors() -> &'static str {
     #[cfg(target_arch = "x86_64")]
     if std::arch::is_x86_feature_detected!("avx2") {
@@ -82,7 +82,7 @@ fn command_name(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Has callgrind count the instructions of a row. What it writes stays beside the build, by the number of
+/// Has callgrind count the instructions of a row. Its output file stays beside the build, by the number of
 /// the row, for `callgrind_annotate`.
 fn instructions(number: usize) -> Result<u64, Error> {
     let scene = std::env::current_exe()?.with_file_name("scene");
@@ -99,14 +99,14 @@ fn instructions(number: usize) -> Result<u64, Error> {
     valgrind.args(["--quiet", "--tool=callgrind", "--toggle-collect=*measured_by_callgrind*"]);
     valgrind.arg(format!("--callgrind-out-file={}", file.display()));
     valgrind.arg(scene).arg(number.to_string());
-    // The environment is on the stack, and moves what is below it.
+    // The environment is on the stack, so that its size would move the data below.
     valgrind.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     output(&mut valgrind)?;
     total(&std::fs::read_to_string(&file)?)
         .ok_or_else(|| format!("callgrind counted nothing: {}", file.display()).into())
 }
 
-/// The instructions in a file of callgrind's.
+/// The number of instructions in an output file of callgrind.
 fn total(profile: &str) -> Option<u64> {
     let line = profile.lines().find_map(|line| line.strip_prefix("totals: "))?;
     line.trim().parse().ok().filter(|total| *total > 0)

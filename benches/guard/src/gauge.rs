@@ -1,8 +1,8 @@
-//! What is measured, and what is not.
+//! The choice of the work that is measured.
 
 use sutura_proto::Side;
 
-/// Does the work that it is given, and measures it.
+/// A function that does the given work and measures it.
 pub type Gauge = fn(&mut dyn FnMut());
 
 /// Hands the work of one side to a gauge while it is switched on.
@@ -14,17 +14,17 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// For the work of this side; switched on.
+    /// A meter for the work of this side, switched on.
     pub fn new(side: Side, gauge: Gauge) -> Self {
         Self { side, gauge, on: true }
     }
 
-    /// Switches it on or off.
+    /// Switches the meter on or off.
     pub fn switch(&mut self, on: bool) {
         self.on = on;
     }
 
-    /// Does work of a side.
+    /// Does work of a side, through the gauge if the meter is on and for this side.
     pub fn run<R: Default>(&self, side: Side, work: impl FnOnce() -> R) -> R {
         if !self.on || side != self.side {
             return work();

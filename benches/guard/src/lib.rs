@@ -1,5 +1,5 @@
-//! What a connection costs in instructions, allocations and bytes: two ends in memory, on a virtual
-//! clock, and the [rows](ROWS) of what is measured on one of them.
+//! The costs of a connection in instructions, allocations and bytes: two ends in memory, on a virtual clock,
+//! and the [rows](ROWS) that are measured at one end.
 
 mod gauge;
 mod pair;
@@ -9,5 +9,5 @@ mod web;
 pub use gauge::Gauge;
 pub use rows::{Kind, ROWS, Row};
 
-/// What goes wrong.
+/// Any error; the guard only reports it.
 pub type Error = Box<dyn std::error::Error>;

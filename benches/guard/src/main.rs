@@ -1,4 +1,4 @@
-//! Compares what connections cost with a table.
+//! Compares the costs of connections with a table.
 
 mod count;
 mod table;

@@ -25,9 +25,9 @@ pub struct End {
     address: SocketAddr,
     handle: Option<ConnectionHandle>,
     connection: Option<Box<Connection>>,
-    /// What happened to the connection and was not looked at.
+    /// Events of the connection that were not looked at yet.
     events: VecDeque<Event>,
-    /// Where datagrams are built.
+    /// The buffer in which datagrams are built.
     buffer: Vec<u8>,
     /// Datagrams sent.
     pub sent: u64,
@@ -42,7 +42,7 @@ impl End {
             address,
             handle: None,
             connection: None,
-            // Room for all that happens at once, so that the guard's own memory is not counted.
+            // Room for all events of one step, so that the guard's own memory is not counted.
             events: VecDeque::with_capacity(4096),
             buffer: Vec::with_capacity(1 << 16),
             sent: 0,
@@ -53,7 +53,7 @@ impl End {
     /// The connection.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no connection.
     pub fn connection(&mut self) -> Result<&mut Connection, Error> {
         self.connection.as_deref_mut().ok_or_else(|| "there is no connection".into())
     }
@@ -123,21 +123,21 @@ struct Flying {
     datagram: Vec<u8>,
 }
 
-/// Both ends and what is between them.
+/// Both ends and the link between them.
 #[derive(Debug)]
 pub struct Pair {
     pub client: End,
     pub server: End,
     pub now: Instant,
     pub meter: Meter,
-    /// In the order of arrival, since all take equally long.
+    /// Datagrams in the order of arrival, since all take equally long.
     wire: VecDeque<Flying>,
-    /// Whether datagrams arrive that are sent from now on.
+    /// Whether datagrams that are sent from now on will arrive.
     pub connected: bool,
 }
 
 impl Pair {
-    /// A client that has begun to connect. The same each time, except for the time.
+    /// A client that has begun to connect. All pairs behave the same, except for the time.
     ///
     /// # Errors
     /// The client cannot connect.
@@ -159,7 +159,7 @@ impl Pair {
         Ok(Self { client, server, now, meter, wire: VecDeque::new(), connected: true })
     }
 
-    /// A side.
+    /// The end of a side.
     pub fn end(&mut self, side: Side) -> &mut End {
         match side {
             Side::Client => &mut self.client,
@@ -170,7 +170,7 @@ impl Pair {
     /// Does work on the connection of a side.
     ///
     /// # Errors
-    /// There is no connection, or those of the work.
+    /// There is no connection, or the work fails.
     pub fn work<R>(
         &mut self,
         side: Side,
@@ -181,7 +181,7 @@ impl Pair {
         meter.run(side, || Some(work(connection))).ok_or("no work was done")?
     }
 
-    /// Has a side send all that it may send now.
+    /// Has a side send all data that it may send now.
     pub fn transmit(&mut self, side: Side) {
         let (now, meter, connected) = (self.now, self.meter, self.connected);
         loop {
@@ -201,14 +201,14 @@ impl Pair {
         }
     }
 
-    /// When something happens next.
+    /// When the next datagram arrives or the next timer is due.
     pub fn next(&self) -> Option<Instant> {
         let arrival = self.wire.front().map(|flying| flying.arrives);
         [arrival, self.client.timeout(), self.server.timeout()].into_iter().flatten().min()
     }
 
-    /// Both ends send what they may, and then what happens next happens, if that is not after `end`.
-    /// Returns whether anything did.
+    /// Has both ends send all data that they may send, and then goes on to the next arrival or timer, if that
+    /// is not after `end`. Returns whether there was one.
     pub fn step(&mut self, end: Instant) -> bool {
         self.transmit(Side::Client);
         self.transmit(Side::Server);

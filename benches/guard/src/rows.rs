@@ -1,4 +1,4 @@
-//! What is measured.
+//! The rows that are measured.
 
 use crate::Error;
 use crate::gauge::{Gauge, Meter};
@@ -8,25 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutura_proto::{Dir, Protection, Read, Scheme, Side, TransportConfig};
 
-/// After this long, nothing of a handshake or a transfer is left to do.
+/// After this long, a handshake or a transfer is completely over.
 const REST: Duration = Duration::from_secs(5);
 
-/// What is counted in a row.
+/// The kind of cost that is counted in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What work costs.
+    /// The cost of work.
     Work,
-    /// What is held in memory afterwards.
+    /// The memory that is held afterwards.
     State,
 }
 
-/// One thing that is measured, at one side.
+/// One measurement at one side.
 #[derive(Debug)]
 pub struct Row {
-    /// What, and at which side.
+    /// The name, which says what is measured and at which side.
     pub name: &'static str,
     side: Side,
-    /// What is counted.
+    /// The kind of cost.
     pub kind: Kind,
     scene: fn(Meter) -> Result<u64, Error>,
 }
@@ -40,8 +40,7 @@ impl Row {
         Self { name, side, kind: Kind::State, scene }
     }
 
-    /// Plays the scene, measures the work of its side, and returns how many times what is measured was
-    /// done.
+    /// Plays the scene, measures the work of its side, and returns how many times the measured work was done.
     ///
     /// # Errors
     /// The scene does not come to its end.
@@ -50,7 +49,7 @@ impl Row {
     }
 }
 
-/// All rows. Their names are those of the table.
+/// All rows. Their names are the names in the table.
 pub const ROWS: &[Row] = &[
     Row::work("handshake at the client", Side::Client, handshake),
     Row::work("handshake at the server", Side::Server, handshake),
@@ -77,8 +76,7 @@ pub const ROWS: &[Row] = &[
     Row::state("idle connection with HTTP/3 at the server", Side::Server, idle_web),
 ];
 
-/// The default scheduler, and those that are compared with it where neither weights nor classes are asked
-/// for.
+/// The default scheduler, and the schedulers that are compared with it without weights or classes.
 const EPS: Scheme = Scheme::EPS;
 const HMM: Scheme = Scheme::HMM;
 const HLS: Scheme = Scheme::HLS;
@@ -88,12 +86,12 @@ fn scheduled(scheme: Scheme) -> TransportConfig {
     TransportConfig { scheduler: Arc::new(scheme), ..TransportConfig::default() }
 }
 
-/// A repair symbol where the application has nothing more to send: each packet is a source symbol.
+/// A repair symbol where the application has no more data: each packet is a source symbol.
 fn protection() -> Option<Protection> {
     Some(Protection::tail(1, Duration::ZERO))
 }
 
-/// A pair after its handshake, and the meter switched off.
+/// A pair after its handshake, with the meter switched off.
 fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Pair, Error> {
     meter.switch(false);
     let mut pair = Pair::new(transport, meter)?;
@@ -101,7 +99,7 @@ fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Pair, Erro
     Ok(pair)
 }
 
-/// Handshakes, up to the moment when nothing is left to do.
+/// Handshakes, until they are completely over.
 fn handshake(meter: Meter) -> Result<u64, Error> {
     const HANDSHAKES: u64 = 20;
     let transport = TransportConfig::default();
@@ -117,17 +115,17 @@ fn handshake(meter: Meter) -> Result<u64, Error> {
     Ok(HANDSHAKES)
 }
 
-/// Requests with answers of 1 kB, so many at a time, on a connection that has had some. Each round goes
-/// on until all is acknowledged.
+/// Requests with answers of 1 kB, `at_once` at a time, on a connection that has answered some before. Each
+/// round goes on until all data is acknowledged.
 fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> {
     const REQUESTS: usize = 400;
-    // The limit is raised by some streams at once, and is a little less than it might be in between.
+    // The limit is raised by several streams at a time, and is a little lower in between.
     let max_concurrent_bidi_streams = 100.max(2 * at_once as u64);
     let transport = TransportConfig { max_concurrent_bidi_streams, ..scheduled(scheme) };
     let mut web = Web::new(connected(&transport, meter)?);
     let rounds = REQUESTS / at_once;
     for round in 0..2 * rounds {
-        // The first half is practice.
+        // The first half of the rounds is a warm-up.
         web.pair.meter.switch(round >= rounds);
         web.ask(at_once)?;
         web.pass(REST)?;
@@ -135,8 +133,8 @@ fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> 
     Ok(REQUESTS as u64)
 }
 
-/// A packet of a long stream without losses. To the sender counts the handling of acknowledgements, to
-/// the receiver that it sends them.
+/// A packet of a long stream without losses. The sender's cost includes the handling of acknowledgements, the
+/// receiver's the sending of them.
 fn bulk(meter: Meter, protection: Option<Protection>, scheme: Scheme) -> Result<u64, Error> {
     const BYTES: usize = 4 << 20;
     const PRACTICE: usize = 1 << 20;
@@ -156,7 +154,7 @@ fn bulk(meter: Meter, protection: Option<Protection>, scheme: Scheme) -> Result<
             pair.meter.switch(true);
         }
         written += pair.work(Side::Client, |connection| {
-            // What does not fit now is written later.
+            // Data without room now is written later.
             let room = data.len().min(BYTES - written);
             Ok(connection.send_stream(stream).write(&data[..room]).unwrap_or(0))
         })?;
@@ -176,7 +174,7 @@ fn bulk(meter: Meter, protection: Option<Protection>, scheme: Scheme) -> Result<
     Ok(pair.client.sent - sent)
 }
 
-/// Timers are looked at, and whether there is something to send, and nothing is due.
+/// Looks at the timers and for data to send while no timer is due and no data waits.
 fn looks(meter: Meter) -> Result<u64, Error> {
     const LOOKS: u64 = 1000;
     let mut pair = connected(&TransportConfig::default(), meter)?;
@@ -214,7 +212,7 @@ fn probes(meter: Meter) -> Result<u64, Error> {
     Ok(PROBES)
 }
 
-/// The server has answered the client's first datagram, and has heard nothing since.
+/// The server has answered the client's first datagram, and has not heard of the client since.
 fn half_open(meter: Meter) -> Result<u64, Error> {
     let mut pair = Pair::new(&TransportConfig::default(), meter)?;
     while pair.server.sent == 0 {
@@ -226,7 +224,7 @@ fn half_open(meter: Meter) -> Result<u64, Error> {
     Ok(1)
 }
 
-/// The handshake is over, and nothing else has happened.
+/// The handshake is over, and no data was sent since.
 fn idle(meter: Meter) -> Result<u64, Error> {
     let mut pair = Pair::new(&TransportConfig::default(), meter)?;
     pair.pass(REST);

@@ -1,15 +1,15 @@
-//! The table in the repository, and what has become of its figures.
+//! The table in the repository, and the comparison of its figures with new ones.
 
 use std::fmt::{self, Display, Formatter};
 use std::str::FromStr;
 use sutura_guard::Error;
 
-/// How much more than in the table is not a fault.
+/// The largest increase over the table that is not a fault.
 const TOLERANCE: f64 = 0.02;
 const HEADER: &str = "row,instructions,allocations,bytes allocated,bytes held";
 const TOOLCHAIN: &str = "# ";
 
-/// What a row costs each time.
+/// The costs of a row each time.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Counts {
     pub instructions: Option<f64>,
@@ -30,7 +30,7 @@ impl Counts {
     }
 }
 
-/// The decimals that a figure is written with: 2 % of what is rare should show.
+/// The decimals of a written figure: an increase of 2 % should show even in small figures.
 fn decimals(figure: &str) -> usize {
     match figure {
         // Many rows have less than one allocation.
@@ -48,7 +48,7 @@ pub struct Line {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
-    /// What the figures depend on besides the sources.
+    /// The tools on which the figures depend besides the sources.
     pub toolchain: String,
     pub rows: Vec<Line>,
 }
@@ -103,14 +103,14 @@ impl Line {
     }
 }
 
-/// What differs from the table.
+/// The differences from the table.
 #[derive(Debug, Default, PartialEq)]
 pub struct Verdict {
-    /// The toolchains of the table and of now, if they differ: then nothing is a fault.
+    /// The toolchains of the table and of this run, if they differ: then higher figures are not a fault.
     toolchains: Option<(String, String)>,
     dearer: Vec<String>,
     cheaper: Vec<String>,
-    /// Rows and figures that only one of them has.
+    /// Rows and figures that only the table or only this run has.
     unmatched: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ impl Display for Verdict {
     }
 }
 
-/// Compares what was counted with the table.
+/// Compares the counted figures with the table.
 pub fn compare(before: &Table, now: &Table) -> Verdict {
     let mut verdict = Verdict::default();
     if before.toolchain != now.toolchain {

@@ -33,7 +33,7 @@ struct Server {
     http: Connection,
 }
 
-/// Tells HTTP/3 what happened to streams, and lets it work.
+/// Passes the events of streams to HTTP/3, and lets it work.
 fn process(
     http: &mut Connection,
     quic: &mut Quic<'_>,
@@ -142,7 +142,7 @@ impl Web {
     /// Sends requests at once, and waits for all answers.
     ///
     /// # Errors
-    /// Not all are answered.
+    /// Not all requests are answered.
     pub fn ask(&mut self, requests: usize) -> Result<(), Error> {
         let now = self.pair.now;
         let (finished, received) = (self.client.finished, self.client.received);

@@ -1,10 +1,10 @@
 //! Plays the scene of a row, for callgrind: its argument is the number of the row. The allocator is the
-//! one that applications have.
+//! system's, as in applications.
 
 use std::process::ExitCode;
 use sutura_guard::ROWS;
 
-/// All that is counted happens in here: callgrind is told this name.
+/// Callgrind is told this name, and counts only within this function.
 #[inline(never)]
 fn measured_by_callgrind(work: &mut dyn FnMut()) {
     std::hint::black_box(work)();

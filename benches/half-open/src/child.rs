@@ -10,7 +10,7 @@ use std::time::Instant;
 use sutura_benches::Error;
 use sutura_benches::tls::Identity;
 
-/// What the process has to do.
+/// The job of the process.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Job {
     pub server: Name,
@@ -18,18 +18,18 @@ pub struct Job {
     pub identity: Identity,
 }
 
-/// What it found.
+/// The result of a job.
 #[derive(Debug, Serialize, Deserialize)]
 struct Found {
     waiting: Option<f64>,
     answered: f64,
 }
 
-/// What was found about a server.
+/// The memory that a server takes.
 #[derive(Debug, Serialize)]
 pub struct Measurement {
     pub server: &'static str,
-    /// Bytes for each client whose datagram waits for a decision, if there is that state.
+    /// Bytes for each client whose datagram waits for a decision, if the server has that state.
     pub waiting: Option<f64>,
     /// Bytes for each client that was answered.
     pub answered: f64,

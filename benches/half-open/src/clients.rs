@@ -8,13 +8,13 @@ use sutura_benches::tls::{Identity, aes_128_gcm};
 use sutura_proto::crypto::rustls::RustlsClientConfig;
 use sutura_proto::{ClientConfig, Endpoint, EndpointConfig, TransportConfig};
 
-/// What a server sees of a client.
+/// A client as the server sees it.
 pub struct Client {
     pub address: SocketAddr,
     pub datagram: Vec<u8>,
 }
 
-/// So many clients at as many addresses of the loopback device.
+/// `clients` clients at as many addresses of the loopback device.
 pub fn first_datagrams(
     identity: &Identity,
     clients: usize,

@@ -1,4 +1,4 @@
-//! What malloc has handed out.
+//! The memory that malloc has handed out.
 
 /// The name and the value of the variable that keeps malloc from holding freed memory back for the
 /// thread that freed it, which would count as handed out.

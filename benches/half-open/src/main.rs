@@ -1,9 +1,9 @@
-//! Memory that a server spends on handshakes that clients begin and never continue.
+//! The memory that a server spends on handshakes that clients begin and never continue.
 //!
-//! Each of many clients sends its first datagram, a whole ClientHello, and the server answers with
-//! as much as it may. Every server has a process of its own. What is counted is what malloc has
-//! handed out there, to Rust and to C alike, so that neither the kernel nor the allocator's reserves
-//! are in the figures.
+//! Each of many clients sends its first datagram, a whole ClientHello, and the server answers with as many
+//! bytes as it may. Every server has a process of its own. The figures count the memory that malloc has
+//! handed out in that process, to Rust and to C alike, so that they include neither the kernel nor the
+//! allocator's reserves.
 
 mod child;
 mod clients;
@@ -27,7 +27,7 @@ use sutura_benches::{Error, exit_code};
 use child::{Job, Measurement};
 use server::Name;
 
-/// How the bench is run with the features it has.
+/// The command that runs the bench with its present features.
 const COMMAND: &str = if cfg!(all(feature = "quiche", feature = "s2n-quic")) {
     "cargo run --release --manifest-path benches/half-open/Cargo.toml --all-features --"
 } else {

@@ -10,10 +10,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use sutura_benches::Error;
 use sutura_benches::tls::{ALPN, Identity};
 
-/// More than a datagram.
+/// More bytes than a datagram has.
 const BUFFER: usize = 65_536;
 
-/// The configuration and the connections. The map that applications keep them in is not counted.
+/// The configuration and the connections. The map in which applications keep the connections is not counted.
 pub struct Quiche {
     config: Config,
     connections: Vec<Box<Connection>>,

@@ -20,13 +20,13 @@ const AT_A_TIME: usize = 20;
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Lets the server end what it does after the last answer.
+/// Time for the server to end its work after the last answer.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Longer than the measurement, so that no handshake is given up.
 const TIMEOUT: Duration = Duration::from_secs(3600);
 
-/// What tells an Initial packet from all others (RFC 9000 section 17.2.2), and where.
+/// The bits that tell an Initial packet from all other packets (RFC 9000 section 17.2.2), and their mask.
 const INITIAL: u8 = 0xc0;
 const TYPE: u8 = 0xf0;
 
@@ -65,7 +65,7 @@ impl S2nQuic {
             let served = runtime
                 .map_err(Error::from)
                 .and_then(|runtime| runtime.block_on(serve(tls, &sender)));
-            // Who waits for the address may already have it.
+            // The receiver is gone if it already has the address.
             sender.send(served.and(Err("the server has ended".into()))).ok();
         });
         Ok(Self { address: receiver.recv()?? })

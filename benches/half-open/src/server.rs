@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use sutura_benches::Error;
 use sutura_benches::tls::Identity;
 
-/// Their names.
+/// The names of the servers.
 #[derive(Debug, Clone, Copy, ValueEnum, Serialize, Deserialize)]
 pub enum Name {
     Sutura,
@@ -23,20 +23,20 @@ pub enum Name {
 
 /// A server, step by step.
 pub trait Server {
-    /// The clients' datagrams arrive, and nothing is decided about them. Returns whether the server
-    /// can be in that state.
+    /// The clients' datagrams arrive, but the server does not decide about them yet. Returns whether the
+    /// server has such a state.
     fn receive(&mut self, clients: &[Client]) -> Result<bool, Error>;
     /// All clients are let in, and get an answer. Returns how many handshakes are under way.
     fn answer(&mut self, clients: &[Client]) -> Result<usize, Error>;
 }
 
 impl Name {
-    /// All that were built.
+    /// All servers that were built.
     pub fn all() -> &'static [Self] {
         Self::value_variants()
     }
 
-    /// What it is.
+    /// The name of the server in the report.
     pub fn text(self) -> &'static str {
         match self {
             Self::Sutura => "sutura",
@@ -50,7 +50,7 @@ impl Name {
         }
     }
 
-    /// A server that is idle, for so many clients.
+    /// A server that is idle, for `clients` clients.
     pub fn start(self, identity: &Identity, clients: usize) -> Result<Box<dyn Server>, Error> {
         Ok(match self {
             Self::Sutura => Box::new(crate::sutura::Sutura::new(identity, clients)?),

@@ -9,29 +9,29 @@ use sutura_benches::Error;
 use sutura_proto::ConnectionId;
 use sutura_random::Rng;
 
-/// Addresses that the attack comes from.
+/// Addresses from which the attack comes.
 pub const ADDRESSES: usize = 16;
-/// Datagrams taken from a socket before another gets its turn.
+/// Datagrams taken from a socket before another socket gets its turn.
 const BATCH: usize = 256;
 /// Bytes of each socket's buffers.
 const SOCKET_BUFFER: usize = 4 << 20;
-/// How often every client looks whether it has to repeat anything.
+/// How often every client checks whether it has to repeat packets.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What was sent and what came back.
+/// Counters of sent and received data.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
-    /// UDP payload.
+    /// Bytes of UDP payload sent.
     pub bytes: u64,
     pub datagrams: u64,
-    /// What the attack counts: connections, requests, frames.
+    /// The events of the attack: connections, requests or frames.
     pub events: u64,
     pub received_bytes: u64,
     /// Connections that were opened, that were established, and that the server closed.
     pub opened: u64,
     pub established: u64,
     pub closed: u64,
-    /// The code of the last of those.
+    /// The code of the last connection that the server closed.
     pub last_code: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub struct Fleet {
     setup: Setup,
     members: Vec<Option<Member>>,
     free: Vec<usize>,
-    /// Clients that have something to say.
+    /// Clients that may have a packet to send.
     dirty: Vec<usize>,
     pub tally: Tally,
     pub rng: Rng,
@@ -109,13 +109,13 @@ impl Fleet {
         Ok(at)
     }
 
-    /// The first datagram of a client that is never heard of again: the ClientHello is always the
-    /// same, the rest is new.
+    /// The first datagram of a client that never sends a second one: the ClientHello is always the same, the
+    /// rest is new.
     pub fn first_flight(&mut self) -> Result<Vec<u8>, Error> {
         let mut id = [0; CID_SIZE];
         self.rng.fill(&mut id);
         let dcid = ConnectionId::new(&id).ok_or("no identifier")?;
-        // An identifier that none of the members has.
+        // An identifier that no member has.
         let nobody = ConnectionId::new(&[0xff; CID_SIZE]).ok_or("no identifier")?;
         if self.hello.is_none() {
             let puppet = Puppet::new(&self.setup, Instant::now(), nobody, dcid)?;
@@ -143,8 +143,8 @@ impl Fleet {
         all.filter(|member| member.puppet.state == State::Handshake).count()
     }
 
-    /// Sends a datagram from the address of this number. Whether the network takes it is nobody's
-    /// concern.
+    /// Sends a datagram from the address of this number. A datagram that the network does not take is simply
+    /// not counted.
     pub fn send(&mut self, from: usize, datagram: &[u8]) {
         let socket = self.sockets.get(from % ADDRESSES);
         if socket.is_some_and(|socket| socket.send_to(datagram, self.server).is_ok()) {
@@ -153,19 +153,19 @@ impl Fleet {
         }
     }
 
-    /// Sends a packet with these frames on a connection; returns whether it could.
+    /// Sends a packet with these frames on a connection; returns whether the connection could.
     pub fn say(&mut self, at: usize, payload: &[u8]) -> bool {
         let packet = self.puppet(at).and_then(|puppet| puppet.packet(payload));
         packet.inspect(|packet| self.send(at, packet)).is_some()
     }
 
-    /// The same, and it is repeated if it is lost.
+    /// Sends a packet that is repeated if it is lost; returns whether the connection could.
     pub fn insist(&mut self, now: Instant, at: usize, payload: Vec<u8>) -> bool {
         let packet = self.puppet(at).and_then(|puppet| puppet.reliable(now, payload));
         packet.inspect(|packet| self.send(at, packet)).is_some()
     }
 
-    /// Takes what has come, and sends what the protocol demands.
+    /// Takes the received datagrams, and sends the packets that the protocol demands.
     pub fn turn(&mut self, now: Instant) {
         for at in 0..self.sockets.len() {
             self.receive(now, at);
@@ -198,7 +198,7 @@ impl Fleet {
                     self.dispatch(now, buffer.get_mut(..size).unwrap_or_default());
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                // The server may be gone: ICMP says so.
+                // The server may be gone, as ICMP reports.
                 Err(_) => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Honest clients: each connects, asks for a small resource, and takes the time.
+//! Honest clients: each connects, asks for a small resource, and measures the time.
 
 use bytes::Bytes;
 use serde::Serialize;
@@ -18,11 +18,11 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// How long a client waits for its answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A client that has come and gone.
+/// The visit of one client.
 #[derive(Debug, Clone, Copy)]
 struct Visit {
     began: Instant,
-    /// How long it took, from the first packet to the last byte; `None` if it was not served.
+    /// How long the visit took, from the first packet to the last byte; `None` if the client was not served.
     took: Option<Duration>,
 }
 
@@ -38,7 +38,7 @@ pub struct Honest {
 pub struct Service {
     pub clients: usize,
     pub failed: usize,
-    /// Milliseconds of those that were served.
+    /// Milliseconds of the clients that were served.
     pub median_ms: f64,
     pub worst_ms: f64,
 }
@@ -47,7 +47,7 @@ impl Drop for Honest {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // It only ends by itself.
+            // `join` fails only if the thread panicked, which has been printed already.
             let _ = thread.join();
         }
     }
@@ -58,7 +58,7 @@ impl Honest {
     pub fn start(server: SocketAddr, identity: &Identity) -> Result<Self, Error> {
         let mut tls = identity.client_tls(defaults())?;
         tls.alpn_protocols = vec![b"h3".to_vec()];
-        // Every client is a stranger.
+        // No client resumes a session of another.
         tls.resumption = rustls::client::Resumption::disabled();
         let config = ClientConfig::with_tls(tls)?;
         let visits = Arc::new(Mutex::new(Vec::new()));
@@ -71,7 +71,7 @@ impl Honest {
         Ok(Self { visits, stop, thread: Some(thread) })
     }
 
-    /// How those fared that began in this span.
+    /// How the clients fared that began in this span.
     pub fn service(&self, from: Instant, to: Instant) -> Service {
         let visits = self.visits.lock().unwrap_or_else(PoisonError::into_inner);
         let within = visits.iter().filter(|visit| (from..to).contains(&visit.began));
@@ -97,7 +97,7 @@ async fn visit_all(
     visits: &Arc<Mutex<Vec<Visit>>>,
     stop: &AtomicBool,
 ) {
-    // Without a socket nobody is served, which the table shows.
+    // Without a socket no client is served, which the table shows.
     let Ok(endpoint) = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into()) else { return };
     while !stop.load(Ordering::Relaxed) {
         let (endpoint, config, visits) = (endpoint.clone(), config.clone(), visits.clone());
@@ -108,7 +108,7 @@ async fn visit_all(
             let took = served.then(|| began.elapsed());
             visits.lock().unwrap_or_else(PoisonError::into_inner).push(Visit { began, took });
         };
-        // A client does not wait for the one before it.
+        // A client does not wait for the client before it.
         tokio::spawn(visit);
         tokio::time::sleep(INTERVAL).await;
     }

@@ -1,8 +1,8 @@
-//! What hostile clients cost a server.
+//! The costs that hostile clients cause at a server.
 //!
-//! The server is a process of its own, by default the release binary `sutura serve`. It is attacked
-//! over the loopback device and measured from outside, while honest clients visit it. Each attack is
-//! bounded in time and in what it sends.
+//! The server is a process of its own, by default the release binary `sutura serve`. It is attacked over the
+//! loopback device and measured from outside, while honest clients visit it. Each attack is bounded in time
+//! and rate.
 
 mod attacks;
 mod fleet;
@@ -24,7 +24,7 @@ use sutura_benches::{Error, exit_code};
 use attacks::Attack;
 use target::{Site, Stack};
 
-/// How the bench is run.
+/// The command that runs the bench.
 const COMMAND: &str = "cargo run --release --manifest-path benches/hostile/Cargo.toml --";
 
 /// The price of hostile clients: CPU time, memory, and the patience of others.

@@ -1,4 +1,4 @@
-//! One attack on one server, and what it costs.
+//! One attack on one server, and its costs.
 
 use crate::Options;
 use crate::attacks::{Attack, Pace, quota};
@@ -15,7 +15,7 @@ use sutura_benches::Error;
 const BEFORE: Duration = Duration::from_secs(3);
 /// Time between two looks at the server's memory.
 const LOOK: Duration = Duration::from_millis(100);
-/// What the attacker waits if it has nothing to do.
+/// How long the attacker waits if no step is due.
 const NAP: Duration = Duration::from_micros(500);
 
 /// How long the aftermath lasts at least.
@@ -23,7 +23,7 @@ const AT_LEAST: Duration = Duration::from_secs(2);
 /// How long a server gets to show that it still answers.
 const ANSWER: Duration = Duration::from_secs(15);
 
-/// What was found.
+/// The result of one attack.
 #[derive(Debug, Serialize)]
 pub struct Measurement {
     pub attack: &'static str,
@@ -38,7 +38,7 @@ pub struct Measurement {
     pub established: u64,
     pub closed: u64,
     pub last_code: Option<u64>,
-    /// The server's CPU time during the attack, less what honest clients alone cost it.
+    /// The server's CPU time during the attack, less the CPU time for the honest clients alone.
     pub cpu_seconds: f64,
     /// Resident memory in KiB: idle, at most, when the attack ended, and some time later.
     pub idle_kib: u64,
@@ -68,7 +68,7 @@ impl Measurement {
         self.cpu_seconds / self.seconds
     }
 
-    /// Bytes that the server holds for each that the attacker sent.
+    /// Bytes that the server holds for each byte that the attacker sent.
     pub fn held_per_byte(&self) -> f64 {
         self.peak_kib.saturating_sub(self.idle_kib) as f64 * 1024.0 / self.sent_bytes as f64
     }
@@ -82,7 +82,7 @@ fn bar(label: &str, phase: &str, time: Duration) -> ProgressBar {
     bar
 }
 
-/// Waits, with a bar.
+/// Waits, with a progress bar.
 fn wait(label: &str, phase: &str, time: Duration) {
     let bar = bar(label, phase, time);
     let start = Instant::now();
@@ -93,7 +93,7 @@ fn wait(label: &str, phase: &str, time: Duration) {
     bar.finish_and_clear();
 }
 
-/// Attacks for the time that is set; returns what was sent and the time that it took.
+/// Attacks for the time that is set; returns the counters of sent data and the time that it took.
 fn assault(
     attack: &Attack,
     options: &Options,
@@ -133,7 +133,7 @@ fn assault(
     Ok(start.elapsed())
 }
 
-/// Waits until the server has given its memory back, but not for ever; returns what it uses then.
+/// Waits until the server has given its memory back, but not for ever; returns its memory at that time.
 fn aftermath(
     label: &str,
     options: &Options,
@@ -158,7 +158,7 @@ fn aftermath(
     }
 }
 
-/// Whether a client is served that comes now.
+/// Whether a client that comes now is served.
 fn answers(honest: &Honest, now: Instant) -> bool {
     while now.elapsed() < ANSWER {
         let since = honest.service(now, Instant::now());
@@ -192,7 +192,7 @@ pub fn measure(
     let died = !target.is_alive();
     let end = if died { Usage::default() } else { target.usage()? };
     let tally: Tally = fleet.tally;
-    // From here on nobody answers at the attackers' addresses.
+    // From here on, no socket answers at the attackers' addresses.
     drop(fleet);
     let later = aftermath(&label, options, idle, &mut target)?;
     let over = Instant::now();

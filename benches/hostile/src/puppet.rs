@@ -1,8 +1,8 @@
-//! One connection of a client that follows the protocol just far enough to be let in, and then says
-//! whatever it is told to.
+//! One connection of a client that follows the protocol just far enough to be let in, and then sends
+//! whichever frames it is told to send.
 //!
-//! It completes the handshake, acknowledges what comes and repeats what was lost. It has no congestion
-//! control, heeds no limit of the server, and remembers nothing of streams but their number.
+//! The client completes the handshake, acknowledges received packets and repeats lost ones. It has no
+//! congestion control, heeds no limit of the server, and remembers only the number of streams.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ const TAG_SIZE: usize = 16;
 const CRYPTO_CHUNK: usize = 1100;
 /// The smallest datagram with an Initial packet (RFC 9000 section 14.1).
 const INITIAL_SIZE: usize = 1200;
-/// How long nothing is repeated.
+/// How long the client waits for an answer or an acknowledgement before it repeats packets.
 const PATIENCE: Duration = Duration::from_millis(400);
-/// Packets that may be overtaken before one counts as lost. Loopback does not reorder.
+/// How many later packets may be acknowledged before a packet counts as lost. Loopback does not reorder.
 const REORDERING: u64 = 64;
 /// Ranges of packet numbers that are remembered and acknowledged.
 const MAX_RANGES: usize = 32;
-/// Packets may come in either order, but not with the fixed bit cleared.
+/// The client's identifiers have [`CID_SIZE`] bytes, and the fixed bit of its packets must be set.
 const RULES: HeaderRules = HeaderRules { local_cid_len: CID_SIZE, greased: false };
 
-/// What all clients of an attack have in common.
+/// The settings that all clients of an attack have in common.
 pub struct Setup {
     pub crypto: ClientCrypto,
     pub parameters: TransportParameters,
@@ -78,22 +78,22 @@ pub struct Puppet {
     token: Vec<u8>,
     pub state: State,
     pub opened_at: Instant,
-    /// How many bidirectional streams the server lets it open, and how many it has opened.
+    /// How many bidirectional streams the server lets the client open, and how many the client has opened.
     pub max_streams: u64,
     pub streams: u64,
-    /// Streams whose end has come.
+    /// Streams whose end was received.
     pub answered: u64,
     /// The largest offset of connection identifiers that the server has issued.
     pub newest_cid: u64,
     /// Whether packets are acknowledged.
     pub acknowledges: bool,
-    /// Source symbols that have come.
+    /// Source symbols that were received.
     pub heard_symbols: u64,
     /// Packets of the attack so far.
     pub packets: u64,
     /// A number for the attack's own use, such as the next offset.
     pub counter: u64,
-    /// What the server has declared, and what it has allowed since.
+    /// The server's transport parameters, and the limits that it has raised since.
     theirs: TransportParameters,
     stream_credit: BTreeMap<StreamId, u64>,
     max_data: u64,
@@ -150,7 +150,7 @@ impl Puppet {
         self.state == State::Established
     }
 
-    /// The first flight: what TLS has to say before it has heard anything.
+    /// The first flight: the CRYPTO data of TLS before the server has answered.
     pub fn hello(&self) -> &[u8] {
         &self.spaces[SpaceId::Initial as usize].crypto
     }
@@ -165,7 +165,7 @@ impl Puppet {
         Some(out)
     }
 
-    /// The same, and its frames are sent again if it is lost.
+    /// A 1-RTT packet with these frames, which are sent again if the packet is lost.
     pub fn reliable(&mut self, now: Instant, payload: Vec<u8>) -> Option<Vec<u8>> {
         let out = self.packet(&payload)?;
         let space = self.space(SpaceId::Data);
@@ -173,16 +173,16 @@ impl Puppet {
         Some(out)
     }
 
-    /// Up to which offset a unidirectional stream may be written, if nothing else is.
+    /// The offset up to which a unidirectional stream may be written, if no other stream is.
     pub fn credit(&self, stream: StreamId) -> u64 {
         let initial = self.theirs.initial_max_stream_data_uni;
         let credit = self.stream_credit.get(&stream).copied().unwrap_or(initial);
-        // What the other streams have taken is little.
+        // The other streams have taken little of the connection's credit.
         credit.min(self.max_data.saturating_sub(ROOM as u64))
     }
 
-    /// Appends an ACK of what has come, with at most so many ranges, each of a single packet if there
-    /// may be several.
+    /// Appends an ACK of the received packets, with at most `ranges` ranges, each of a single packet if more
+    /// than one range is allowed.
     pub fn ack_again(&self, ranges: usize, out: &mut Vec<u8>) {
         let received = &self.spaces[SpaceId::Data as usize].received;
         let Some(largest) = received.max() else { return Frame::Ping.encode(out) };
@@ -231,7 +231,7 @@ impl Puppet {
         Some(())
     }
 
-    /// What is due: handshake, acknowledgements and repetitions.
+    /// Sends the packets that are due: handshake, acknowledgements and repetitions.
     pub fn flush(&mut self, now: Instant, send: &mut impl FnMut(&[u8])) {
         for id in SpaceId::ALL {
             while let Some(payload) = self.due(now, id) {
@@ -262,7 +262,7 @@ impl Puppet {
         } else if let Some(mut first) = space.unacknowledged.first_entry()
             && now.saturating_duration_since(first.get().0) > PATIENCE
         {
-            // Under its new number it is the last one again.
+            // The payload gets a new packet number, and thereby moves to the end of the list.
             let (_, again) = std::mem::replace(first.get_mut(), (now, Vec::new()));
             first.remove();
             payload.extend_from_slice(&again);
@@ -271,7 +271,7 @@ impl Puppet {
         (!payload.is_empty()).then_some(payload)
     }
 
-    /// What is due after some time without an answer.
+    /// Repeats the handshake after some time without an answer.
     pub fn tick(&mut self, now: Instant) {
         let over = self.confirmed || matches!(self.state, State::Closed(_));
         if !over && now - self.last_heard > PATIENCE {
@@ -376,7 +376,7 @@ impl Puppet {
             let within: Vec<u64> = within.collect();
             within.iter().for_each(|number| drop(space.unacknowledged.remove(number)));
         }
-        // What was overtaken by that many is sent again at once.
+        // Packets that this many later packets have overtaken are sent again at once.
         let lost = space.unacknowledged.range_mut(..largest.saturating_sub(REORDERING));
         for (_, (sent, _)) in lost {
             *sent = sent.checked_sub(PATIENCE * 2).unwrap_or(*sent);
@@ -405,7 +405,7 @@ impl Puppet {
         }
     }
 
-    /// Takes from TLS what it has to say, and its keys.
+    /// Takes the CRYPTO data and the keys from TLS.
     fn take_handshake(&mut self) {
         loop {
             let level = match &self.spaces {
@@ -497,7 +497,7 @@ mod tests {
             Self { now, puppet, endpoint, server: None }
         }
 
-        /// Moves what both have to say, for a second of their time.
+        /// Moves the datagrams of both ends, for a second of their time.
         fn exchange(&mut self) {
             for _ in 0..100 {
                 let mut up = Vec::new();
@@ -552,7 +552,7 @@ mod tests {
             assert!(world.puppet.max_streams > 0);
             let mut payload = Vec::new();
             whole(bidi(0), b"hello", true, &mut payload);
-            // The first one is lost.
+            // The first packet is lost.
             assert!(world.puppet.reliable(world.now, payload).is_some());
             world.exchange();
             assert_eq!(world.server.as_mut().unwrap().accept(Dir::Bi), Some(bidi(0)));

@@ -40,7 +40,7 @@ pub fn serve(site: &Path, retry: bool) -> Result<(), Error> {
                 continue;
             }
             let www = www.clone();
-            // What becomes of a client is seen by the client.
+            // The clients themselves see how they fare.
             tokio::spawn(async move { drop(connection(incoming, &www).await) });
         }
         Ok(())

@@ -11,7 +11,7 @@ fn mib(kib: u64) -> String {
     format!("{:.1}", kib as f64 / 1024.0)
 }
 
-/// Median and worst, and who was not served.
+/// Median and worst time, and the clients that were not served.
 fn served(service: &Service) -> String {
     let failed = if service.failed > 0 {
         format!(", {} of {} not served", service.failed, service.clients)
@@ -24,7 +24,7 @@ fn served(service: &Service) -> String {
     format!("{:.0} ({:.0}){failed}", service.median_ms, service.worst_ms)
 }
 
-/// What became of the attacker's connections.
+/// The fate of the attacker's connections.
 fn fate(m: &Measurement) -> String {
     match (m.opened, m.last_code) {
         (0, _) => "-".to_owned(),

@@ -4,7 +4,7 @@ use crate::measure::Measurement;
 use crate::target::Stack;
 use std::collections::BTreeMap;
 
-/// What an attack costs: nanoseconds for each byte that is sent, and bytes held for each.
+/// The price of an attack: nanoseconds and held bytes of the server for each byte that is sent.
 pub type Price = [String; 2];
 
 /// The price of each attack on Sutura.
@@ -24,7 +24,7 @@ fn cells(line: &str) -> Option<Vec<&str>> {
     Some(inner.split('|').map(str::trim).collect())
 }
 
-/// The attack that a row is about, and the beginning of the row up to its name.
+/// The attack of a row, and the beginning of the row up to the name of the attack.
 fn attack(line: &str) -> Option<(&str, &str)> {
     let [.., name, _, _] = cells(line)?[..] else { return None };
     let name = name.strip_prefix('`')?.strip_suffix('`')?;

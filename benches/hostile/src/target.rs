@@ -11,7 +11,7 @@ use sutura_benches::Error;
 use sutura_benches::tls::Identity;
 use tempfile::TempDir;
 
-/// What honest clients ask for, and what slow readers do.
+/// The resources for honest clients, and for slow readers.
 pub const SMALL: &str = "/small";
 pub const LARGE: &str = "/large";
 const SMALL_BYTES: usize = 10_000;
@@ -30,7 +30,7 @@ pub enum Stack {
 }
 
 impl Stack {
-    /// What it is.
+    /// The name of the server.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Sutura => "sutura",
@@ -39,7 +39,7 @@ impl Stack {
     }
 }
 
-/// What a server must be able to do for an attack.
+/// The requirements of an attack on the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Needs {
     /// Every client answers a Retry first.
@@ -78,13 +78,13 @@ impl Site {
     }
 }
 
-/// What the process has used and uses.
+/// The resources of a process.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Usage {
     /// User and system time in seconds.
     pub cpu: f64,
     pub resident_kib: u64,
-    /// The largest that was.
+    /// The largest resident memory so far.
     pub peak_kib: u64,
 }
 
@@ -96,14 +96,14 @@ pub struct Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        // It has ended already, or it ends now.
+        // The process has ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Target {
-    /// Starts a server of the site. `binary` is that of `sutura`, `extra` its further arguments.
+    /// Starts a server of the site. `binary` is the binary of `sutura`, `extra` its further arguments.
     pub fn start(
         stack: Stack,
         needs: Needs,
@@ -148,13 +148,13 @@ impl Target {
         fs::read_to_string(&path).map_err(|error| format!("{path}: {error}").into())
     }
 
-    /// What the process has used so far.
+    /// The resources that the process has used so far.
     pub fn usage(&self) -> Result<Usage, Error> {
         let cpu = cpu_seconds(&self.read("stat")?).ok_or("/proc/…/stat is not understood")?;
         let resident_kib =
             kib(&self.read("smaps_rollup")?, "Rss").ok_or("/proc/…/smaps_rollup has no Rss")?;
         let peak_kib = kib(&self.read("status")?, "VmHWM").ok_or("/proc/…/status has no VmHWM")?;
-        // The kernel adds up the pages of a process only now and then for `status`.
+        // The kernel updates the peak in `status` only now and then.
         Ok(Usage { cpu, resident_kib, peak_kib: peak_kib.max(resident_kib) })
     }
 
@@ -170,7 +170,7 @@ fn kib(text: &str, field: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// User and system time in a process's `stat`. Its name, in parentheses, may contain anything.
+/// User and system time in a process's `stat`. The process's name, in parentheses, may contain any character.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);

@@ -1,4 +1,4 @@
-//! Some connections that are kept open.
+//! A number of connections that are kept open.
 
 use crate::fleet::Fleet;
 use crate::puppet::State;
@@ -10,7 +10,7 @@ const OPENING: usize = 64;
 /// A handshake that takes longer is given up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// So many connections, each of which is replaced when it ends.
+/// A fixed number of connections, each of which is replaced when it ends.
 pub struct Crew {
     size: usize,
     members: Vec<usize>,
@@ -21,17 +21,17 @@ impl Crew {
         Self { size, members: Vec::new() }
     }
 
-    /// How many connections it is to have.
+    /// How many connections the crew is to have.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Lets it have so many more.
+    /// Lets the crew have `more` further connections.
     pub fn grow(&mut self, more: usize) {
         self.size += more;
     }
 
-    /// Opens what is missing; returns the connections.
+    /// Opens the missing connections; returns the connections.
     pub fn tend(&mut self, fleet: &mut Fleet, now: Instant) -> Result<Vec<usize>, Error> {
         self.members.retain(|&at| {
             let over = fleet.puppet(at).is_none_or(|puppet| match puppet.state {

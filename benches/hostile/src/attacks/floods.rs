@@ -1,4 +1,4 @@
-//! Floods of frames of one type over connections that are otherwise in order.
+//! Floods of frames of one type over connections that otherwise follow the protocol.
 
 use super::crew::Crew;
 use super::{Attack, Pace, Tactic, attack};
@@ -12,16 +12,16 @@ use sutura_proto::wire_format::{Frame, NewConnectionId, StreamFrame};
 use sutura_proto::{ConnectionId, StreamId};
 use sutura_random::Rng;
 
-/// Bits in a second of a flood.
+/// The rate of a flood.
 const RATE: Pace = Pace::Bits(40_000_000);
-/// Gaps that are torn into a stream: below what a server stores.
+/// Gaps that are left in a stream: fewer than a server accepts.
 const GAPS: u64 = 1000;
 
-/// Writes the frames of the next packet; the number is that of the connection's packets so far.
-/// Returns how many frames there are; with none, nothing is sent.
+/// Writes the frames of the next packet; the number is the number of the connection's packets so far. Returns
+/// how many frames there are; with 0, no packet is sent.
 type Payload = Box<dyn FnMut(&mut Puppet, &mut Rng, u64, &mut Vec<u8>) -> u64>;
 
-/// What a connection sends before anything else.
+/// The frames that a connection sends first.
 type Opening = fn() -> Vec<u8>;
 
 /// Connections on which one packet after another is sent.
@@ -29,7 +29,7 @@ pub struct Flood {
     crew: Crew,
     opening: Opening,
     payload: Payload,
-    /// Whether packets that are lost are sent again, because others build on them.
+    /// Whether lost packets are sent again, because later packets build on them.
     reliable: bool,
 }
 
@@ -108,7 +108,7 @@ fn stream(id: StreamId, offset: u64, data: &[u8], payload: &mut Vec<u8>) {
     Frame::Stream(StreamFrame { id, offset, fin: false, data }).encode(payload);
 }
 
-/// A request whose answer is under way, so that the server has something to be told about.
+/// A request whose answer is under way, so that the server has a stream to which the frames can refer.
 fn asking() -> Vec<u8> {
     let mut payload = control_stream();
     whole(bidi(0), &headers(LARGE, ""), true, &mut payload);
@@ -246,7 +246,7 @@ fn acknowledgements() -> Vec<Attack> {
                 Box::new(|puppet, _, n, out| {
                     puppet.acknowledges = false;
                     if n < 300 {
-                        // Makes the server send packets that can be acknowledged.
+                        // A PING makes the server send packets that can be acknowledged.
                         Frame::Ping.encode(out);
                         return 1;
                     }

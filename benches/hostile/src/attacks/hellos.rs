@@ -1,4 +1,4 @@
-//! Handshakes: many that are begun, some of which the server has to refuse.
+//! Many handshakes that are begun, some of which the server has to refuse.
 
 use super::{Attack, Pace, Tactic, attack};
 use crate::fleet::Fleet;
@@ -9,7 +9,7 @@ use sutura_benches::Error;
 /// An application protocol that no server knows.
 const UNKNOWN: &[u8] = b"sutura-hostile";
 
-/// Connections that are listened to at a time: enough for a round trip.
+/// Connections whose answers are awaited at a time: enough for a round trip.
 const LISTENING: usize = 500;
 
 pub fn all() -> Vec<Attack> {
@@ -38,7 +38,7 @@ pub fn all() -> Vec<Attack> {
     ]
 }
 
-/// Sends first flights, each as if from another client.
+/// Sends first flights, each from another apparent client.
 struct Hellos;
 
 impl Tactic for Hellos {
@@ -53,7 +53,7 @@ impl Tactic for Hellos {
     }
 }
 
-/// Opens connections and leaves each when it has ended or takes long.
+/// Opens connections and leaves each connection when it has ended or takes long.
 #[derive(Default)]
 struct Handshakes {
     begun: Vec<usize>,

@@ -1,4 +1,4 @@
-//! What hostile clients do.
+//! The attacks of hostile clients.
 
 mod crew;
 mod datagrams;
@@ -17,18 +17,18 @@ use sutura_benches::tls::{Identity, aes_128_gcm};
 use sutura_proto::crypto::rustls::RustlsClientConfig;
 use sutura_proto::wire_format::TransportParameters;
 
-/// How much an attack does in a second.
+/// The rate of an attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// So many of what it counts.
+    /// This many events in a second.
     Events(u64),
-    /// So many bits of UDP payload.
+    /// This many bits of UDP payload in a second.
     Bits(u64),
 }
 
-/// What one attack does, step by step.
+/// The steps of one attack.
 pub trait Tactic {
-    /// Does what is due. `quota` is how many events or bytes the pace still allows.
+    /// Does the steps that are due. `quota` is how many events or bytes the pace still allows.
     fn step(&mut self, fleet: &mut Fleet, now: Instant, quota: u64) -> Result<(), Error>;
 }
 
@@ -36,7 +36,7 @@ pub trait Tactic {
 pub struct Attack {
     pub name: &'static str,
     pub about: &'static str,
-    /// What an event is.
+    /// The name of what counts as an event.
     pub event: &'static str,
     pub pace: Pace,
     pub seconds: u64,
@@ -50,7 +50,7 @@ pub struct Attack {
 }
 
 impl Attack {
-    /// What its clients have in common.
+    /// The settings that the attack's clients have in common.
     pub fn setup(&self, identity: &Identity) -> Result<Setup, Error> {
         let mut tls = identity.client_tls(aes_128_gcm())?;
         tls.alpn_protocols = vec![self.alpn.to_vec()];
@@ -60,7 +60,7 @@ impl Attack {
     }
 }
 
-/// The parameters of a client that takes whatever comes.
+/// The parameters of a client that accepts as many bytes and streams as the server sends.
 fn generous() -> TransportParameters {
     const PLENTY: u64 = 1 << 40;
     TransportParameters {
@@ -111,7 +111,8 @@ pub fn all() -> Vec<Attack> {
     all
 }
 
-/// How much the pace allows by now, at most as much as in 50 ms: who was late does not catch up.
+/// How many events or bytes the pace still allows at present, at most as many as in 50 ms: an attacker that
+/// was late does not catch up.
 pub fn quota(per_second: u64, elapsed: Duration, done: u64) -> u64 {
     let allowed = (elapsed.as_secs_f64() * per_second as f64) as u64;
     allowed.saturating_sub(done).min((per_second / 20).max(1))

@@ -1,5 +1,4 @@
-//! Requests: answers that nobody reads, heads that do not end, and requests that are cancelled at
-//! once.
+//! Requests: answers that are not read, heads that do not end, and requests that are cancelled at once.
 
 use super::crew::Crew;
 use super::{Attack, Pace, Tactic, attack, generous};
@@ -48,7 +47,7 @@ pub fn half() -> Vec<Attack> {
             "200 connections with 100 HEADERS each that do not end",
             "connection",
             Pace::Events(100),
-            // A frame of 1,000 bytes of which ten come.
+            // A frame of 1,000 bytes, of which only ten are sent.
             || Box::new(Holders::new(200, |_| [&[1, 0x43, 0xe8][..], &[0; 10]].concat(), false)),
         )
     }]
@@ -79,7 +78,7 @@ struct Holders {
     crew: Crew,
     request: fn(u64) -> Vec<u8>,
     fin: bool,
-    /// When a connection last said something.
+    /// When each connection last sent a packet.
     said: BTreeMap<usize, Instant>,
     checked: Option<Instant>,
 }
@@ -135,7 +134,7 @@ impl Tactic for Holders {
 /// Requests that are cancelled in the same packet.
 struct Cancels {
     crew: Crew,
-    /// Whether a connection is left when it has used the streams that it was given at first.
+    /// Whether a connection is left when it has used up the initial limit of streams.
     reconnect: bool,
 }
 

@@ -18,10 +18,11 @@ use sutura_proto::wire_format::{
     FecParameters, Frame, Repair, RepairHeader, SourceSymbol, SymbolRef, TransportParameters,
 };
 
-/// Bits in a second of a flood of frames.
+/// The rate of a flood of frames.
 const RATE: Pace = Pace::Bits(40_000_000);
 
-/// A client with one coding session. Streams end after their first bytes, so that all stay open.
+/// A client with one coding session. The server may send only the first bytes of each answer, so that all
+/// streams stay open.
 fn one_session() -> TransportParameters {
     TransportParameters {
         initial_max_stream_data_bidi_local: 16,
@@ -75,34 +76,34 @@ pub fn repairs() -> Vec<Attack> {
     ]
 }
 
-/// A repair symbol over 200 source symbols that nobody has.
+/// A repair symbol over 200 source symbols that were never sent.
 fn repair(key: u32, size: usize, payload: &mut Vec<u8>) {
     let span = 0..200;
     let header = RepairHeader::new(0, SlidingWindow.id(), &span, key);
     Frame::Repair(Repair { header, payload: &vec![7; size] }).encode(payload);
 }
 
-/// Repair symbols that fill a decoder's matrix, then most of the source symbols that they are about,
-/// and so on: each has to be taken out of all equations, and none of these is ever solved.
+/// Repair symbols that fill a decoder's matrix, then most of the source symbols that they cover, and so on.
+/// Each source symbol has to be taken out of all equations, and no equation is ever solved.
 struct Late {
     encoder: Encoder,
-    /// What was made so far.
+    /// The payloads that were made so far.
     payloads: Vec<Vec<u8>>,
 }
 
 impl Late {
-    /// Source symbols that an equation is about.
+    /// Source symbols that an equation covers.
     const SPAN: u64 = 200;
     /// Equations that a decoder keeps.
     const EQUATIONS: u32 = 64;
-    /// Source symbols that are sent: so many are missing that no equation can be solved.
+    /// Source symbols that are sent: the remaining symbols are so many that no equation can be solved.
     const SENT: u64 = 130;
 
     fn new() -> Self {
         Self { encoder: Encoder::new(WindowLimits::default()), payloads: Vec::new() }
     }
 
-    /// Appends the payload of this number; connections that have come less far get the same ones.
+    /// Appends payload number `at`; all connections get the same payloads.
     fn write(&mut self, at: usize, out: &mut Vec<u8>) {
         if at >= self.payloads.len() {
             self.more();
@@ -118,7 +119,7 @@ impl Late {
             whole(uni(0), data, false, &mut out);
             out
         };
-        // What the control stream begins with, again; and something long that is never sent.
+        // The short symbol repeats the beginning of the control stream; the long symbol is never sent.
         let (short, long) = (frames(&[0, 4, 0]), frames(&[0; 1000]));
         for id in span.clone() {
             // The window has room for more than a span.
@@ -167,7 +168,7 @@ impl Acks {
 
 impl Tactic for Acks {
     fn step(&mut self, fleet: &mut Fleet, now: Instant, quota: u64) -> Result<(), Error> {
-        // SYMBOL_ACK of session 0, nothing below symbol 0, no ranges.
+        // A SYMBOL_ACK of session 0 that acknowledges no symbol: lower bound 0, no ranges.
         let mut frame = Vec::new();
         encode_symbol_ack(0, 0, &RangeSet::default(), ROOM, &mut frame);
         let frames = ROOM / frame.len();
@@ -182,7 +183,7 @@ impl Tactic for Acks {
                 self.ask(fleet, now, at);
                 continue;
             }
-            // The session exists as soon as anything was answered.
+            // The session exists once the server has sent a source symbol.
             if puppet.heard_symbols == 0 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! A server or a client, as the parent asks for it.
+//! A server or a client, as the parent asks.
 
 use crate::Error;
 use crate::job::{self, Done, Job, Listening, Role, Subject, Task, Usage};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
 
 /// Handshakes that a client has under way at a time.
 const HANDSHAKES: usize = 20;
-/// Lets acknowledgements and announcements settle before memory is read.
+/// Time for acknowledgements and announcements to settle before memory is read.
 const SETTLE: Duration = Duration::from_millis(1500);
 
 /// Longer than any idle measurement.
@@ -142,7 +142,7 @@ async fn idle<S: Stack>(
     lines: &mut Lines<BufReader<Stdin>>,
 ) -> Result<(), Error> {
     let endpoint = Rc::new(S::client(settings)?);
-    // What is allocated once, by the first connections, is not theirs.
+    // The first connections also allocate memory that is allocated only once, and is not theirs.
     let first = connect_all::<S>(endpoint.clone(), server, HANDSHAKES).await?;
     tokio::time::sleep(SETTLE).await;
     say(&usage::now()?)?;

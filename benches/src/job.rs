@@ -1,4 +1,4 @@
-//! What the parent asks its children to do, and what they answer: a line of JSON each.
+//! The parent's requests to its children, and their answers: a line of JSON each.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use sutura_benches::stack::Name;
 use sutura_benches::tls::Identity;
 
-/// What is measured: a stack, and how it protects what it sends.
+/// The subject of a measurement: a stack, and the protection of its streams.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     pub stack: Name,
@@ -29,7 +29,7 @@ impl fmt::Display for Subject {
     }
 }
 
-/// What both ends are set up with.
+/// The settings of both ends.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
     pub subject: Subject,
@@ -45,11 +45,11 @@ pub struct Job {
     pub role: Role,
 }
 
-/// Which end the child is.
+/// The end that the child is.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Says where it listens, then its usage for every line that it reads.
+    /// Prints its address, then its usage for every line that it reads.
     Server,
     Client {
         server: SocketAddr,
@@ -57,25 +57,25 @@ pub enum Role {
     },
 }
 
-/// What a client does.
+/// The task of a client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Task {
     /// One connection, one download.
     Bulk { bytes: u64 },
-    /// Opens so many connections, says so, and holds them until it reads another line.
+    /// Opens this many connections, prints a line, and holds them until it reads another line.
     Idle { connections: usize },
-    /// So many connections, one download each, all at the same time.
+    /// This many connections, one download each, all at the same time.
     Concurrent { connections: usize, bytes: u64 },
 }
 
-/// Where a server listens.
+/// The address at which a server listens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Listening {
     pub address: SocketAddr,
 }
 
-/// What a process has used.
+/// The resources that a process has used.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Usage {
     /// User and system time of all its threads, in seconds.
@@ -85,13 +85,13 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
-/// What a client did.
+/// The result of a client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Done {
-    /// From the request to the last byte.
+    /// Seconds from the request to the last byte.
     pub seconds: f64,
     /// Bytes of streams received.
     pub bytes: u64,
-    /// What that used, without setting up the process.
+    /// The resources that the task used, without the setup of the process.
     pub usage: Usage,
 }

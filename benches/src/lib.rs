@@ -1,4 +1,4 @@
-//! What the benches have in common.
+//! The common parts of the benches.
 
 pub mod cpu;
 pub mod output;
@@ -11,7 +11,7 @@ use std::process::ExitCode;
 /// Any error; a bench only reports it.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The end of the bench `name`, which says on standard error what went wrong.
+/// The end of the bench `name`, with the error, if any, printed on standard error.
 pub fn exit_code(name: &str, result: Result<(), Error>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! Bulk goodput, CPU time and memory of Sutura beside quinn, over the loopback device.
 //!
-//! Server and client are processes of their own: this program starts itself with `--child`. Each
-//! round measures every stack once, so that what the machine does in the meantime meets all of
-//! them; only numbers of one round are compared with each other.
+//! Server and client are processes of their own: this program starts itself with `--child`. Each round
+//! measures every stack once, so that other load on the machine meets all of them alike; only numbers of one
+//! round are compared with each other.
 
 mod child;
 mod job;
@@ -50,7 +50,7 @@ struct Options {
 }
 
 impl Options {
-    /// What is compared, each with the first one.
+    /// The subjects that are compared, each with the first subject.
     fn subjects(&self) -> Vec<Subject> {
         if self.policies.is_empty() {
             return self.stacks.iter().copied().map(Subject::from).collect();

@@ -1,4 +1,4 @@
-//! Where the results of a bench go.
+//! The output of the results of a bench.
 
 use crate::Error;
 use serde::Serialize;
@@ -29,7 +29,7 @@ impl Output {
         self.write_as(&command, report, measurements)
     }
 
-    /// The same for a bench of another workspace, which `command` starts.
+    /// Prints and writes the report of a bench of another workspace, which `command` starts.
     pub fn write_as(
         &self,
         command: &str,

@@ -1,4 +1,4 @@
-//! Starts the children and collects what they say.
+//! Starts the children and collects their answers.
 
 use crate::job::{Done, Job, Listening, Role, Settings, Task, Usage};
 use crate::report::{Bulk, Measurements, Memory};
@@ -11,7 +11,7 @@ use sutura_benches::tls::Identity;
 /// Bytes of each of the concurrent downloads.
 const CONCURRENT_BYTES: u64 = 1_000_000;
 
-/// A child process; it ends with the value.
+/// A child process, which ends when the value is dropped.
 struct Process {
     child: Child,
     input: ChildStdin,
@@ -33,7 +33,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Ends the line that the child waits for.
+    /// Sends the line for which the child waits.
     fn go_on(&mut self) -> Result<(), Error> {
         self.input.write_all(b"\n")?;
         Ok(self.input.flush()?)
@@ -55,13 +55,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The child may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A server, what it has used before the client came, and a client for it.
+/// A server, its usage before the client came, and a client for it.
 fn pair(settings: &Settings, task: Task) -> Result<(Process, Usage, Process), Error> {
     let mut server = Process::start(&Job { settings: settings.clone(), role: Role::Server })?;
     let Listening { address } = server.answer()?;
@@ -123,7 +123,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
     for round in 0..options.rounds {
         for &payload in &options.payload {
             let mut order = subjects.clone();
-            // Who comes first should not matter.
+            // The order of the subjects should not matter, so each round begins with another subject.
             order.rotate_left(round % subjects.len().max(1));
             for subject in order {
                 measurements.bulk.push(bulk(&settings(subject, payload), options.bytes)?);
@@ -131,7 +131,7 @@ pub fn run(options: &Options) -> Result<(), Error> {
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
-    // Without traffic there is nothing to protect.
+    // Without traffic, redundancy policies make no difference to memory.
     if options.policies.is_empty() && options.idle + options.concurrent > 0 {
         for &stack in &options.stacks {
             let payload = options.payload.first().copied().unwrap_or(1200);

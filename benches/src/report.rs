@@ -41,12 +41,12 @@ pub struct Memory {
     /// KiB that an idle connection adds to the server and to the client.
     pub idle_server_kib: Option<f64>,
     pub idle_client_kib: Option<f64>,
-    /// Resident memory of a server before anybody came, and its peak under concurrent downloads.
+    /// Resident memory of a server before the first client, and its peak during concurrent downloads.
     pub base_kib: Option<u64>,
     pub peak_kib: Option<u64>,
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Default, Serialize)]
 pub struct Measurements {
     pub bulk: Vec<Bulk>,

@@ -21,7 +21,7 @@ const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes that a peer may send on all streams before the application reads any.
 const CONNECTION_WINDOW: u32 = 8 << 20;
 
-/// What both implementations offer under the same names.
+/// Items that both implementations offer under the same names.
 macro_rules! same_names {
     () => {
         type Endpoint = Endpoint;
@@ -87,23 +87,23 @@ impl fmt::Display for Name {
     }
 }
 
-/// What both ends are set up with.
+/// The settings of both ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     pub identity: &'a Identity,
-    /// Ciphers and groups.
+    /// The provider of ciphers and groups.
     pub provider: fn() -> Arc<CryptoProvider>,
     /// Bytes of UDP payload per datagram; there is no path MTU discovery.
     pub payload: u16,
     pub congestion: Algorithm,
-    /// What protects Sutura's streams, unless they ask for something else.
+    /// The protection of Sutura's streams, unless they ask for another.
     pub redundancy: Option<&'a Arc<dyn RedundancyFactory>>,
-    /// Bytes that wait to be sent or acknowledged: of a stream, which is what Sutura limits, and of
-    /// a connection, which is what quinn limits.
+    /// Bytes that wait to be sent or acknowledged: of a stream, as Sutura limits them, and of a connection,
+    /// as quinn limits them.
     pub stream_send_buffer: u32,
     pub connection_send_buffer: u32,
     pub idle_timeout: Duration,
-    /// Where Sutura writes qlog files, and their title.
+    /// The directory for Sutura's qlog files, and their title.
     pub qlog: Option<(&'a Path, &'a str)>,
 }
 
@@ -140,14 +140,14 @@ pub trait Stack: 'static {
         connection: &Self::Connection,
     ) -> Result<(Self::Send, Self::Recv), Error>;
 
-    /// Protects what is written from now on.
+    /// Protects the data that is written from now on.
     fn protect(stream: &Self::Send, protection: Protection) -> Result<(), Error>;
 
     async fn write(stream: &mut Self::Send, data: Bytes) -> Result<(), Error>;
 
     fn finish(stream: &mut Self::Send) -> Result<(), Error>;
 
-    /// What is next in order; `None` at the end.
+    /// The next bytes in order; `None` at the end.
     async fn read(stream: &mut Self::Recv) -> Result<Option<Bytes>, Error>;
 }
 
@@ -169,7 +169,7 @@ pub async fn read_request<S: Stack>(stream: &mut S::Recv) -> Result<u64, Error> 
     Ok(u64::from_be_bytes(request))
 }
 
-/// Asks for so many bytes and receives them all.
+/// Asks for `bytes` bytes and receives all of them.
 pub async fn download<S: Stack>(connection: &S::Connection, bytes: u64) -> Result<(), Error> {
     let mut recv = request::<S>(connection, bytes).await?;
     let mut received = 0;
@@ -194,7 +194,7 @@ pub async fn respond<S: Stack>(
     S::finish(&mut send)
 }
 
-/// Answers the requests of all clients. To be run in a [`tokio::task::LocalSet`].
+/// Answers the requests of all clients. Run this in a [`tokio::task::LocalSet`].
 pub async fn serve<S: Stack>(endpoint: S::Endpoint, protection: Option<Protection>) {
     while let Some(incoming) = S::incoming(&endpoint).await {
         let protection = protection.clone();

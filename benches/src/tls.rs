@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// The application protocol of all benches.
 pub const ALPN: &[u8] = b"perf";
 
-/// One cipher and one group, so that nobody negotiates something cheaper.
+/// One cipher and one group, so that no end negotiates a cheaper one.
 pub fn aes_128_gcm() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
@@ -31,7 +31,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// A new one for `localhost`.
+    /// A new certificate for `localhost`.
     pub fn new() -> Result<Self, Error> {
         let made = rcgen::generate_simple_self_signed(["localhost".to_owned()])?;
         Ok(Self { certificate: made.cert.der().to_vec(), key: made.signing_key.serialize_der() })

@@ -1,4 +1,4 @@
-//! What this process has used so far.
+//! The resources that this process has used so far.
 
 use crate::Error;
 use crate::job::Usage;

@@ -6,12 +6,12 @@ use std::time::Duration;
 use sutura::{Algorithm, FecConfig, TransportConfig};
 use sutura_link::{LinkConfig, Loss, Probability, Rate};
 
-/// Bytes that a peer may send on a stream before the application read any.
+/// Bytes that a peer may send on a stream before the application has read any byte.
 const STREAM_WINDOW: u64 = 8 << 20;
-/// Bytes that wait to be sent or for their acknowledgement: more than fit into path and queue.
+/// Bytes that wait to be sent or to be acknowledged: more than path and queue have room for.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// A path, and what both ends are set up with.
+/// A path, and the settings of both ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub rtt: Duration,
@@ -34,7 +34,7 @@ impl Case {
         }
     }
 
-    /// What a receiver announces. Symbols that are as long as packets all fit.
+    /// The limits that a receiver announces, with room for a window of symbols that are as long as packets.
     pub fn fec(&self) -> FecConfig {
         FecConfig {
             max_window_symbols: self.window,
@@ -53,7 +53,7 @@ impl Case {
             send_buffer: SEND_BUFFER,
             congestion: Arc::new(self.congestion),
             fec: Some(self.fec()),
-            // Only the stream that is measured asks for it.
+            // Only the measured stream asks for protection.
             redundancy: None,
             ..TransportConfig::default()
         }

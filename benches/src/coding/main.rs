@@ -1,9 +1,9 @@
-//! What share of a transfer's CPU time erasure coding takes.
+//! The share of a transfer's CPU time that erasure coding takes.
 //!
-//! A server and a client, in a thread each, and a `sutura-relay` between them that behaves like a
-//! link. The CPU time of both threads is measured over one download without and with repair
-//! symbols. The source and repair symbols of one more download are written down and given to the
-//! encoder and the decoder alone, which tells how much of that time is theirs.
+//! A server and a client, in a thread each, and a `sutura-relay` between them that behaves like a link. The
+//! CPU time of both threads is measured over one download without and with repair symbols. The source and
+//! repair symbols of one more download are written down and given to the encoder and the decoder alone, which
+//! tells how much of that time coding takes.
 
 mod case;
 mod measure;

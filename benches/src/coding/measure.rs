@@ -1,4 +1,4 @@
-//! All that is measured under the conditions of one case.
+//! The measurements under the conditions of one case.
 
 use crate::Options;
 use crate::case::Case;
@@ -12,33 +12,33 @@ use sutura_benches::Error;
 use sutura_benches::tls::Identity;
 use sutura_erasure::kernel::{Kernel, Tier};
 
-/// Replays of which the best counts, with the kernel that the transfers use and with others.
+/// Replays of which the best counts, with the kernel that the transfers use and with other kernels.
 const REPEATS: usize = 5;
 const OTHER_REPEATS: usize = 2;
-/// Repair symbols per occasion to begin the search with.
+/// Repair symbols per occasion with which the search begins.
 const FIRST_BURST: u32 = 8;
-/// Transfers to find the burst with.
+/// Transfers that the search takes.
 const SEARCHES: usize = 2;
-/// Bytes of such a transfer.
+/// Bytes of a transfer of the search.
 const SEARCH_BYTES: u64 = 20_000_000;
 
-/// One transfer without repair symbols and one with, and the replay behind them.
+/// One transfer without and one with repair symbols, and the replay after them.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Round {
     pub plain: Transfer,
     pub protected: Transfer,
-    /// With the kernel that the transfers use.
+    /// The replay's cost with the kernel that the transfers use.
     pub coding: Cost,
 }
 
-/// What a replay with another kernel costs.
+/// The cost of a replay with another kernel.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Other {
     pub tier: &'static str,
     pub coding: Cost,
 }
 
-/// What was measured.
+/// The results of one case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measurement {
     pub rtt_ms: u64,
@@ -47,7 +47,7 @@ pub struct Measurement {
     pub burst: u32,
     /// The transfer whose symbols are replayed.
     pub recorded: Transfer,
-    /// Source symbols over which its repair symbols go.
+    /// Source symbols that each repair symbol of the recorded transfer covers.
     pub mean_span: f64,
     pub max_span: u64,
     /// Symbols that the replay recovers.
@@ -87,7 +87,7 @@ impl Transfer {
     }
 }
 
-/// Shares of a protected transfer's CPU time that are coding's.
+/// Coding's shares of a protected transfer's CPU time.
 #[derive(Debug, Clone, Copy)]
 pub struct Shares {
     pub server: f64,
@@ -96,8 +96,8 @@ pub struct Shares {
 }
 
 impl Measurement {
-    /// Coding's shares if the transfer of `round` is done with a kernel that costs `coding` instead
-    /// of the one that it was done with.
+    /// Coding's shares if the transfer of `round` is done with a kernel that costs `coding` instead of its
+    /// own kernel.
     pub fn shares(&self, round: &Round, coding: &Cost) -> Shares {
         let used = self.coding_per_packet(&round.coding);
         let own = self.coding_per_packet(coding);
@@ -118,7 +118,7 @@ fn protection(options: &Options, burst: u32) -> Protection {
     Protection::incremental(burst, Duration::from_millis(options.delay))
 }
 
-/// The burst that comes nearest to the share of repair symbols asked for.
+/// The burst that comes nearest to the requested share of repair symbols.
 fn find_burst(job: &Job<'_>, options: &Options) -> Result<u32, Error> {
     let mut burst = FIRST_BURST;
     for _ in 0..SEARCHES {
@@ -142,7 +142,7 @@ pub fn measure(case: &Case, options: &Options, identity: &Identity) -> Result<Me
     let protected = Job { protection: Some(protection(options, burst)), ..plain.clone() };
     let (recorded, trace) = transfer::record(&protected)?;
     let replay = Replay::new(&trace, &case.fec())?;
-    // The decoder that is replayed is given what the connection's was given.
+    // The replayed decoder is given the same symbols as the connection's decoder.
     if replay.recovered() != recorded.client.recovered {
         let (replayed, connection) = (replay.recovered(), recorded.client.recovered);
         return Err(format!("the replay recovers {replayed}, the connection {connection}").into());
@@ -151,7 +151,7 @@ pub fn measure(case: &Case, options: &Options, identity: &Identity) -> Result<Me
     for round in 0..options.rounds.max(1) {
         let seed = seed + round as u64;
         let (plain, protected) = (Job { seed, ..plain.clone() }, Job { seed, ..protected.clone() });
-        // They take turns in being the first.
+        // The two transfers take turns in being the first.
         let (plain, protected) = if round % 2 == 0 {
             let plain = transfer::run(&plain)?;
             (plain, transfer::run(&protected)?)
@@ -215,10 +215,11 @@ mod tests {
             others: Vec::new(),
         };
         let near = |a: f64, b: f64| (a - b).abs() < 1e-12;
-        // Twice the packets of what was recorded: 2 of 20, 1 of 10 and 3 of 30 seconds.
+        // The transfer has twice the packets of the recording, so coding takes 2 of 20, 1 of 10 and 3 of 30
+        // seconds.
         let own = measurement.shares(&round, &coding);
         assert!(near(own.server, 0.1) && near(own.client, 0.1) && near(own.both, 0.1));
-        // 12 instead of 2 seconds, and so 30 in all.
+        // The server codes for 12 instead of 2 seconds, and so takes 30 seconds in all.
         let slow = measurement.shares(&round, &Cost { server: 6.0, ..coding });
         assert!(near(slow.server, 0.4) && near(slow.client, 0.1) && near(slow.both, 13.0 / 40.0));
     }

@@ -1,4 +1,4 @@
-//! The encoder's and the decoder's part of a transfer, done again without the transfer.
+//! Repeats the encoder's and the decoder's part of a transfer without the transfer.
 
 use crate::trace::{Event, Trace};
 use serde::Serialize;
@@ -11,16 +11,16 @@ use sutura_erasure::kernel::Kernel;
 use sutura_erasure::{Decoder, DecoderLimits, Encoder, PushError, WindowLimits};
 use sutura_random::Rng;
 
-/// What a connection's sender keeps, whatever the receiver allows.
+/// The most that the replayed encoder keeps, even if the receiver allows more.
 const MAX_WINDOW_SYMBOLS: u32 = 1024;
 const MAX_WINDOW_BYTES: u32 = 1536 * 1024;
 /// The longest source symbol that a connection's receiver takes.
 const SYMBOL_SIZE: usize = 1472;
-/// Repair symbols that a connection's receiver keeps while they cannot be used yet.
+/// Repair symbols that a connection's receiver keeps until they can be used.
 const PENDING_REPAIRS: usize = 64;
 
-/// Symbols begin at so many places of the noise. A symbol's identifier times an odd number gives
-/// each symbol of a window another one.
+/// Number of places in the noise at which symbols begin. A symbol's identifier times an odd number gives each
+/// symbol of a window another place.
 const PLACES: usize = 1 << 16;
 const STRIDE: u64 = 61;
 
@@ -33,15 +33,15 @@ impl Noise {
         Self(Rng::new(1).bytes(PLACES + SYMBOL_SIZE))
     }
 
-    /// The bytes of a symbol, which are those of a packet that was just built or opened: likely in
-    /// the nearest cache.
+    /// The bytes of a symbol. In a connection, they belong to a packet that was just built or opened, and are
+    /// likely in the nearest cache.
     fn symbol(&self, id: u64, len: usize) -> &[u8] {
         let place = (id.wrapping_mul(STRIDE) % PLACES as u64) as usize;
         &self.0[place..place + len]
     }
 }
 
-/// What the decoder is given.
+/// A frame that the decoder is given.
 #[derive(Debug)]
 enum Arrival {
     Source { id: u64, len: usize },
@@ -52,9 +52,9 @@ enum Arrival {
 /// Seconds of CPU time.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Cost {
-    /// Of the encoder.
+    /// The cost of the encoder.
     pub server: f64,
-    /// Of the decoder.
+    /// The cost of the decoder.
     pub client: f64,
 }
 
@@ -66,7 +66,7 @@ pub struct Replay {
     noise: Noise,
     sent: Vec<Event>,
     arrivals: Vec<Arrival>,
-    /// All repair symbols that arrive, one behind the other.
+    /// The bytes of all repair symbols that arrive, one after the other.
     payloads: Vec<u8>,
     /// Lengths of all source symbols.
     lens: Vec<usize>,
@@ -91,7 +91,7 @@ fn decoder_limits(fec: &FecConfig) -> DecoderLimits {
     }
 }
 
-/// Pushes a symbol; the oldest ones make room for it, as in a connection.
+/// Pushes a symbol; the oldest symbols make room for it, as in a connection.
 fn push(encoder: &mut Encoder, bytes: &[u8]) -> Result<(), Error> {
     loop {
         match encoder.push(bytes) {
@@ -104,7 +104,7 @@ fn push(encoder: &mut Encoder, bytes: &[u8]) -> Result<(), Error> {
     }
 }
 
-/// Encodes what was sent, and gives each repair symbol to `sink`.
+/// Encodes the sent symbols, and gives each repair symbol to `sink`.
 fn encode(
     limits: WindowLimits,
     kernel: Kernel,
@@ -116,7 +116,7 @@ fn encode(
     let mut out = Vec::new();
     for event in sent {
         match *event {
-            // What is sent again is copied from the window and not coded again.
+            // A symbol that is sent again is copied from the window and not coded again.
             Event::Source { id, .. } if id < encoder.next_id() => {}
             Event::Source { id, len } if id == encoder.next_id() => {
                 push(&mut encoder, noise.symbol(id, len))?;
@@ -138,7 +138,7 @@ fn encode(
 }
 
 impl Replay {
-    /// Makes the symbols of `trace`, and checks that the decoder recovers what it should.
+    /// Makes the symbols of `trace`, and checks that the decoder recovers the right bytes.
     pub fn new(trace: &Trace, fec: &FecConfig) -> Result<Self, Error> {
         let (encoder, decoder) = (encoder_limits(fec), decoder_limits(fec));
         let noise = Noise::new();
@@ -180,7 +180,7 @@ impl Replay {
         Ok(replay)
     }
 
-    /// Decodes what arrived, and gives each recovered symbol to `sink`.
+    /// Decodes the symbols that arrived, and gives each recovered symbol to `sink`.
     fn decode(
         &self,
         kernel: Kernel,
@@ -200,7 +200,7 @@ impl Replay {
                 Arrival::Window { lower_bound } => decoder.release_below(*lower_bound),
             }
             while let Some(id) = decoder.pop_recovered() {
-                // A connection takes a copy to process.
+                // A connection copies the frames to process them.
                 frames.clear();
                 frames.extend_from_slice(decoder.symbol(id).unwrap_or_default());
                 sink(id, &frames)?;
@@ -228,8 +228,8 @@ impl Replay {
         self.recovered
     }
 
-    /// What encoding and decoding with `kernel` costs: the best of `repeats`, after one that does
-    /// not count.
+    /// The cost of encoding and decoding with `kernel`: the best of `repeats` replays, after a replay that
+    /// does not count.
     pub fn cost(&self, kernel: Kernel, repeats: usize) -> Result<Cost, Error> {
         let mut best = Cost { server: f64::INFINITY, client: f64::INFINITY };
         for repeat in 0..=repeats {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     fn repair(first: u64, count: u64, key: u32) -> Event {
-        // As long as the longest symbol and its length.
+        // A repair symbol has the longest symbol's length, and two bytes for the length itself.
         Event::Repair { first, count, key, len: 102 + (first + count - 1) as usize }
     }
 

@@ -11,7 +11,7 @@ fn spread_of(m: &Measurement, figure: impl Fn(&Round) -> f64) -> Option<Spread> 
     Spread::of(m.rounds.iter().map(figure))
 }
 
-/// Median, smallest and largest of the rounds, with so many digits.
+/// Median, smallest and largest of the rounds, with `digits` digits.
 fn spread(m: &Measurement, digits: usize, figure: impl Fn(&Round) -> f64) -> Cell {
     Cell::spread(spread_of(m, figure), digits)
 }
@@ -28,7 +28,7 @@ fn loss(m: &Measurement) -> Cell {
     format!("{} %", m.loss * 100.0).into()
 }
 
-/// What was transferred, and how.
+/// The transfers.
 fn transfers(all: &[Measurement]) -> Table {
     Table::of(
         "Transfers without and with repair symbols",
@@ -57,7 +57,7 @@ fn transfers(all: &[Measurement]) -> Table {
     )
 }
 
-/// What packets cost.
+/// The CPU time of packets.
 fn packets(all: &[Measurement]) -> Table {
     Table::of(
         "CPU time per packet, and of the whole transfer",
@@ -78,10 +78,10 @@ fn packets(all: &[Measurement]) -> Table {
     )
 }
 
-/// What coding costs with one kernel in one round.
+/// The cost of coding with one kernel in one round.
 type Coding<'a> = &'a dyn Fn(&Round) -> Cost;
 
-/// Coding's part, with the kernel that the transfers used and with others.
+/// Coding's part, with the kernel that the transfers used and with other kernels.
 fn coding(all: &[Measurement]) -> Table {
     let columns = [
         "RTT ms",

@@ -1,4 +1,4 @@
-//! Which source and repair symbols an end sent or received, in their order.
+//! The source and repair symbols that an end sent or received, in order.
 
 use crate::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,22 +9,22 @@ use sutura_proto::{Observation, Observer, SpaceId};
 /// A frame of erasure coding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// SOURCE_SYMBOL with so many bytes of frames.
+    /// SOURCE_SYMBOL with `len` bytes of frames.
     Source { id: u64, len: usize },
-    /// REPAIR with a repair symbol of so many bytes.
+    /// REPAIR with a repair symbol of `len` bytes.
     Repair { first: u64, count: u64, key: u32, len: usize },
     /// SYMBOL_WINDOW.
     Window { lower_bound: u64 },
 }
 
-/// Which of the packets of an end to look at.
+/// The packets of an end that are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     Sent,
     Received,
 }
 
-/// Writes down what one end of one connection does.
+/// Writes down the symbols of one end of one connection.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     direction: Direction,
@@ -34,7 +34,7 @@ pub struct Recorder {
 #[derive(Debug, Default)]
 struct Recording {
     events: Vec<Event>,
-    /// Why the events are not of use.
+    /// Why the events cannot be used.
     failure: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Recorder {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was written down so far.
+    /// The events that were written down so far.
     pub fn events(&self) -> Result<Vec<Event>, Error> {
         let mut recording = self.lock();
         match recording.failure.take() {
@@ -104,14 +104,14 @@ impl Observer for Recorder {
 /// The frames of one download.
 #[derive(Debug)]
 pub struct Trace {
-    /// Those that the server sent.
+    /// The frames that the server sent.
     pub sent: Vec<Event>,
-    /// Those that the client received.
+    /// The frames that the client received.
     pub received: Vec<Event>,
 }
 
 impl Trace {
-    /// Source symbols over which the repair symbols sent go, on average and at most.
+    /// Source symbols that each sent repair symbol covers, on average and at most.
     pub fn spans(&self) -> (f64, u64) {
         let (mut repairs, mut sum, mut max) = (0_u64, 0, 0);
         for event in &self.sent {
@@ -152,7 +152,7 @@ mod tests {
     fn frames_of_one_direction_are_written_down_in_order() {
         let mut recorder = Recorder::new(Direction::Sent);
         let now = Instant::now();
-        // A PING before, a PING within.
+        // One PING precedes the source symbol, one is within it.
         let mut source = vec![1];
         SourceSymbol::encode_header(SymbolRef { session: 0, id: 7 }, &mut source);
         source.extend([1, 1, 1]);

@@ -12,29 +12,29 @@ use sutura_benches::tls::{Identity, aes_128_gcm};
 use sutura_benches::{Error, cpu};
 use sutura_relay::{Config, Relay};
 
-/// Bytes of an unprotected download before the one that counts: the congestion controller knows
-/// the path then.
+/// Bytes of an unprotected download before the measured download, from which the congestion controller learns
+/// the path.
 const WARM_UP: u64 = 3_000_000;
-/// Pause between the two.
+/// Pause between the two downloads.
 const GAP: Duration = Duration::from_millis(200);
 /// When a transfer is given up.
 const LIMIT: Duration = Duration::from_secs(90);
 
-/// What to transfer.
+/// A transfer to make.
 #[derive(Debug, Clone)]
 pub struct Job<'a> {
     pub case: &'a Case,
     pub identity: &'a Identity,
     pub bytes: u64,
     pub protection: Option<Protection>,
-    /// Decides what the link loses.
+    /// The seed of the link's losses.
     pub seed: u64,
 }
 
-/// What one end did from the request to the last byte.
+/// The counters of one end from the request to the last byte.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct End {
-    /// Seconds of CPU time of its thread, which does everything that it does.
+    /// Seconds of CPU time of the end's thread, which does all its work.
     pub cpu: f64,
     pub packets_sent: u64,
     pub packets_received: u64,
@@ -51,7 +51,7 @@ pub struct End {
 /// A download.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Transfer {
-    /// From the request to the last byte.
+    /// Seconds from the request to the last byte.
     pub seconds: f64,
     pub bytes: u64,
     pub server: End,
@@ -72,7 +72,7 @@ impl Transfer {
     }
 }
 
-/// Where an end stood when the download began.
+/// The counters of an end when the download began.
 struct Start {
     cpu: Duration,
     stats: ConnectionStats,
@@ -158,7 +158,7 @@ fn alone<T>(work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
 
 fn transfer(job: &Job<'_>, recorders: Option<(Recorder, Recorder)>) -> Result<Transfer, Error> {
     let (server_recorder, client_recorder) = recorders.unzip();
-    // Profilers show the names.
+    // The names help to tell the threads apart in profilers.
     let suffix = if job.protection.is_some() { "+fec" } else { "" };
     let named = |end: &str| std::thread::Builder::new().name(format!("{end}{suffix}"));
     std::thread::scope(|scope| {

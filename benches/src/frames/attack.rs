@@ -1,5 +1,5 @@
-//! What a hostile peer sends: packets full of frames of one type, each as small as it can be and
-//! such that receiving it costs as much as possible.
+//! The packets of a hostile peer: full of frames of one type, each as small as possible and as costly to
+//! receive as possible.
 
 use std::collections::VecDeque;
 use sutura_benches::Error;
@@ -16,17 +16,17 @@ use sutura_random::Rng;
 
 /// Bytes of frames in a packet of 1200 bytes.
 const ROOM: usize = 1150;
-/// Source symbols that a repair symbol is about.
+/// Source symbols that a repair symbol covers.
 const SYMBOLS: u64 = 200;
 
 /// Frames of one type.
 pub struct Attack {
     pub kind: FrameKind,
-    /// What is special about them.
+    /// The special property of these frames.
     pub how: &'static str,
-    /// Who receives them.
+    /// The side that receives the frames.
     pub side: Side,
-    /// Packets between which the application does nothing.
+    /// Number of packets that are received before the application has its turn.
     pub batch: usize,
     /// Makes the generator of payloads for a new target.
     pub start: fn(&mut Target) -> Result<Payloads, Error>,
@@ -35,7 +35,7 @@ pub struct Attack {
 /// Makes the payload of the next packet, and says how many frames it has.
 pub type Payloads = Box<dyn FnMut() -> (Vec<u8>, usize)>;
 
-/// Packets full of such frames.
+/// Packets full of the frames that `frame` writes.
 fn full(mut frame: impl FnMut(&mut Vec<u8>) + 'static) -> Result<Payloads, Error> {
     Ok(Box::new(move || {
         let (mut payload, mut frames) = (Vec::with_capacity(ROOM + 100), 0);
@@ -72,7 +72,7 @@ fn copies(frame: &Frame<'_>) -> Result<Payloads, Error> {
     full(move |out| out.extend_from_slice(&bytes))
 }
 
-/// Packets with one frame each, which must be the last of its packet.
+/// Packets with one frame each, which must be the last frame of its packet.
 fn single(mut frame: impl FnMut(&mut Vec<u8>) + 'static) -> Result<Payloads, Error> {
     Ok(Box::new(move || {
         let mut payload = Vec::new();
@@ -86,8 +86,8 @@ pub fn send(target: &mut Target, payload: &[u8]) -> Result<(), Error> {
     if target.receive(&mut packet) { Ok(()) } else { Err("the connection is over".into()) }
 }
 
-/// Appends a message of an ordered group, of which `free` messages directly before need not come first. It
-/// has no data.
+/// Appends a message of an ordered group, which need not wait for the `free` messages directly before it. The
+/// message has no data.
 pub fn message(group: u64, number: u64, free: u64, out: &mut Vec<u8>) {
     for value in [group * 2, number, free, 0] {
         put_varint(out, value);
@@ -121,9 +121,9 @@ fn next(numbers: &mut VecDeque<u64>) -> u64 {
     numbers.front().copied().unwrap_or(0)
 }
 
-/// Repair symbols over a window of source symbols of this size, half of which are missing, so that
-/// each is worth solving for and none is enough. They are proper ones, because those that contradict
-/// what is known end the connection.
+/// Repair symbols over a window of source symbols of this size, half of which are missing, so that each
+/// repair symbol is worth solving for and none is enough. They are valid repair symbols, because repair
+/// symbols that contradict known symbols end the connection.
 fn repairs(target: &mut Target, code: &'static dyn Code, size: usize) -> Result<Payloads, Error> {
     let mut symbol = Vec::new();
     stream(uni(90), 0, &vec![7; size]).encode(&mut symbol);
@@ -149,7 +149,7 @@ fn repairs(target: &mut Target, code: &'static dyn Code, size: usize) -> Result<
     })
 }
 
-/// Lets the connection open so many streams. They stay open, and share one coding session.
+/// Lets the connection open `streams` streams. They stay open, and share one coding session.
 pub fn open(target: &mut Target, streams: u64) -> Result<(), Error> {
     let tail = Protection::tail(1, std::time::Duration::ZERO);
     let mut opened = 0;
@@ -164,7 +164,7 @@ pub fn open(target: &mut Target, streams: u64) -> Result<(), Error> {
         let mut payload = Vec::new();
         Frame::MaxStreams { dir: Dir::Uni, max: opened + 100 }.encode(&mut payload);
         send(target, &payload)?;
-        // A congestion window after the other.
+        // The data goes out one congestion window after the other.
         for _ in 0..100 {
             if target.connection().stats().bytes_in_flight == 0 {
                 break;
@@ -175,8 +175,8 @@ pub fn open(target: &mut Target, streams: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// The costliest mix: 64 pending equations, made long by one of them, and then symbols as small as can
-/// be, each of which is the first unknown of one equation.
+/// The costliest mix: 64 pending equations, made long by one of them, and then the smallest possible symbols,
+/// each of which is the first unknown of one equation.
 fn tiny_symbols() -> Result<Payloads, Error> {
     let (mut first, mut queue) = (0, VecDeque::new());
     Ok(Box::new(move || {
@@ -192,8 +192,9 @@ fn tiny_symbols() -> Result<Payloads, Error> {
     }))
 }
 
-/// Packets with a repair symbol over small symbols and a long one that never comes, with 63 over the
-/// small ones alone, and then with these symbols, of which 64 remain missing.
+/// Packets with a repair symbol over small symbols and a long symbol that is never sent, then packets with 63
+/// repair symbols over the small symbols alone, and then packets with the small symbols, of which 64 remain
+/// missing.
 fn equations_and_symbols(first: u64) -> VecDeque<Vec<u8>> {
     let mut encoder = Encoder::new(WindowLimits::default());
     let mut packets = VecDeque::new();

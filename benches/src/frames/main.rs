@@ -1,7 +1,7 @@
-//! What it costs to receive each type of frame from a hostile peer.
+//! The cost of receiving each type of frame from a hostile peer.
 //!
-//! Packets are made beforehand and processed by a connection in memory, without packet protection
-//! and without a socket. What counts is CPU time, including what the connection answers.
+//! Packets are made beforehand and processed by a connection in memory, without packet protection and without
+//! a socket. The cost is CPU time, including the time for the connection's answers.
 
 mod attack;
 mod surroundings;
@@ -18,7 +18,7 @@ use sutura_analysis::table::{Cell, Table};
 use sutura_benches::output::Output;
 use sutura_benches::{Error, cpu, exit_code};
 
-/// Bytes of an IPv4 and a UDP header, which every packet costs its sender as well.
+/// Bytes of an IPv4 and a UDP header, which the sender pays for every packet as well.
 const HEADERS: usize = 20 + 8;
 
 /// How many protected streams the connection has open.
@@ -54,19 +54,20 @@ struct Measurement {
     how: &'static str,
     /// Average size of a frame, with its share of the packet.
     bytes_per_frame: f64,
-    /// By how many streams are open: 1, 100 and 1,000.
+    /// The rounds with 1, 100 and 1,000 open streams.
     streams: [Rounds; OPEN.len()],
-    /// By what else the connection holds: few and many of it.
+    /// The rounds with few and with many of each of [`OTHERS`].
     others: [[Rounds; 2]; OTHERS.len()],
 }
 
 impl Measurement {
-    /// The median where it costs most.
+    /// The median in the costliest surroundings.
     fn worst(&self) -> f64 {
         self.streams.iter().chain(self.others.iter().flatten()).map(median).fold(0.0, f64::max)
     }
 
-    /// By how much the median grows at most from few to many of anything, and of what.
+    /// The largest factor by which the median grows from few to many, and the name of what there are few or
+    /// many of.
     fn growth(&self) -> (f64, &'static str) {
         let [one, .., thousand] = &self.streams;
         let streams = (median(thousand) / median(one), "streams");
@@ -101,7 +102,7 @@ fn receive(
     Ok((bytes, frames, time.as_secs_f64() * 1e9))
 }
 
-/// Measures an attack once, on a connection that holds so many of something.
+/// Measures an attack once, on a connection that holds `count` of `held`.
 fn measure(attack: &Attack, held: Held, count: u64, packets: usize) -> Result<(f64, f64), Error> {
     let mut scene = Scene::new(attack.side, held, count)?;
     let mut payloads = (attack.start)(&mut scene.target)?;
@@ -112,7 +113,7 @@ fn measure(attack: &Attack, held: Held, count: u64, packets: usize) -> Result<(f
             receive(&mut scene, &mut payloads, attack.batch)?;
         scene.consume();
         received += attack.batch;
-        // What the first packets set up is not counted.
+        // The first packets set up state, and are not counted.
         if received > packets / 10 {
             bytes += more_bytes;
             frames += more_frames;
@@ -122,7 +123,7 @@ fn measure(attack: &Attack, held: Held, count: u64, packets: usize) -> Result<(f
     Ok((time / bytes as f64, bytes as f64 / frames as f64))
 }
 
-/// What all types cost among streams.
+/// The costs of all types among streams.
 fn streams_table(measurements: &[Measurement], median: f64) -> Table {
     let mut table = Table::new(
         "Among streams that share a coding session",
@@ -152,7 +153,7 @@ fn streams_table(measurements: &[Measurement], median: f64) -> Table {
     table
 }
 
-/// What they cost where the connection holds much of something else, and how much more than where it holds
+/// The costs on a connection that holds much other state, and how much more than on a connection that holds
 /// little.
 fn others_table(measurements: &[Measurement]) -> Table {
     let names = OTHERS.iter().map(|(_, name, few, many)| format!("{many} {name}, of {few}"));

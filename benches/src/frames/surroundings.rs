@@ -1,4 +1,4 @@
-//! What a connection holds while it receives frames.
+//! The state that a connection holds while it receives frames.
 
 use crate::attack;
 use bytes::Bytes;
@@ -14,35 +14,35 @@ use sutura_proto::{
     CodeSet, Dir, FecConfig, MessageOptions, Protection, ReadError, Side, StreamId, TransportConfig,
 };
 
-/// The first stream that carries what the surroundings need. Frames of attacks begin with stream 0.
+/// The first stream that carries data for the surroundings. Frames of attacks begin with stream 0.
 const FIRST: u64 = 2000;
-/// Repair symbols in a session that are too few for anything, as many as a decoder keeps.
+/// Repair symbols in a session: as many as a decoder keeps, but too few to recover a symbol.
 const EQUATIONS: u64 = 64;
-/// Source symbols that each of them is about.
+/// Source symbols that each repair symbol covers.
 const SPAN: u64 = 200;
-/// Groups among which messages are spread, as many as there may be.
+/// Groups among which messages are spread, as many as are allowed.
 const GROUPS: u64 = 64;
-/// Bytes per second, so that everything is sent at once and little time passes.
+/// Bytes per second, so that all data is sent at once and little time passes.
 const RATE: u64 = 1_000_000_000;
 
-/// What a connection holds.
+/// The kind of state that a connection holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Held {
-    /// Streams of its own that share a coding session. All was acknowledged.
+    /// Streams of its own that share a coding session. All their data was acknowledged.
     Streams,
-    /// Coding sessions with a stream each, of which a source symbol is in flight.
+    /// Coding sessions with one stream each, and with a source symbol in flight.
     Sessions,
-    /// Repair symbols that are too few for anything, 64 in each session.
+    /// Repair symbols that are too few to recover a symbol, 64 in each session.
     Equations,
     /// Messages of its own in flight, with deadlines.
     Messages,
     /// Protected datagrams of its own that were lost and wait to be mended.
     Lost,
-    /// Messages of the peer in 64 groups that wait for others.
+    /// Messages of the peer in 64 groups that wait for other messages.
     Groups,
 }
 
-/// All but the first: what it is called, and how few and how many there are.
+/// All kinds except streams: the name, and the numbers that count as few and as many.
 pub const OTHERS: [(Held, &str, u64, u64); 5] = [
     (Held::Sessions, "sessions", 1, 64),
     (Held::Equations, "equations", 1, 1000),
@@ -51,7 +51,7 @@ pub const OTHERS: [(Held, &str, u64, u64); 5] = [
     (Held::Groups, "messages of groups", 1, 1000),
 ];
 
-/// A connection that holds something, and its application.
+/// A connection with its state, and its application.
 pub struct Scene {
     pub target: Target,
     held: Held,
@@ -69,7 +69,7 @@ fn config() -> TransportConfig {
     let mut config = TransportConfig {
         fec,
         max_concurrent_uni_streams: 4000,
-        // None is over, because nothing is acknowledged.
+        // No stream ends, because no data is acknowledged.
         max_concurrent_bidi_streams: 20_000,
         ..TransportConfig::default()
     };
@@ -80,7 +80,7 @@ fn config() -> TransportConfig {
 }
 
 impl Scene {
-    /// A connection at `side` that holds so many.
+    /// A connection at `side` that holds `count` of `held`.
     pub fn new(side: Side, held: Held, count: u64) -> Result<Self, Error> {
         let target = match held {
             Held::Streams => Target::new(side),
@@ -119,7 +119,7 @@ impl Scene {
             Held::Lost => lost_datagrams(target, count)?,
             Held::Groups => self.hold_messages(count)?,
         }
-        // Frames name session 0 of either side.
+        // The frames of attacks name session 0 of either side.
         if self.held != Held::Sessions && self.held != Held::Streams {
             sessions(&mut self.target, 1)?;
         }
@@ -141,8 +141,8 @@ impl Scene {
         if is_there { Ok(()) } else { Err(format!("not {count} of {held:?}: {after:?}").into()) }
     }
 
-    /// Bare datagrams, streams and what belongs to them are taken by the application, which ends its half
-    /// of each stream. Where messages are held, all streams of the peer belong to groups.
+    /// Lets the application take bare datagrams and the data of streams, and end its half of each stream.
+    /// Where messages are held, all streams of the peer belong to groups.
     pub fn consume(&mut self) {
         let connection = self.target.connection();
         let dirs: &[Dir] =
@@ -151,7 +151,7 @@ impl Scene {
             while let Some(id) = connection.accept(*dir) {
                 self.open.push(id);
                 if *dir == Dir::Bi {
-                    // It is over already if the peer has stopped it.
+                    // This fails if the peer has stopped the stream, which is then over already.
                     let _ = connection.send_stream(id).finish();
                 }
             }
@@ -168,12 +168,13 @@ impl Scene {
         while connection.datagrams().recv().is_some() {}
         match self.held {
             Held::Streams | Held::Equations | Held::Groups => self.target.settle(),
-            // What is acknowledged would not be in flight any more.
+            // Acknowledged data would no longer be in flight.
             Held::Sessions | Held::Messages | Held::Lost => {}
         }
     }
 
-    /// Lets the groups read what has come. This is part of what frames cost where there are groups.
+    /// Lets the groups read the received messages, which is part of the cost of frames where there are
+    /// groups.
     pub fn read_groups(&mut self) {
         let events = self.target.take_events();
         if self.held != Held::Groups {
@@ -181,12 +182,12 @@ impl Scene {
         }
         events.iter().for_each(|event| self.groups.on_event(event));
         let now = self.target.now();
-        // Streams with anything but messages are stopped. An application would close the connection.
+        // Streams with other data than messages are stopped. An application would close the connection.
         while self.groups.receive(now, self.target.connection()).is_err() {}
         while self.groups.pop().is_some() {}
     }
 
-    /// Messages that wait for the first one of their group.
+    /// Messages that wait for the first message of their group.
     fn hold_messages(&mut self, count: u64) -> Result<(), Error> {
         for n in 0..count {
             let mut message = Vec::new();
@@ -243,7 +244,7 @@ fn messages(target: &mut Target, count: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Datagrams that arrive, so that those before them are known to be lost.
+/// Datagrams that arrive, so that the datagrams before them are known to be lost.
 const LAST: u64 = 8;
 
 fn lost_datagrams(target: &mut Target, count: u64) -> Result<(), Error> {
@@ -251,7 +252,7 @@ fn lost_datagrams(target: &mut Target, count: u64) -> Result<(), Error> {
     let late = Protection::tail(1, Duration::from_secs(10));
     target.connection().datagrams().protect(Some(late));
     for n in 0..count + LAST {
-        // Each fills most of a packet, so that it is alone in it.
+        // Each datagram fills most of a packet, so that no packet carries two.
         target.connection().datagrams().send(Bytes::from_static(&[7; 700]))?;
         if n % 20 == 0 {
             target.wait(Duration::from_micros(100));

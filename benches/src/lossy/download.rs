@@ -7,13 +7,13 @@ use sutura_benches::stack::{Stack, download};
 use sutura_relay::Relay;
 use tokio::time::{sleep, timeout};
 
-/// Bytes that warm a connection up and do not count: the congestion controller knows the path then.
+/// Bytes that warm a connection up and do not count: the congestion controller learns the path from them.
 const WARM_UP: u64 = 1_000_000;
-/// Pause between downloads, so that the tail of one does not disturb the next.
+/// Pause between downloads, so that the tail of a download does not disturb the next.
 const GAP: Duration = Duration::from_millis(200);
-/// A download that takes longer counts as one of this time and is the last of its connection.
+/// A download that takes longer counts with this time and is the last of its connection.
 pub const LIMIT: Duration = Duration::from_secs(30);
-/// No download begins later.
+/// The latest time at which a download begins.
 const LATEST: Duration = Duration::from_secs(45);
 
 /// Makes `count` downloads.
@@ -34,7 +34,7 @@ pub async fn run<S: Stack>(
         }
         let start = Instant::now();
         let result = timeout(LIMIT, download::<S>(connection, bytes)).await;
-        // What was not finished takes that long at least.
+        // An unfinished download takes at least this long.
         outcome.times.push((start.elapsed(), 1));
         result??;
         sleep(GAP).await;

@@ -1,9 +1,8 @@
 //! Downloads and a steady stream over a lossy link, of Sutura beside quinn, through real sockets.
 //!
-//! The link is a `sutura-relay` on the loopback device. Each job has a relay, a server and a client
-//! of its own, in two threads, and a few jobs run at a time: they take 10 Mbit/s each. All peers
-//! meet the same seeds, one after the other, so that what the machine does in the meantime meets
-//! all of them.
+//! The link is a `sutura-relay` on the loopback device. Each job has a relay, a server and a client of its
+//! own, in two threads, and a few jobs run at a time: they take 10 Mbit/s each. All peers meet the same
+//! seeds, one after the other, so that other load on the machine meets all of them alike.
 
 mod download;
 mod plan;

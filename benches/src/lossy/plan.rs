@@ -1,4 +1,4 @@
-//! What is measured: peers, channels, workloads, and the jobs that they make.
+//! The measurements: peers, channels, workloads, and the jobs that they make.
 
 use std::fmt;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use sutura_link::{LinkConfig, ParseError};
 pub struct Peer {
     pub name: Name,
     pub congestion: Algorithm,
-    /// Burst loss tolerance: repair symbols behind what is sent.
+    /// Burst loss tolerance: the number of repair symbols after the data.
     pub burst: u32,
-    /// Repair delay tolerance: how long they wait.
+    /// Repair delay tolerance: how long the repair symbols wait.
     pub delay: Duration,
 }
 
@@ -26,12 +26,12 @@ impl Peer {
         Self { name: Name::Quinn, congestion, burst: 0, delay: Duration::ZERO }
     }
 
-    /// The same one without repair symbols.
+    /// The same peer without repair symbols.
     pub const fn unprotected(self) -> Self {
         Self { burst: 0, delay: Duration::ZERO, ..self }
     }
 
-    /// What its server asks for.
+    /// The protection for which the peer's server asks.
     pub fn protection(&self, incremental: bool) -> Option<Protection> {
         let Self { burst, delay, .. } = *self;
         let make = if incremental { Protection::incremental } else { Protection::tail };
@@ -58,7 +58,7 @@ pub enum Channel {
     Lossless,
     /// Gilbert-Elliott, stepped by all packets and by 10 Mbit/s of cross traffic.
     Background,
-    /// The same loss in each state, which lasts for times that nobody influences.
+    /// The same loss in each state, but the states last for times that no traffic influences.
     Time,
 }
 
@@ -83,12 +83,12 @@ impl Channel {
     }
 }
 
-/// What a job does on its connection.
+/// The work of a job on its connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Workload {
-    /// So many downloads, one after the other.
+    /// `count` downloads, one after the other.
     Downloads { bytes: u64, count: usize },
-    /// So many messages on one stream.
+    /// This many messages on one stream.
     Stream { messages: usize },
 }
 
@@ -153,7 +153,7 @@ pub fn jobs(seed: u64, quick: bool) -> Vec<Job> {
         let seed = sutura_random::Rng::stream(seed, connection).next_u64();
         for (workload, peers) in workloads {
             for channel in Channel::ALL {
-                // Without loss they are all the same.
+                // Without loss, all connections of a peer are the same.
                 if channel == Channel::Lossless && connection > 0 {
                     continue;
                 }

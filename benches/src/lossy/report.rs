@@ -11,7 +11,7 @@ use sutura_analysis::table::{Cell, Table};
 
 /// The delay of the path, one way.
 const ONE_WAY: Duration = Duration::from_millis(50);
-/// A byte is late if it takes longer than the path by this: a message takes 4 ms to send.
+/// A byte is late if it takes more than this time longer than the path: a message takes 4 ms to send.
 const SLACK: Duration = Duration::from_millis(10);
 
 /// All connections of one peer that did the same over the same channel.
@@ -20,12 +20,12 @@ struct Group<'a> {
     channel: Channel,
     outcomes: Vec<&'a Outcome>,
     times: Distribution,
-    /// More than this is too long, if it is known.
+    /// The time from which on a download or byte takes too long, if it is known.
     limit: Option<Duration>,
 }
 
 impl Group<'_> {
-    /// The smallest and the largest of what each connection says, with so many digits.
+    /// The smallest and the largest value of the connections, with `digits` digits.
     fn spread(&self, digits: usize, value: impl Fn(&Distribution) -> f64) -> Cell {
         let of_each = self.outcomes.iter().filter(|o| !o.times.is_empty());
         let values = of_each.map(|o| value(&Distribution::weighted(o.times.iter().copied())));
@@ -53,7 +53,7 @@ impl Group<'_> {
         self.outcomes.iter().map(|o| value(o)).sum::<u64>() as f64
     }
 
-    /// Bytes on the wire for each that the application read.
+    /// Bytes on the wire for each byte that the application read.
     fn wire_per_byte(&self) -> Cell {
         Cell::Number(self.sum(|o| o.wire.bytes) / self.sum(|o| o.payload).max(1.0))
     }
@@ -67,7 +67,7 @@ impl Group<'_> {
         self.outcomes.iter().filter(|o| o.failure.is_some()).count().into()
     }
 
-    /// What it is called in charts.
+    /// The group's label in charts.
     fn label(&self) -> String {
         format!("{}, {}", self.channel.name(), self.peer)
     }
@@ -81,14 +81,14 @@ fn is_stream(workload: Workload) -> bool {
     matches!(workload, Workload::Stream { .. })
 }
 
-/// Everything that was measured.
+/// All measurements.
 struct Results<'a> {
     jobs: &'a [Job],
     outcomes: &'a [Outcome],
 }
 
 impl<'a> Results<'a> {
-    /// Nothing if nothing was measured.
+    /// `None` if no such job was measured.
     fn group(
         &self,
         peer: Peer,
@@ -109,14 +109,14 @@ impl<'a> Results<'a> {
         pairs.filter_map(|(peer, channel)| self.group(*peer, *channel, &kind)).collect()
     }
 
-    /// The downloads of so many bytes. They take too long from half a round trip behind the median
-    /// of the same peer without loss on.
+    /// The downloads of `bytes` bytes. A download takes too long if it takes half a round trip more than the
+    /// median of the same peer without loss and protection.
     fn downloads(&self, bytes: u64) -> Vec<Group<'a>> {
         let kind = |workload| is_download(workload, bytes);
         let mut groups = self.groups(&DOWNLOADERS, kind);
         for group in &mut groups {
             let reference = self.group(group.peer.unprotected(), Channel::Lossless, kind);
-            // The distribution counts what is above.
+            // The distribution counts the times above the limit.
             let limit = |r: Group| r.times.quantile(0.5) + ONE_WAY - Duration::from_nanos(1);
             group.limit = reference.map(limit);
         }
@@ -129,7 +129,7 @@ impl<'a> Results<'a> {
         groups
     }
 
-    /// How well the relays kept to time, and what did not come to an end.
+    /// How well the relays kept to time, and the jobs that did not finish.
     fn conditions(&self) -> String {
         let relays = || self.outcomes.iter().map(|outcome| &outcome.relay);
         let means = Distribution::of(relays().map(|stats| stats.late_mean()));

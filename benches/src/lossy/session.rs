@@ -11,26 +11,26 @@ use sutura_benches::tls::{self, Identity};
 use sutura_link::LinkStats;
 use sutura_relay::{Config, Relay, Stats};
 
-/// Bytes of UDP payload per datagram: all peers know the path and search for nothing.
+/// Bytes of UDP payload per datagram: all peers know it and do not search for the path MTU.
 const UDP_PAYLOAD: u16 = 1200;
-/// Bytes that wait to be sent or acknowledged: more than a stream leaves behind, so that the
-/// application never waits.
+/// Bytes that wait to be sent or acknowledged: more than a stream leaves unsent or unacknowledged, so that
+/// the application never waits.
 const SEND_BUFFER: u32 = 32 << 20;
 /// Silence after which a connection is given up: the default of both implementations.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came of a job.
+/// The outcome of a job.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// Times to completion of downloads with weight 1, or delays of so many bytes.
+    /// Times to completion of downloads with weight 1, or delays of bytes with their number as the weight.
     pub times: Vec<(Duration, u64)>,
     /// Bytes that the application read while the link was counted.
     pub payload: u64,
-    /// What the server sent in that time.
+    /// The packets that the server sent in that time.
     pub wire: Wire,
-    /// Why the rest is missing.
+    /// Why the rest of the job is missing, if it failed.
     pub failure: Option<String>,
-    /// What the relay did from the start to the end.
+    /// The relay's counters from the start to the end.
     pub relay: Stats,
 }
 
@@ -38,16 +38,16 @@ pub struct Outcome {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Wire {
     pub packets: u64,
-    /// Their UDP payload.
+    /// UDP payload of the packets.
     pub bytes: u64,
-    /// Those that the loss model took.
+    /// Packets that the loss model dropped.
     pub lost: u64,
-    /// Those that found the queue full.
+    /// Packets that found the queue full.
     pub overflow: u64,
 }
 
 impl Wire {
-    /// From `before` to `after`.
+    /// The packets between `before` and `after`.
     pub fn between(before: &LinkStats, after: &LinkStats) -> Self {
         Self {
             packets: after.sent - before.sent,

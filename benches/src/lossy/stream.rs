@@ -13,12 +13,12 @@ use tokio::time::{Instant as TokioInstant, MissedTickBehavior, interval, timeout
 
 /// Bytes of a message.
 const MESSAGE: u64 = 5000;
-/// From one to the next: 60 Hz.
+/// The time from one message to the next: 60 Hz.
 const INTERVAL: Duration = Duration::from_nanos(1_000_000_000 / 60);
-/// Messages before those that count: two seconds, in which the congestion window opens.
+/// Messages before the messages that count: two seconds, in which the congestion window opens.
 const WARM_UP: usize = 120;
-/// How long after the last message the stream may end. Bytes that have not come by then count as
-/// if they had come then.
+/// How long after the last message the stream may end. Bytes that have not arrived by then count as if they
+/// had arrived then.
 const DRAIN: Duration = Duration::from_secs(5);
 
 /// When each message was made. Both ends are in one thread, and share a clock.

@@ -1,7 +1,7 @@
 //! Nanoseconds for one decision of each stream scheduler, in memory, without a connection.
 //!
-//! Each round measures everything once, and who is first changes from round to round: what else the
-//! machine does meets all of them. What counts is CPU time.
+//! Each round measures every subject once, and the order changes from round to round, so that other load on
+//! the machine meets all subjects alike. The cost is CPU time.
 
 mod report;
 mod stand_in;
@@ -71,7 +71,7 @@ impl Workload {
     const ALL: [Self; 3] = [Self::Backlogged, Self::Pauses, Self::Replaced];
 }
 
-/// A subject with what is known of it so far.
+/// A subject with its measurements so far.
 struct Running {
     subject: Box<dyn Subject>,
     /// Decisions of one measurement.
@@ -80,8 +80,8 @@ struct Running {
 }
 
 impl Running {
-    /// Finds how many decisions take at least `slice`, and give each stream two turns or so. That
-    /// also warms up.
+    /// Finds how many decisions take at least `slice`, and give each stream about two turns. The search also
+    /// warms up the caches.
     fn new(
         name: Name,
         workload: Workload,

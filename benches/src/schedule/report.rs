@@ -15,15 +15,15 @@ pub struct Measurement {
     pub streams: u64,
     /// Levels of the tree; 1 is without classes.
     pub depth: u32,
-    /// For one decision, on average over one round; a value for each round.
+    /// Nanoseconds for one decision, averaged over a round; one value for each round.
     pub nanoseconds: Vec<f64>,
 }
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Debug, Serialize)]
 pub struct Results {
     pub rounds: usize,
-    /// How long all of it took.
+    /// How long all measurements took.
     pub seconds: f64,
     pub measurements: Vec<Measurement>,
 }

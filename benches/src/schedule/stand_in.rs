@@ -1,10 +1,10 @@
-//! Stand-ins for the schedulers of other libraries, which nothing can call from outside.
+//! Stand-ins for the schedulers of other libraries, which cannot be called from outside.
 //!
-//! quinn-proto keeps its `PendingStreams` and quiche its `StreamMap` in private modules. Through
-//! their interfaces a decision comes only with the frame, the packet and its encryption, of which
-//! the scheduler is the smallest part. So these do in the standard library's containers what those
-//! do to theirs at each STREAM frame, and nothing else: they find no stream by its identifier and
-//! count no bytes, which the libraries and our own schedulers do.
+//! quinn-proto keeps its `PendingStreams` and quiche its `StreamMap` in private modules. Through the
+//! interfaces of these libraries, a decision comes only with the frame, the packet and its encryption, of
+//! which the scheduler is the smallest part. So the stand-ins do to the standard library's containers only
+//! what the libraries do to their containers at each STREAM frame. The libraries and our own schedulers also
+//! look up the stream by its identifier and count bytes; the stand-ins do not.
 
 use crate::Workload;
 use crate::subject::Subject;
@@ -14,10 +14,9 @@ use std::hint::black_box;
 use std::time::Duration;
 use sutura_benches::cpu;
 
-/// The form of quinn-proto 0.11: a binary heap by priority and the time of the last turn. The first
-/// is taken out, and is put back behind all others if it has more to send. A stream that pauses is
-/// put back when it has something to send again, and a new one is put in like an old one: the
-/// workloads are all the same.
+/// The form of quinn-proto 0.11: a binary heap by priority and the time of the last turn. The first stream is
+/// taken out, and is put back behind all others if it has more data. A stream that pauses is put back when it
+/// has data again, and a new stream is put in like an old stream: the workloads are all the same.
 pub struct PriorityHeap {
     streams: BinaryHeap<(i32, Reverse<u64>, u64)>,
     turns: u64,
@@ -36,10 +35,10 @@ impl PriorityHeap {
     }
 }
 
-/// The form of quiche: an ordered tree by urgency, the incremental flag and, for incremental
-/// streams, the order in which they were put in. The first is taken out once its frame is written,
-/// and is put back behind those of its urgency. There the tree is an intrusive red-black tree, here
-/// a B-tree, which is the faster of the two when it is large. The workloads are all the same again.
+/// The form of quiche: an ordered tree by urgency, the incremental flag and, for incremental streams, the
+/// order in which they were put in. The first stream is taken out once its frame is written, and is put back
+/// behind the streams of its urgency. quiche's tree is an intrusive red-black tree; here it is a B-tree,
+/// which is the faster of the two when it is large. The workloads are all the same again.
 pub struct OrderedSet {
     streams: BTreeSet<(u8, bool, u64, u64)>,
     turns: u64,

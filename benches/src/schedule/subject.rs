@@ -1,4 +1,4 @@
-//! What is measured: a scheduler full of streams.
+//! The subjects of the measurements: schedulers full of streams.
 
 use crate::stand_in::{OrderedSet, PriorityHeap};
 use crate::{Error, Workload};
@@ -15,16 +15,16 @@ use sutura_schedule::{Class, Priority, Scheduler, StreamKey, Weight};
 
 /// The bytes of a full packet.
 const PACKET: usize = 1200;
-/// From one client-initiated bidirectional stream to the next.
+/// The step from one client-initiated bidirectional stream to the next.
 const STEP: StreamKey = 4;
 
-/// Something that decides whose turn it is.
+/// A scheduler, or a stand-in, that decides whose turn it is.
 pub trait Subject {
-    /// Decides that often, and says how long it took.
+    /// Makes `decisions` decisions, and returns how long they took.
     fn run(&mut self, workload: Workload, decisions: u32) -> Duration;
 }
 
-/// Names of all that can be measured.
+/// The names of all subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Name {
     /// A scheduler of ours.
@@ -44,7 +44,7 @@ impl Name {
         ours.chain([Self::FormOfQuinn, Self::FormOfQuiche])
     }
 
-    /// Whether it reads [`Priority::parents`]; to the others all trees are alike.
+    /// Whether the scheduler reads [`Priority::parents`]; to other schedulers, all trees are alike.
     pub fn has_classes(self) -> bool {
         matches!(self, Self::Scheduler("hmm" | "hls"))
     }
@@ -87,10 +87,11 @@ impl Serialize for Name {
     }
 }
 
-/// A scheduler in which every stream has something to send.
+/// A scheduler in which every stream has data to send.
 struct Full {
     scheduler: Box<dyn Scheduler>,
-    /// Those of the first streams. Stream `n` and whatever takes its place later are alike.
+    /// The priorities of the first streams. A stream that takes the place of stream `n` later has the same
+    /// priority.
     priorities: Vec<Priority>,
 }
 
@@ -104,7 +105,7 @@ impl Full {
         Self { scheduler, priorities }
     }
 
-    /// Ends a stream, and starts one of the same priority.
+    /// Ends a stream, and starts a stream of the same priority.
     fn replace(&mut self, stream: StreamKey) {
         let streams = self.priorities.len() as u64;
         let index = (stream / STEP % streams.max(1)) as usize;
@@ -139,8 +140,8 @@ impl Subject for Full {
     }
 }
 
-/// The `n`th of `streams` streams, below `depth - 1` classes of a balanced tree. All share, and the
-/// weights go from 1 to 1.6.
+/// The `n`th of `streams` streams, below `depth - 1` classes of a balanced tree. All streams are incremental,
+/// and the weights go from 1 to 1.6.
 fn priority(n: u64, streams: u64, depth: u32) -> Priority {
     let fan = (streams as f64).powf(1.0 / f64::from(depth)).ceil().max(2.0) as u64;
     let weight = |n: u64| Weight::new(1000 + 100 * (n % 7) as u32).unwrap_or_default();
@@ -159,7 +160,7 @@ fn priority(n: u64, streams: u64, depth: u32) -> Priority {
         incremental: true,
         weight: weight(n),
         parents: (!parents.is_empty()).then(|| parents.into()),
-        // Every second stream has one, so that both parts of that scheme are full.
+        // Every second stream has a deadline, so that both parts of the scheme with deadlines are full.
         deadline: n.is_multiple_of(2).then_some(n),
         ..Priority::default()
     }

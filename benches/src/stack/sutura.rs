@@ -11,7 +11,7 @@ use sutura::{
     TransportConfig,
 };
 
-/// Sutura, which offers erasure coding whether it uses it or not.
+/// Sutura, which always offers erasure coding, even if no stream uses it.
 pub struct Sutura;
 
 fn transport(settings: &Settings<'_>) -> TransportConfig {

@@ -1,4 +1,4 @@
-//! How much may be in flight: additive increase, multiplicative decrease.
+//! How many bytes may be in flight: additive increase, multiplicative decrease.
 
 use crate::tally::Tally;
 use std::time::Instant;
@@ -9,8 +9,8 @@ use sutura::policy::{
 
 const NAME: &str = "aimd";
 
-/// One datagram more for each window that arrived, and half of the window after a loss. It has no
-/// slow start, and so takes its time on long paths.
+/// The window grows by one datagram for each window that arrived, and is halved after a loss. Without a slow
+/// start, it grows slowly on long paths.
 #[derive(Debug, Clone, Default)]
 pub struct Aimd {
     /// Packets that were acknowledged.
@@ -44,7 +44,7 @@ struct Controller {
 }
 
 impl Controller {
-    /// Cuts the window to half of `too_large`, if it is still larger.
+    /// Cuts the window to half of `too_large`, if the window is larger than that.
     fn cut(&mut self, now: Instant, too_large: u64) {
         let half = self.limits.clamp(too_large / 2);
         if half < self.window {
@@ -57,7 +57,7 @@ impl Controller {
 }
 
 impl CongestionController for Controller {
-    /// The note on each packet is the window that it was sent with.
+    /// The state of each packet is the window with which the packet was sent.
     fn on_packet_sent(&mut self, _now: Instant, _packet: &Sent) -> PacketState {
         PacketState::from_words([self.window, 0, 0, 0, 0])
     }
@@ -71,7 +71,7 @@ impl CongestionController for Controller {
         app_limited: bool,
     ) {
         self.tallies.acked.add(acked.len() as u64);
-        // A window that was not used was not tried.
+        // A window that was not used up has not shown that it fits the path.
         if app_limited {
             return;
         }
@@ -84,22 +84,22 @@ impl CongestionController for Controller {
         }
     }
 
-    /// The window that a lost packet was sent with was too large. All packets of a flight say the
-    /// same, so that the window is cut once for them, and again only if one is lost that was sent
-    /// since.
+    /// The window with which a lost packet was sent was too large. All packets of a flight have about the
+    /// same window in their state, so that the window is cut once for them, and again only if a packet is
+    /// lost that was sent after the cut.
     fn on_packets_lost(&mut self, now: Instant, lost: &[Lost], persistent: bool, _in_flight: u64) {
         for packet in lost {
             let [window, ..] = packet.state.words();
             self.cut(now, window);
         }
         if persistent && !lost.is_empty() {
-            // To the smallest window that there may be.
+            // Persistent congestion cuts to the smallest window.
             self.cut(now, 0);
         }
     }
 
-    /// A mark asks for what a loss does, but comes without the packet: its time stands for the
-    /// note.
+    /// A mark asks for the same cut as a loss, but comes without the state of a packet. Instead, the time at
+    /// which the packet was sent tells whether the window was cut since.
     fn on_ecn_ce(&mut self, now: Instant, sent: Instant, _newly_marked: u64, _in_flight: u64) {
         if self.cut_at.is_none_or(|at| sent > at) {
             self.cut(now, self.window);

@@ -1,5 +1,5 @@
-//! Redundancy as a pair of functions (Michel 2022, FlEC): when a repair symbol goes although no loss is
-//! known, and how many go for a loss that is.
+//! Redundancy as a pair of functions (Michel 2022, FlEC): one decides when a repair symbol is sent although
+//! no loss is known, the other how many are sent for known losses.
 
 use crate::tally::Tally;
 use std::time::Instant;
@@ -11,7 +11,7 @@ const HEAD: u64 = 32;
 /// Source symbols of the head for each repair symbol.
 const EVERY: u32 = 4;
 
-/// Repair symbols among the head. Behind it, what is lost is sent again as a repair symbol.
+/// Repair symbols within the head. After the head, a repair symbol replaces each lost symbol.
 #[derive(Debug, Clone, Default)]
 pub struct HeadFirst {
     /// Repair symbols that were sent.
@@ -38,7 +38,7 @@ impl HeadFirst {
     }
 }
 
-/// The pair, for one coding session.
+/// The pair of functions for one coding session.
 #[derive(Debug)]
 struct Rules {
     /// Source symbols of the head since the newest repair symbol.
@@ -47,7 +47,7 @@ struct Rules {
 }
 
 impl FlecRules for Rules {
-    // A repair symbol in flight for each symbol that the peer misses.
+    // This threshold asks for a repair symbol in flight for each symbol that the peer misses.
     fn ds(&self, loss: f64) -> f64 {
         -loss
     }

@@ -1,18 +1,18 @@
-//! What becomes of lost data: it is sent again, unless it would come too late.
+//! A loss reaction: lost data is sent again, unless it would come too late.
 
 use crate::tally::Tally;
 use std::time::Instant;
 use sutura::policy::{LossReaction, LossReactionFactory, LostData, Verdict};
 
-/// The application error code of streams of which something was given up.
+/// The application error code of streams of which data was given up.
 pub const TOO_LATE: u64 = 0x1a7e;
 
-/// Gives up data that cannot be at the receiver by its deadline, and sends all other again at once.
+/// Gives up data that cannot be at the receiver by its deadline, and sends all other lost data again at once.
 #[derive(Debug, Clone, Default)]
 pub struct DropLate {
     /// Losses after which the data was sent again.
     pub resent: Tally,
-    /// Losses after which it was given up.
+    /// Losses after which the data was given up.
     pub dropped: Tally,
 }
 
@@ -28,7 +28,7 @@ impl LossReactionFactory for DropLate {
 
 impl LossReaction for DropLate {
     fn on_lost(&mut self, now: Instant, lost: &LostData) -> Verdict {
-        // A packet that leaves now is there after half of a round trip.
+        // A packet that is sent now arrives after half of a round trip.
         let is_late = |deadline: Instant| deadline.saturating_duration_since(now) < lost.rtt / 2;
         if lost.deadline.is_some_and(is_late) {
             self.dropped.add(1);

@@ -4,13 +4,13 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use tokio::net::UdpSocket;
 
-/// One datagram of so many is lost, in each direction.
+/// One datagram in this many is lost, in each direction.
 const LOSS: u64 = 15;
 
-/// Passes on what comes, in a task of its own; returns where the client has to send to.
+/// Passes datagrams on, in a task of its own; returns the address to which the client has to send.
 ///
 /// # Errors
-/// There are no sockets to be had.
+/// The sockets cannot be opened.
 pub async fn start(server: SocketAddr) -> io::Result<SocketAddr> {
     let near = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let far = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;

@@ -34,7 +34,7 @@ const PROTOCOL: &[u8] = b"own-policies";
 const LOCALHOST: &str = "127.0.0.1:0";
 /// Bytes that are sent there and back.
 const PICTURE: usize = 400_000;
-/// Messages that are of use only at once, and their size in bytes.
+/// Messages that are of use only at once, and the size of each in bytes.
 const MESSAGES: usize = 200;
 const MESSAGE: usize = 800;
 
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
         exchange_picture(&connection, &policies).await?;
         Ok((connection, counter))
     };
-    // The client keeps the connection until the server has heard that everything arrived.
+    // The client keeps the connection until the server knows that all data arrived.
     let (whole, (connection, counter)) = tokio::try_join!(serve(&server, &policies), client)?;
     connection.close(0, b"done");
 
@@ -91,7 +91,7 @@ async fn connect(
 async fn send_messages(connection: &Connection) -> Result<()> {
     for _ in 0..MESSAGES {
         let mut send = connection.open_uni().await?;
-        // Otherwise the server might get by repair symbols what the client gives up.
+        // Otherwise the server might recover messages from repair symbols that the client gives up.
         send.protect(None)?;
         let (deadline, size) = (Some(Instant::now()), MESSAGE as u64);
         send.announce(Message { deadline, size, ..Message::default() })?;
@@ -101,8 +101,8 @@ async fn send_messages(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Sends a picture and gets it back. This stream has parameters of its own; without them it would
-/// have what the configuration says.
+/// Sends a picture and gets it back. This stream has policies of its own instead of the policies of the
+/// configuration.
 async fn exchange_picture(connection: &Connection, policies: &Policies) -> Result<()> {
     let (mut send, mut recv) = connection.open_bi().await?;
     let often = EveryFew { longest: 20, ..policies.redundancy.clone() };
@@ -148,7 +148,8 @@ async fn read_all(recv: &mut RecvStream) -> std::result::Result<Vec<u8>, ReadErr
     while let Some(chunk) = recv.read_chunk(usize::MAX, false).await? {
         let start = usize::try_from(chunk.offset).unwrap_or(usize::MAX);
         let end = start.saturating_add(chunk.bytes.len());
-        // The peer may send no more than was read and its window: `end` is near what is there.
+        // The peer may send no more than a window beyond the bytes that were read, so `end` is not far beyond
+        // `all`.
         if end > all.len() {
             all.resize(end, 0);
         }

@@ -1,4 +1,4 @@
-//! What a connection does, for whoever wants to know: packets and symbols are counted.
+//! An observer that counts the packets and symbols of a connection.
 
 use crate::tally::Tally;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use sutura::wire_format::{Carrier, Frame, FrameIter};
 use sutura::{Observation, Observer, SpaceId};
 
-/// Counts on a connection that it is given to with `Connection::observe`. Clones count together.
+/// Counts on the connections to which it is given with `Connection::observe`. Clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct Counter {
     /// Packets that were sent.
@@ -25,7 +25,7 @@ pub struct Counter {
 
 impl Counter {
     fn count_symbols(&self, payload: &[u8]) {
-        // Reading stops at what is no frame: here that is nothing, as the packet is our own.
+        // Reading stops at malformed bytes, which our own packets do not contain.
         for frame in FrameIter::new(payload, Carrier::OneRtt).map_while(Result::ok) {
             match frame {
                 Frame::SourceSymbol(_) => self.sources.add(1),
@@ -48,7 +48,7 @@ impl Observer for Counter {
             Observation::PacketReceived { .. } => self.received.add(1),
             Observation::PacketLost { .. } => self.lost.add(1),
             Observation::SymbolRecovered { .. } => self.recovered.add(1),
-            // There is more to see, and there may be more still in later versions.
+            // There are further events, and later versions may add more.
             _ => {}
         }
     }

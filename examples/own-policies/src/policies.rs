@@ -1,4 +1,4 @@
-//! The policies together: where they are plugged in, and what they did.
+//! The policies together: the configuration with all of them, and the report of their counters.
 
 use crate::congestion::Aimd;
 use crate::delivery::NewestFirst;
@@ -16,18 +16,18 @@ pub struct Policies {
     pub scheduler: LeastSentFirst,
     /// When repair symbols are sent.
     pub redundancy: EveryFew,
-    /// The same for the picture on its way back.
+    /// When repair symbols are sent for the picture on its way back.
     pub picture: HeadFirst,
-    /// What becomes of lost data.
+    /// Whether lost data is sent again.
     pub loss_reaction: DropLate,
     /// Which received bytes the application gets next.
     pub delivery: NewestFirst,
-    /// How much may be in flight.
+    /// How many bytes may be in flight.
     pub congestion: Aimd,
 }
 
 impl Policies {
-    /// A configuration in which all of them decide.
+    /// A configuration in which all these policies decide.
     pub fn transport(&self) -> TransportConfig {
         let Self { scheduler, redundancy, loss_reaction, delivery, congestion, .. } = self.clone();
         TransportConfig {
@@ -40,10 +40,10 @@ impl Policies {
         }
     }
 
-    /// Prints what they did.
+    /// Prints the counters of the policies.
     ///
     /// # Errors
-    /// One of them has had nothing to do.
+    /// A policy was never asked to act.
     pub fn report(&self) -> Result<(), String> {
         let Self { scheduler, redundancy, picture, loss_reaction, delivery, congestion } = self;
         println!("scheduler: {} bytes charged", scheduler.charged);

@@ -9,11 +9,11 @@ const REPAIRS_PER_LOSS: f64 = 2.0;
 /// The fewest source symbols between two repair symbols.
 const SHORTEST: u32 = 4;
 
-/// A repair symbol after every N source symbols, and one at the end of what the application gave. N
-/// follows from the share of packets that were lost recently.
+/// A repair symbol after every N source symbols, and one at the end of the application's data. N follows from
+/// the share of packets that were lost recently.
 #[derive(Debug, Clone)]
 pub struct EveryFew {
-    /// The most source symbols between two repair symbols, if nothing is lost.
+    /// The most source symbols between two repair symbols, on a path without losses.
     pub longest: u32,
     /// Repair symbols that were sent.
     pub sent: Tally,
@@ -46,7 +46,7 @@ struct Session {
     longest: u32,
     /// Source symbols since the newest repair symbol.
     uncovered: u32,
-    /// Whether the application has no more to send for now.
+    /// Whether the application has no more data for now.
     flushed: bool,
     sent: Tally,
 }
@@ -55,7 +55,7 @@ impl Session {
     /// N.
     fn interval(&self, view: &View) -> u32 {
         let symbols_per_loss = 1.0 / view.path.loss;
-        // What is infinite or not a number becomes one of the bounds.
+        // Infinity and NaN become one of the bounds.
         ((symbols_per_loss / REPAIRS_PER_LOSS) as u32).clamp(SHORTEST, self.longest)
     }
 }
@@ -75,7 +75,7 @@ impl Redundancy for Session {
         self.sent.add(1);
     }
 
-    // A question: that a repair symbol goes counts when `on_repair_sent` says so.
+    // A pure query: only `on_repair_sent` counts a repair symbol.
     fn decide(&self, _now: Instant, view: &View) -> Decision {
         let due = self.uncovered >= self.interval(view) || (self.flushed && self.uncovered > 0);
         if due && view.unacked > 0 {

@@ -1,15 +1,15 @@
-//! Which stream sends next: the one of which the least has been sent.
+//! Which stream sends next: the stream that has sent the fewest bytes.
 
 use crate::tally::Tally;
 use std::collections::{BTreeMap, BTreeSet};
 use sutura::policy::{Grant, Scheduler, SchedulerFactory, StreamKey};
 use sutura::{Priority, Urgency};
 
-/// Of the most urgent streams, the one goes first of which the fewest bytes have been sent. A short
-/// stream is done early, whatever long ones there are beside it.
+/// Of the most urgent streams, the stream that has sent the fewest bytes goes first. So a short stream is
+/// done early, even beside long streams.
 #[derive(Debug, Clone, Default)]
 pub struct LeastSentFirst {
-    /// Bytes that streams were charged for.
+    /// Bytes for which streams were charged.
     pub charged: Tally,
 }
 
@@ -28,13 +28,13 @@ impl SchedulerFactory for LeastSentFirst {
 #[derive(Debug)]
 struct Streams {
     all: BTreeMap<StreamKey, Stream>,
-    /// The active ones; the first goes next.
+    /// The active streams; the first goes next.
     active: BTreeSet<Rank>,
     charged: Tally,
 }
 
-/// The streams that carry the protocol have the smallest urgency, `Urgency::CONTROL`, and so go
-/// before all others. The key makes the order of equals the same every time.
+/// The streams that carry the protocol have the smallest urgency, `Urgency::CONTROL`, and so go before all
+/// other streams. The key makes the order of streams with equal rank the same every time.
 type Rank = (Urgency, u64, StreamKey);
 
 #[derive(Debug, Default)]
@@ -51,7 +51,8 @@ impl Stream {
 }
 
 impl Streams {
-    /// Changes a stream and puts it where it belongs now. One that is not inserted is ignored.
+    /// Changes a stream and moves it to its new place in the order. A stream that was not inserted is
+    /// ignored.
     fn change(&mut self, key: StreamKey, change: impl FnOnce(&mut Stream)) {
         let Some(stream) = self.all.get_mut(&key) else { return };
         self.active.remove(&stream.rank(key));
@@ -85,7 +86,7 @@ impl Scheduler for Streams {
         self.change(key, |stream| stream.active = false);
     }
 
-    // A question: nothing changes until the bytes are charged.
+    // A pure query: the order changes only when the bytes are charged.
     fn next(&self, room: usize) -> Option<Grant> {
         let (_, _, stream) = *self.active.first()?;
         (room > 0).then_some(Grant { stream, bytes: room })

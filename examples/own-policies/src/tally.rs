@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// All clones are the same number: the factory has one, and each policy that it makes has one.
+/// All clones share one number: the factory has a clone, and each policy that it makes has another.
 #[derive(Debug, Clone, Default)]
 pub struct Tally(Arc<AtomicU64>);
 
@@ -14,7 +14,7 @@ impl Tally {
         self.0.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// What was counted so far.
+    /// The number counted so far.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

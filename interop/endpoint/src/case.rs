@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-/// What an endpoint is to do, as `interop/README.md` says.
+/// The task of an endpoint, as `interop/README.md` describes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TestCase {
     /// One connection, one request.
@@ -17,7 +17,7 @@ pub enum TestCase {
     Retry,
     /// The second connection resumes the session of the first.
     Resumption,
-    /// And sends its requests in 0-RTT.
+    /// The second connection resumes the session and sends its requests in 0-RTT.
     ZeroRtt,
     /// HTTP/3.
     Http3,
@@ -27,7 +27,7 @@ pub enum TestCase {
     Ecn,
     /// A connection for each request.
     MultiConnect,
-    /// From version 1 to version 2.
+    /// The connection goes over from version 1 to version 2.
     V2,
     /// The server has a preferred address.
     ConnectionMigration,

@@ -20,43 +20,43 @@ pub enum Role {
 pub struct Request {
     /// The path of the URL, from its `/` on.
     pub path: String,
-    /// What it is saved as.
+    /// The name of the saved file.
     pub name: String,
     /// The URL's host and port.
     pub authority: String,
 }
 
-/// What to do.
+/// The task of an endpoint.
 #[derive(Debug, Clone)]
 pub struct Environment {
     /// Which end to be.
     pub role: Role,
-    /// What is tested.
+    /// The test case.
     pub case: TestCase,
-    /// Where the server listens, or the client connects to.
+    /// The address at which the server listens, or to which the client connects.
     pub address: SocketAddr,
     /// The directory with `cert.pem`, `priv.key` and `ca.pem`.
     pub certificates: PathBuf,
-    /// What a server serves.
+    /// The directory that a server serves.
     pub www: PathBuf,
     /// A server's preferred address.
     pub preferred: Option<SocketAddr>,
-    /// What a client fetches.
+    /// The files that a client fetches.
     pub requests: Vec<Request>,
-    /// Where it puts that.
+    /// The directory in which a client saves the files.
     pub downloads: PathBuf,
-    /// Whether requests are of HTTP/3.
+    /// Whether requests use HTTP/3.
     pub http3: bool,
-    /// Where to write qlog files.
+    /// The directory for qlog files.
     pub qlog: Option<PathBuf>,
 }
 
-/// Why an environment asks for nothing that can be done.
+/// Why an environment's task cannot be done.
 #[derive(Debug)]
 pub enum Problem {
     /// The test case is not known.
     Unsupported(String),
-    /// A variable is missing or means nothing.
+    /// A variable is missing or malformed.
     Malformed(String),
 }
 
@@ -79,10 +79,10 @@ fn request(url: &str) -> Result<Request, Problem> {
 }
 
 impl Environment {
-    /// Reads it.
+    /// Reads the environment.
     ///
     /// # Errors
-    /// It asks for what is not known, or makes no sense.
+    /// The test case is unknown, or a variable is missing or malformed.
     pub fn read() -> Result<Self, Problem> {
         let role = match &*variable("ROLE")? {
             "client" => Role::Client,
@@ -111,7 +111,7 @@ impl Environment {
         })
     }
 
-    /// What a client's socket is bound to.
+    /// The address to which a client's socket is bound.
     #[must_use]
     pub fn any_address(&self) -> SocketAddr {
         match self.address {

@@ -1,11 +1,11 @@
-//! HTTP/0.9 over QUIC, as the interop runner has it.
+//! HTTP/0.9 over QUIC, as in the interop runner.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Its name in the handshake.
+/// The name of the protocol in the handshake.
 pub const ALPN: &[u8] = b"hq-interop";
 
-/// More than the longest request.
+/// More bytes than the longest request has.
 pub const MAX_REQUEST: usize = 4096;
 
 /// A request for this path.
@@ -14,7 +14,7 @@ pub fn request(path: &str) -> Vec<u8> {
     format!("GET {path}\r\n").into_bytes()
 }
 
-/// The file in `directory` that a request is about.
+/// The file in `directory` for which a request asks.
 #[must_use]
 pub fn file(directory: &Path, request: &[u8]) -> Option<PathBuf> {
     let request = std::str::from_utf8(request).ok()?;
@@ -22,7 +22,7 @@ pub fn file(directory: &Path, request: &[u8]) -> Option<PathBuf> {
     locate(directory, path)
 }
 
-/// The file in `directory` under a path without its first `/`, if it is inside.
+/// The file in `directory` under a path without its first `/`, if the file is inside.
 #[must_use]
 pub fn locate(directory: &Path, path: &str) -> Option<PathBuf> {
     let path = Path::new(path);

@@ -1,4 +1,4 @@
-//! What an endpoint of the interoperability matrix is asked to do: `interop/README.md`.
+//! The tasks of an endpoint of the interoperability matrix: `interop/README.md`.
 
 mod case;
 mod environment;
@@ -26,7 +26,7 @@ pub const SMALL_WINDOWS: [u32; 2] = [256 << 10, 384 << 10];
 /// How many bytes of a file a client receives before it updates the keys.
 pub const UPDATE_AFTER: usize = 256 << 10;
 
-/// Reads the environment and does what it asks. The exit code is what the matrix expects.
+/// Reads the environment and does its task. The exit code is the one that the matrix expects.
 pub fn main(run: impl FnOnce(Environment) -> Result<(), Error>) -> ExitCode {
     match Environment::read() {
         Err(Problem::Unsupported(case)) => {
@@ -48,7 +48,7 @@ pub fn main(run: impl FnOnce(Environment) -> Result<(), Error>) -> ExitCode {
     }
 }
 
-/// The stack lacks what the test case needs.
+/// The stack lacks a feature that the test case needs.
 #[derive(Debug)]
 pub struct Unsupported;
 

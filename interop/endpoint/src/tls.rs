@@ -9,8 +9,7 @@ use rustls::{ClientConfig, KeyLogFile, RootCertStore, ServerConfig};
 
 use crate::{Environment, Error, TestCase};
 
-/// The cipher suites that the test case permits. Initial packets are protected with
-/// [`INITIAL`] all the same.
+/// The cipher suites that the test case permits. Initial packets are always protected with [`INITIAL`].
 fn provider(case: TestCase) -> Arc<CryptoProvider> {
     let mut provider = ring::default_provider();
     if case == TestCase::ChaCha20 {
@@ -25,7 +24,7 @@ pub const INITIAL: rustls::SupportedCipherSuite = ring::cipher_suite::TLS13_AES_
 /// A client that trusts `ca.pem`.
 ///
 /// # Errors
-/// It cannot be read.
+/// The file cannot be read.
 pub fn client_tls(environment: &Environment) -> Result<ClientConfig, Error> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(environment.certificates.join("ca.pem"))? {
@@ -43,7 +42,7 @@ pub fn client_tls(environment: &Environment) -> Result<ClientConfig, Error> {
 /// A server with `cert.pem` and `priv.key`.
 ///
 /// # Errors
-/// They cannot be read.
+/// The files cannot be read.
 pub fn server_tls(environment: &Environment) -> Result<ServerConfig, Error> {
     let directory = &environment.certificates;
     let chain = CertificateDer::pem_file_iter(directory.join("cert.pem"))?;

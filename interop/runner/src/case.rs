@@ -9,8 +9,7 @@ use crate::network::Network;
 const KB: usize = 1 << 10;
 const MB: usize = 1 << 20;
 
-/// A case: what is asked of both ends, and what is between them. What must have happened is in
-/// [`crate::check`].
+/// A case: the tasks of both ends, and the network between them. [`crate::check`] checks the results.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
     pub name: &'static str,
@@ -28,14 +27,14 @@ pub struct Case {
     /// How long the names of the files are.
     pub names: usize,
     pub timeout: Duration,
-    /// Whether a figure is wanted, from so many runs.
+    /// The number of runs. If there are several, their rates are a measurement.
     pub runs: usize,
     /// Whether a CUBIC flow goes over the same link.
     pub crossed: bool,
     pub check: Check,
 }
 
-/// What must have happened, besides that all files have arrived.
+/// The conditions of a case, besides the arrival of all files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
     OneHandshake,
@@ -69,12 +68,13 @@ const USUAL: Case = Case {
     check: Check::OneHandshake,
 };
 
-/// The interop runner has nine, but rustls verifies no longer chains than of six below the authority.
+/// The interop runner has nine certificates in the chain, but rustls verifies at most six below the
+/// authority.
 const LONG_CHAIN: usize = 6;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// All of them, in the order of the interop runner.
+/// All cases, in the order of the interop runner.
 pub const CASES: &[Case] = &[
     Case { client: "handshake", server: "handshake", files: &[KB], ..named("handshake") },
     Case { files: &[2 * MB, 3 * MB, 5 * MB], ..named("transfer") },
@@ -104,7 +104,8 @@ pub const CASES: &[Case] = &[
         client: "resumption",
         server: "resumption",
         files: &[5 * KB, 10 * KB],
-        // So many that they do not fit in the padding of a handshake without them.
+        // With this many certificates, a full handshake is larger than a padded handshake without
+        // certificates.
         chain: 3,
         check: Check::Resumption,
         ..named("resumption")

@@ -17,36 +17,36 @@ use crate::process::{self, Ending, Process, Program};
 use crate::record::Recorder;
 use crate::{Stacks, certificates};
 
-/// How long to wait for the end of what is under way once the client is done.
+/// How long to wait for datagrams under way once the client is done.
 const LINGER: Duration = Duration::from_millis(300);
 
 /// Stacks whose programs have no HTTP/0.9.
 const HTTP3_ONLY: &[&str] = &["ngtcp2"];
 
-/// Which of both ends is ours.
+/// The end of ours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     Client,
     Server,
 }
 
-/// A case, and who is at which end.
+/// A case, and the stacks at both ends.
 #[derive(Debug, Clone)]
 pub struct Cell {
     pub case: &'static Case,
     pub client: String,
     pub server: String,
-    /// The end whose word counts.
+    /// The end whose output and qlog files are checked.
     pub ours: Side,
     pub seed: u64,
 }
 
-/// What came of it.
+/// The outcome of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
-    /// With the rates of all runs in bits per second, if that was measured.
+    /// The case passed, with the rates of all runs in bits per second if they were measured.
     Passed(Vec<f64>),
-    /// By the client or the server.
+    /// The client or the server does not support the test case.
     Unsupported,
     Failed(String),
 }
@@ -73,7 +73,7 @@ struct Setup {
 }
 
 impl Cell {
-    /// Its name among all.
+    /// The name of the cell, unlike the names of all other cells.
     pub fn name(&self) -> String {
         format!("{} {}-{}", self.case.name, self.client, self.server)
     }
@@ -84,7 +84,7 @@ impl Cell {
         OsStr::new(if http3 { "h3" } else { "hq-interop" })
     }
 
-    /// Runs it as often as the case says. What remains is in `logs` if it fails.
+    /// Runs the cell as often as the case says. If the cell fails, its files remain in `logs`.
     pub fn run(&self, stacks: &Stacks, logs: &Path) -> Outcome {
         let mut rates = Vec::new();
         for run in 0..self.case.runs {
@@ -159,7 +159,8 @@ impl Cell {
         Ok(Outcome::Passed(measured.then(|| self.rate(&record)).into_iter().collect()))
     }
 
-    /// Bits of the files per second, from the client's first datagram to the server's last but the close.
+    /// Bits of the files per second, from the client's first datagram to the server's last large one, so that
+    /// the close does not count.
     fn rate(&self, record: &crate::record::Record) -> f64 {
         let bytes: usize = self.case.files.iter().sum();
         let start = record.0.first().map_or(Duration::ZERO, |datagram| datagram.at);
@@ -169,7 +170,7 @@ impl Cell {
     }
 }
 
-/// How a server that does not listen has ended.
+/// The outcome with a server that ended before it listened.
 fn early(ending: Ending) -> Outcome {
     match ending {
         Ending::Unsupported => Outcome::Unsupported,
@@ -188,7 +189,7 @@ impl Setup {
         let mut rng = Rng::new(seed);
         let mut names = Vec::new();
         for (n, size) in case.files.iter().enumerate() {
-            // A letter first: some servers make up files whose names are numbers.
+            // The name begins with a letter, because some servers make up files whose names are numbers.
             let name = format!("f{n:0>width$}", width = case.names - 1);
             fs::write(www.join(&name), rng.bytes(*size))?;
             names.push(name);
@@ -215,7 +216,7 @@ impl Setup {
         urls.collect::<Vec<_>>().join(" ").into()
     }
 
-    /// The first file that has not arrived as it was.
+    /// The first file that is missing or changed.
     fn differs(&self) -> Result<Option<&str>, Error> {
         for name in &self.names {
             let there = fs::read(self.downloads.join(name)).unwrap_or_default();
@@ -227,10 +228,10 @@ impl Setup {
     }
 }
 
-/// The network between both ends, before it is there.
+/// The network between both ends, before it is opened.
 struct Route {
     config: Config,
-    /// Where the server is to ask its clients to go over to.
+    /// The preferred address of the server.
     preferred: SocketAddr,
 }
 
@@ -247,7 +248,7 @@ impl Route {
         Ok(Self { config, preferred })
     }
 
-    /// Opens it, with one more door to the server of another flow.
+    /// Opens the network, with one more door to the server of another flow.
     fn open(mut self, cross: Option<SocketAddr>) -> Result<(Relay, Recorder), Error> {
         // Some servers listen at their preferred address themselves. Clients then go there past the relay.
         if process::is_bound(self.preferred.port())? {
@@ -272,7 +273,7 @@ struct Cross<'a> {
 /// The stack of the other flow, which uses CUBIC unless told otherwise.
 const CROSS: &str = "quinn";
 
-/// It lasts longer than what is measured.
+/// The transfer lasts longer than the measured transfer.
 const CROSS_CASE: Case = Case { files: &[100 << 20], ..crate::case::CASES[1] };
 
 impl<'a> Cross<'a> {
@@ -287,7 +288,7 @@ impl<'a> Cross<'a> {
         Ok(Self { stacks, setup, server, serving })
     }
 
-    /// Starts the transfer. It ends with the processes.
+    /// Starts the transfer, which ends with the processes.
     fn cross(self, relay: &Relay) -> Result<(Process, Process), Error> {
         let address = *relay.local_addrs().last().ok_or("no door")?;
         let path = self.stacks.path(CROSS)?;

@@ -9,7 +9,7 @@ use rcgen::{
 
 use crate::Error;
 
-/// How many alternative names a certificate of a long chain has, so that six of them take more bytes
+/// How many alternative names a certificate of a long chain has, so that six certificates take more bytes
 /// than a server may send at first.
 const NAMES: usize = 48;
 
@@ -29,8 +29,8 @@ fn authority(n: usize, by: Option<&Issuer>, names: usize) -> Result<Issuer, Erro
     })
 }
 
-/// Writes `cert.pem`, `priv.key` and `ca.pem` for `localhost`, with so many certificates in the chain,
-/// that of the authority not counted. Returns the size of all in DER.
+/// Writes `cert.pem`, `priv.key` and `ca.pem` for `localhost`, with `chain` certificates in the chain, not
+/// counting the authority's. Returns the size of all certificates in DER.
 pub fn write(directory: &Path, chain: usize) -> Result<usize, Error> {
     let root = authority(0, None, 0)?;
     let mut issuers: Vec<Issuer> = Vec::new();

@@ -1,4 +1,4 @@
-//! What must have happened in each case, besides that all files have arrived.
+//! Checks the conditions of each case, besides the arrival of all files.
 
 use std::time::Duration;
 
@@ -9,13 +9,14 @@ use crate::evidence::Evidence;
 use crate::header::{Kind, VERSION_2};
 use crate::record::{Datagram, Record};
 
-/// Factor between what a server has received from an unvalidated address and what it may send there.
+/// Factor between the bytes that a server has received from an unvalidated address and the bytes that it may
+/// send there.
 const AMPLIFICATION: usize = 3;
 
 /// Congestion experienced, in the bits of an ECN mark.
 const CE: u8 = 3;
 
-/// What is known of a run.
+/// The data of a run.
 #[derive(Debug)]
 pub struct Run<'a> {
     pub record: &'a Record,
@@ -38,7 +39,7 @@ fn ensure(holds: bool, problem: impl Into<String>) -> Verdict {
 }
 
 impl Check {
-    /// How many handshakes belong to it.
+    /// How many handshakes the case has.
     fn handshakes(self) -> usize {
         match self {
             Self::SeveralHandshakes(count) => count,
@@ -57,7 +58,7 @@ impl Check {
         }
     }
 
-    /// Whether it happened, and nothing that was not asked for.
+    /// Checks the conditions of the case, and that there was no Retry or handshake beyond the case's own.
     pub fn verify(self, run: &Run<'_>) -> Verdict {
         run.unasked_retry(self)?;
         run.handshakes(self.handshakes())?;
@@ -110,7 +111,7 @@ impl Run<'_> {
         ensure(answered, "the client did not send the token")
     }
 
-    /// A handshake with certificates is at least as large as these.
+    /// A handshake with certificates is at least as large as the certificates.
     fn resumption(&self) -> Verdict {
         let Some(second) = self.record.handshakes().get(1).copied() else { return Ok(()) };
         let packets = self.record.packets(Way::Down, Kind::Handshake);
@@ -150,7 +151,8 @@ impl Run<'_> {
         ensure(reported, "the peer does not report our marks")
     }
 
-    /// Until the client proves with a Handshake packet that it receives what is sent to its address.
+    /// Checks the limit that holds until the client proves with a Handshake packet that it receives at its
+    /// address.
     fn amplification(&self) -> Verdict {
         let (mut received, mut sent, mut limit) = (0, 0, Ok(()));
         for datagram in &self.record.0 {
@@ -202,7 +204,7 @@ impl Run<'_> {
             short.map(|packet| long(&packet.dcid)).collect::<Vec<_>>()
         };
         let (before, after) = (ids(0), ids(1));
-        // Without identifiers the first eight bytes are protected and never the same.
+        // Without connection identifiers, the first eight bytes are protected, and never the same.
         let same = after.iter().any(|id| before.contains(id));
         ensure(!same, "the client uses the same connection identifier there")
     }

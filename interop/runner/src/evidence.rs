@@ -1,4 +1,4 @@
-//! What our own end says about a run.
+//! The output and qlog files of our own end.
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +10,9 @@ use crate::Error;
 /// The connections as our end saw them.
 #[derive(Debug, Default)]
 pub struct Evidence {
-    /// What it printed of each connection.
+    /// The JSON object that our end printed for each connection.
     pub connections: Vec<Value>,
-    /// The events of its qlog files.
+    /// The events of our end's qlog files.
     events: Vec<Value>,
 }
 
@@ -34,14 +34,14 @@ impl Evidence {
         self.events.iter().filter(move |event| event["name"] == name).map(|event| &event["data"])
     }
 
-    /// How many frames of a type are in the packets of such events, such as
+    /// How many frames of a type are in the packets of the events with this name, such as
     /// `transport:packet_received`.
     pub fn frames(&self, event: &str, frame: &str) -> usize {
         let frames = self.named(event).filter_map(|data| data["frames"].as_array()).flatten();
         frames.filter(|found| found["frame_type"] == frame).count()
     }
 
-    /// How many bytes of streams are in such packets of this type.
+    /// How many bytes of streams are in packets of this type, in the events with this name.
     pub fn stream_bytes(&self, event: &str, packet_type: &str) -> usize {
         let packets = self.named(event).filter(|data| data["header"]["packet_type"] == packet_type);
         let frames = packets.filter_map(|data| data["frames"].as_array()).flatten();
@@ -64,7 +64,7 @@ impl Evidence {
         })
     }
 
-    /// Whether this holds of any connection.
+    /// Whether the value of `key` satisfies `holds` for any connection.
     pub fn any(&self, key: &str, holds: impl Fn(&Value) -> bool) -> bool {
         self.connections.iter().any(|connection| holds(&connection[key]))
     }

@@ -1,4 +1,5 @@
-//! What anybody on the path can read of QUIC packets (RFC 8999, RFC 9000 section 17, RFC 9369 section 3.2).
+//! The parts of QUIC packets that are readable on the path (RFC 8999, RFC 9000 section 17, RFC 9369 section
+//! 3.2).
 
 /// The number of version 2.
 pub const VERSION_2: u32 = 0x6b33_43cf;
@@ -14,23 +15,23 @@ pub enum Kind {
     Handshake,
     Retry,
     VersionNegotiation,
-    /// Or what cannot be read at all, such as the rest of a damaged datagram.
+    /// A packet with a short header, or unreadable bytes such as the rest of a damaged datagram.
     Short,
 }
 
-/// What can be read of a packet.
+/// The readable parts of a packet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packet {
     pub kind: Kind,
     /// 0 in short headers.
     pub version: u32,
-    /// Of a short header: as much as it could be at most.
+    /// In short headers: as many bytes as the longest possible identifier has.
     pub dcid: Vec<u8>,
     /// Empty in short headers.
     pub scid: Vec<u8>,
     /// The length of the token in an Initial packet.
     pub token: usize,
-    /// Its size in bytes.
+    /// The size of the packet in bytes.
     pub size: usize,
 }
 
@@ -105,7 +106,7 @@ fn long_header(datagram: &[u8]) -> Option<Packet> {
 }
 
 fn kind(first: u8, version: u32) -> Option<Kind> {
-    // Version 2 counts its types from another one on.
+    // Version 2 numbers the types of packets in another way.
     let number = match version {
         0 => return Some(Kind::VersionNegotiation),
         1 => first >> 4 & 3,

@@ -1,8 +1,8 @@
-//! Failures that are the peer's.
+//! Known failures that are the peer's fault.
 
 use crate::cell::Cell;
 
-/// A failure, and why it is not ours.
+/// A failure, and the reason why it is not our fault.
 #[derive(Debug)]
 pub struct Known {
     /// The client; empty for any.
@@ -13,7 +13,7 @@ pub struct Known {
     pub why: &'static str,
 }
 
-/// All of them.
+/// All known failures.
 const KNOWN: &[Known] = &[
     stays("quic-go"),
     stays("quiche"),
@@ -30,7 +30,7 @@ const KNOWN: &[Known] = &[
     },
 ];
 
-/// A server that forgets what was in flight when its client moved, in some runs.
+/// A server that, in some runs, forgets the data that was in flight when its client moved.
 const fn leaves_losses(case: &'static str) -> Known {
     Known {
         client: "",
@@ -41,7 +41,7 @@ const fn leaves_losses(case: &'static str) -> Known {
     }
 }
 
-/// A client that stays where it connected to.
+/// A client that stays at the address to which it connected.
 const fn stays(client: &'static str) -> Known {
     Known {
         client,
@@ -51,7 +51,7 @@ const fn stays(client: &'static str) -> Known {
     }
 }
 
-/// What is known of a cell that fails.
+/// The known failure of a cell, if there is one.
 pub fn find(cell: &Cell) -> Option<&'static Known> {
     let is = |pattern: &str, name: &str| pattern.is_empty() || pattern == name;
     KNOWN.iter().find(|known| {

@@ -28,7 +28,7 @@ use cell::{Cell, Outcome, Side};
 /// Errors of the matrix itself.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The stack that every other one is paired with.
+/// The stack with which every other stack is paired.
 const OURS: &str = "sutura";
 
 const EXAMPLES: &str = "\
@@ -75,7 +75,7 @@ struct Options {
     json: bool,
 }
 
-/// What the peer is.
+/// The end that the peer is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Role {
     Client,
@@ -105,7 +105,7 @@ impl Stacks {
             }
         }
         names.sort_unstable();
-        // Ourselves first: what fails there need not be looked for elsewhere.
+        // Our own stack comes first: a failure with ourselves is not the peer's.
         names.insert(0, OURS.to_owned());
         Ok(names)
     }

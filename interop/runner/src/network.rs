@@ -9,23 +9,23 @@ use sutura_relay::{Change, Rebinding};
 /// The path of the interop runner, unless a case says otherwise.
 const PATH: &str = "rate=10mbit delay=15ms queue=25p";
 
-/// Enough for any transfer here: a trace starts again when it ends.
+/// Packets of a trace: enough for any transfer here, because a trace starts again when it ends.
 const TRACE: usize = 1 << 17;
 
-/// No more packets than that are lost in a row.
+/// The most packets that are lost in a row.
 const MAX_BURST: usize = 3;
 
-/// Rebindings and outages go on for as long as any transfer.
+/// How long rebindings and outages go on: longer than any transfer.
 const LONG: u64 = 60;
 
-/// What the network does.
+/// The behaviour of the network.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Network {
-    /// Nothing special.
+    /// The path of the interop runner, without disturbances.
     Plain,
-    /// 1.5 s there and back.
+    /// A round trip takes 1.5 s.
     Slow,
-    /// 5 s on, 2 s off.
+    /// The network works for 5 s, then loses all packets for 2 s, in turns.
     Blackhole,
     /// This share of the packets is lost, each way.
     Lossy(f64),
@@ -37,7 +37,7 @@ pub enum Network {
     Rebinds(Change),
 }
 
-/// The two directions, and what happens to the client's address.
+/// The links of both directions, and the changes of the client's address.
 #[derive(Debug, Clone)]
 pub struct Links {
     pub up: LinkConfig,
@@ -46,7 +46,7 @@ pub struct Links {
 }
 
 impl Network {
-    /// Its links.
+    /// The links of the network.
     pub fn links(self, seed: u64) -> Result<Links, sutura_link::ParseError> {
         let plain: LinkConfig = PATH.parse()?;
         let mut links = Links { up: plain.clone(), down: plain, rebindings: Vec::new() };

@@ -12,13 +12,13 @@ use crate::Error;
 /// How long a server may take to listen, and to stop.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How often to look whether something has happened.
+/// The time between two looks at a process.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// The exit code for a test case that the stack does not support.
 const UNSUPPORTED: i32 = 127;
 
-/// What to run, and where it writes.
+/// A program to run, and the directory in which it writes.
 #[derive(Debug)]
 pub struct Program<'a> {
     pub path: PathBuf,
@@ -26,11 +26,11 @@ pub struct Program<'a> {
     pub case: &'static str,
     pub address: SocketAddr,
     pub certificates: &'a Path,
-    /// Where its output, qlog and keys go.
+    /// The directory for its output, qlog files and keys.
     pub logs: &'a Path,
 }
 
-/// How it ended.
+/// The ending of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
     Done,
@@ -38,12 +38,12 @@ pub enum Ending {
     Failed,
 }
 
-/// A process that ends with this value.
+/// A process, which ends when this value is dropped.
 #[derive(Debug)]
 pub struct Process(Child);
 
 impl Program<'_> {
-    /// Starts it with further variables.
+    /// Starts the program with further variables.
     pub fn start(&self, variables: &[(&str, &OsStr)]) -> Result<Process, Error> {
         let file = |name: &str| File::create(self.logs.join(format!("{}.{name}", self.role)));
         let qlog = self.qlog();
@@ -64,12 +64,12 @@ impl Program<'_> {
         Ok(Process(child))
     }
 
-    /// Where its qlog files are.
+    /// The directory of the program's qlog files.
     pub fn qlog(&self) -> PathBuf {
         self.logs.join(format!("{}-qlog", self.role))
     }
 
-    /// What it printed.
+    /// The standard output of the program.
     pub fn output(&self) -> Result<String, Error> {
         Ok(fs::read_to_string(self.logs.join(format!("{}.out", self.role)))?)
     }
@@ -84,7 +84,7 @@ fn ending(status: ExitStatus) -> Ending {
 }
 
 impl Process {
-    /// Waits until it ends; `None` if it does not in time.
+    /// Waits until the process ends; `None` if it does not end in time.
     pub fn wait(&mut self, patience: Duration) -> Result<Option<Ending>, Error> {
         let start = Instant::now();
         loop {
@@ -98,7 +98,7 @@ impl Process {
         }
     }
 
-    /// Waits until it listens. Otherwise says how it ended.
+    /// Waits until the process listens at the port. If it ends before, returns its ending.
     pub fn listens(&mut self, port: u16) -> Result<Option<Ending>, Error> {
         let start = Instant::now();
         while !is_bound(port)? {
@@ -113,9 +113,9 @@ impl Process {
         Ok(None)
     }
 
-    /// Asks it to end, and makes it.
+    /// Asks the process to end, and kills it if it does not.
     pub fn stop(mut self) -> Result<(), Error> {
-        // Sent by kill(1), because the standard library only has SIGKILL.
+        // The signal is sent by kill(1), because the standard library can send only SIGKILL.
         Command::new("kill").arg(self.0.id().to_string()).status()?;
         self.wait(PATIENCE)?;
         Ok(())
@@ -142,7 +142,7 @@ pub fn is_bound(port: u16) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// A port of `host` that nobody uses.
+/// A port of `host` that no socket uses.
 pub fn free_port(host: std::net::IpAddr) -> Result<SocketAddr, Error> {
     Ok(UdpSocket::bind((host, 0))?.local_addr()?)
 }

@@ -1,4 +1,4 @@
-//! What the network saw.
+//! The datagrams that passed the network.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +23,7 @@ pub struct Datagram {
     pub packets: Vec<Packet>,
 }
 
-/// Everything that was sent, in order.
+/// All datagrams that were sent, in order.
 #[derive(Debug, Clone, Default)]
 pub struct Record(pub Vec<Datagram>);
 
@@ -31,12 +31,12 @@ pub struct Record(pub Vec<Datagram>);
 #[derive(Debug, Clone, Default)]
 pub struct Recorder {
     pub record: Arc<Mutex<Record>>,
-    /// Only what comes through these doors, if that matters.
+    /// How many of the relay's first doors are recorded; `None` for all doors.
     pub doors: Option<usize>,
 }
 
 impl Recorder {
-    /// What was seen up to now.
+    /// The datagrams that were recorded up to now.
     pub fn record(&self) -> Record {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -66,7 +66,7 @@ impl Record {
         packets.filter(move |packet| packet.kind == kind)
     }
 
-    /// The identifiers that the server chose, in order. There is one for each handshake.
+    /// The identifiers that the server chose, in order. There is one identifier for each handshake.
     pub fn handshakes(&self) -> Vec<&[u8]> {
         let mut found: Vec<&[u8]> = Vec::new();
         for packet in self.packets(Way::Down, Kind::Handshake) {

@@ -21,7 +21,7 @@ const LEGEND: &str = "\
 `client` and `server` say what the peer is; the other end is Sutura. `-`: the stack lacks the feature, or its API \
 does not offer it. A failure with a number is the peer's, for the reason below; a failure without one would be ours.";
 
-/// The failures that are the peer's: the reasons, each once, in the order in which they are numbered.
+/// The reasons of the failures that are the peer's fault, each once, in the order of their numbers.
 fn reasons(cells: &[Cell], outcomes: &[Outcome]) -> Vec<&'static str> {
     let mut reasons = Vec::new();
     let failed = cells.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_failure());
@@ -33,7 +33,7 @@ fn reasons(cells: &[Cell], outcomes: &[Outcome]) -> Vec<&'static str> {
     reasons
 }
 
-/// What a cell shows, where the failures that are the peer's have these reasons.
+/// The text of a cell, where `reasons` numbers the failures that are the peer's fault.
 fn verdict(cell: &Cell, outcome: &Outcome, reasons: &[&str]) -> String {
     match outcome {
         Outcome::Passed(rates) if rates.is_empty() => "ok".to_owned(),
@@ -50,7 +50,7 @@ fn verdict(cell: &Cell, outcome: &Outcome, reasons: &[&str]) -> String {
     }
 }
 
-/// Whether nothing failed that is not known to.
+/// Whether all failures are known failures.
 fn all_well(cells: &[Cell], outcomes: &[Outcome]) -> bool {
     let mut failed = cells.iter().zip(outcomes).filter(|(_, outcome)| outcome.is_failure());
     failed.all(|(cell, _)| known::find(cell).is_some())
@@ -101,7 +101,7 @@ fn table(caption: &str, cells: &[Cell], outcomes: &[Outcome], measured: bool) ->
     table
 }
 
-/// The failures that are not known.
+/// The failures that are not known failures.
 fn surprises(cells: &[Cell], outcomes: &[Outcome]) -> Vec<String> {
     let unknown = cells.iter().zip(outcomes).filter(|(cell, _)| known::find(cell).is_none());
     let problems = unknown.filter_map(|(cell, outcome)| match outcome {
@@ -127,7 +127,7 @@ fn report(cells: &[Cell], outcomes: &[Outcome], versions: &str) -> Report {
     Report { name, title, text, tables, failures, ..Report::default() }
 }
 
-/// Prints the outcomes, and writes the page. Returns whether nothing failed that is not known to.
+/// Prints the outcomes, and writes the page. Returns whether all failures are known failures.
 pub fn show(
     cells: &[Cell],
     outcomes: &[Outcome],
@@ -137,7 +137,7 @@ pub fn show(
 ) -> Result<bool, Error> {
     let report = report(cells, outcomes, versions);
     if let Some(page) = page {
-        // The script's arguments only say where the stacks and the page are.
+        // The script's arguments are left out: they only name the places of the stacks and of the page.
         let origin =
             Origin { command: "interop/matrix.sh".to_owned(), place: Place::this_machine() };
         report.save(page, &origin)?;

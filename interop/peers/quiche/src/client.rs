@@ -10,9 +10,9 @@ use std::time::Duration;
 
 /// Requests in a version of HTTP, all on one connection.
 pub trait Fetch {
-    /// Sends and receives what can be.
+    /// Sends and receives as much data as possible.
     fn advance(&mut self, connection: &mut Connection) -> Result<(), Error>;
-    /// Whether all files are there.
+    /// Whether all files have arrived.
     fn is_done(&self) -> bool;
 }
 
@@ -43,8 +43,8 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Fetches the files over a new connection, which resumes a session if there is one. Returns its own session if
-    /// it was told to wait for that.
+    /// Fetches the files over a new connection, which resumes a session if there is one. Returns the session
+    /// of the new connection if it was told to wait for it.
     fn fetch(
         &mut self,
         paths: &[&str],
@@ -65,7 +65,7 @@ impl Client<'_> {
                 fetch.advance(&mut connection)?;
             }
             if fetch.is_done() && (connection.session().is_some() || !wait_for_session) {
-                // Fails only if it is closed already.
+                // This fails only if the connection is closed already.
                 connection.close(true, 0, b"").ok();
             }
             udp.send_all(&mut connection)?;
@@ -104,7 +104,7 @@ fn any_address(peer: SocketAddr) -> SocketAddr {
     }
 }
 
-/// Lets the server have identifiers for when the client's address changes.
+/// Gives the server identifiers to use after the client's address changes.
 fn offer_connection_ids(connection: &mut Connection) -> Result<(), Error> {
     while connection.is_established() && connection.scids_left() > 0 {
         let id: [u8; CONNECTION_ID_LEN] = random()?;
@@ -123,7 +123,7 @@ fn step(udp: &mut Udp, connection: &mut Connection) -> Result<(), Error> {
         connection.on_timeout();
     }
     while let Some((datagram, info)) = udp.receive()? {
-        // What cannot be read is dropped. If the connection fails, it tells the peer and closes.
+        // A datagram that cannot be read is dropped. If the connection fails, it tells the peer and closes.
         if let Err(error) = connection.recv(datagram, info) {
             eprintln!("quiche: a datagram was dropped: {error}");
         }

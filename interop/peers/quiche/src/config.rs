@@ -1,4 +1,4 @@
-//! What both roles configure.
+//! The configuration of both roles.
 
 use crate::{Error, optional, variable};
 use quiche::{Config, Connection};
@@ -19,7 +19,7 @@ const CONNECTION_WINDOW: u64 = 1 << 20;
 /// Streams that the peer may have open at a time.
 const STREAMS: u64 = 100;
 
-/// Connection identifiers to have in store, for when a client's address changes.
+/// Connection identifiers to have in store for changes of a client's address.
 const CONNECTION_IDS: u64 = 4;
 
 /// The longest datagram to send, in bytes.
@@ -50,7 +50,7 @@ pub fn config(case: &str) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// Lets a connection write what the environment asks for.
+/// Lets a connection write the keys and the qlog file for which the environment asks.
 pub fn log(connection: &mut Connection) -> Result<(), Error> {
     if let Some(path) = optional("SSLKEYLOGFILE")? {
         let file = OpenOptions::new().append(true).create(true).open(path)?;
@@ -74,7 +74,7 @@ pub fn server_address() -> Result<SocketAddr, Error> {
     Ok(variable("ADDRESS")?.parse()?)
 }
 
-/// So many random bytes.
+/// `LEN` random bytes.
 pub fn random<const LEN: usize>() -> Result<[u8; LEN], Error> {
     let mut bytes = [0; LEN];
     getrandom::fill(&mut bytes)?;

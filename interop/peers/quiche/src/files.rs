@@ -1,4 +1,4 @@
-//! The files to serve and those that were fetched.
+//! The files to serve, and the files that were fetched.
 
 use crate::{Error, variable};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,18 @@ pub fn path_of(url: &str) -> Result<&str, Error> {
     Ok(&rest[start..])
 }
 
-/// The file of that name, whatever folder it is said to be in.
+/// The file in `directory` with the name at the end of `path`, without its folders.
 fn under(directory: &str, path: &str) -> Result<PathBuf, Error> {
     let name = Path::new(path).file_name().ok_or("a path without a name")?;
     Ok(Path::new(&variable(directory)?).join(name))
 }
 
-/// What is to be served under a path.
+/// The contents to serve under a path.
 pub fn read(path: &str) -> Result<Vec<u8>, Error> {
     Ok(std::fs::read(under("WWW", path)?)?)
 }
 
-/// Saves what was fetched from a path.
+/// Saves the contents that were fetched from a path.
 pub fn save(path: &str, body: &[u8]) -> Result<(), Error> {
     Ok(std::fs::write(under("DOWNLOADS", path)?, body)?)
 }

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 /// Bytes of a request.
 const MAX_REQUEST: usize = 4096;
 
-/// What is read at a time, in bytes.
+/// Bytes that are read at a time.
 const CHUNK: usize = 65_536;
 
 /// The distance between the numbers of bidirectional streams of a client (RFC 9000 section 2.1).
@@ -35,7 +35,7 @@ impl Client {
     }
 
     /// Saves the files of streams that are at their end without being readable: quiche does not call a stream
-    /// readable if its end comes with a repetition of bytes that were read already.
+    /// readable if the end comes with a repetition of bytes that were read already.
     fn save_finished(&mut self, connection: &Connection) -> Result<(), Error> {
         let is_finished = |stream: &u64, fetch: &mut Fetch| {
             fetch.request.is_ended() && connection.stream_finished(*stream)
@@ -46,7 +46,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what a stream has. Saves the file if that was all.
+    /// Reads the available bytes of a stream. Saves the file if they were the last bytes.
     fn receive(&mut self, connection: &mut Connection, stream: u64) -> Result<(), Error> {
         let Some(fetch) = self.fetches.get_mut(&stream) else { return Ok(()) };
         loop {
@@ -74,7 +74,7 @@ impl client::Fetch for Client {
             self.fetches.insert(self.next_stream, Fetch { path, request, body: Vec::new() });
             self.next_stream += STREAM_STEP;
         }
-        // A stream counts as opened once something was written to it: the first ones first.
+        // A stream counts as opened once data was written to it, so lower streams have to come first.
         let mut unsent: Vec<_> =
             self.fetches.iter_mut().filter(|(_, fetch)| !fetch.request.is_ended()).collect();
         unsent.sort_by_key(|(stream, _)| **stream);
@@ -92,7 +92,7 @@ impl client::Fetch for Client {
     }
 }
 
-/// The requests that a connection has received, and what is still to be sent.
+/// The requests that a connection has received, and the data that is still to be sent.
 #[derive(Default)]
 pub struct Server {
     requests: HashMap<u64, Vec<u8>>,
@@ -100,7 +100,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Reads a request. Returns whether it is complete.
+    /// Reads a request. Returns whether the request is complete.
     fn receive(&mut self, connection: &mut Connection, stream: u64) -> Result<bool, Error> {
         let request = self.requests.entry(stream).or_default();
         let mut buffer = [0; MAX_REQUEST];
@@ -140,7 +140,7 @@ impl server::Serve for Server {
             }
         }
         self.responses.retain(|stream, response| {
-            // An error means that the client no longer wants it.
+            // An error means that the client no longer wants the response.
             response.send(connection, *stream).is_ok() && !response.is_ended()
         });
         Ok(())

@@ -6,7 +6,7 @@ use quiche::Connection;
 use quiche::h3::{self, Config, Event, Header, NameValue};
 use std::collections::{HashMap, VecDeque};
 
-/// What is read at a time, in bytes.
+/// Bytes that are read at a time.
 const CHUNK: usize = 65_536;
 
 /// The requests of a connection.
@@ -120,7 +120,7 @@ pub struct Server {
 }
 
 struct Response {
-    /// Until they have been sent.
+    /// The headers of the response, until they have been sent.
     headers: Option<Vec<Header>>,
     body: Outgoing,
 }
@@ -175,7 +175,7 @@ impl server::Serve for Server {
                 Ok(()) | Err(h3::Error::Done | h3::Error::StreamBlocked) => {
                     !response.body.is_ended()
                 }
-                // The client no longer wants it.
+                // The client no longer wants the response.
                 Err(_) => false,
             }
         });
@@ -184,7 +184,7 @@ impl server::Serve for Server {
     }
 }
 
-/// What has happened, if anything.
+/// The next event, if there is one.
 fn poll(
     http: &mut h3::Connection,
     connection: &mut Connection,

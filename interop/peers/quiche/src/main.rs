@@ -12,14 +12,15 @@ mod udp;
 use std::env::VarError;
 use std::process::ExitCode;
 
-/// Whatever goes wrong: it is printed, and the program ends.
+/// Any error: it is printed, and the program ends.
 type Error = Box<dyn std::error::Error>;
 
-/// The exit code for test cases that quiche has no support for.
+/// The exit code for test cases that quiche does not support.
 const UNSUPPORTED: u8 = 127;
 
-/// The test cases of both roles. quiche has neither version 2 nor ECN nor preferred addresses, answers key updates but
-/// begins none, and BoringSSL lets nobody choose among the cipher suites of TLS 1.3.
+/// The test cases of both roles. quiche has neither version 2 nor ECN nor preferred addresses, answers key
+/// updates but begins none, and BoringSSL does not let applications choose among the cipher suites of TLS
+/// 1.3.
 const SUPPORTED: [&str; 7] =
     ["handshake", "transfer", "retry", "resumption", "zerortt", "http3", "multiconnect"];
 

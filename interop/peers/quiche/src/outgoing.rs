@@ -2,7 +2,7 @@
 
 use quiche::Connection;
 
-/// All that will be sent on a stream, of which it may take a part at a time.
+/// The bytes to send on a stream, which may take only a part of them at a time.
 pub struct Outgoing {
     bytes: Vec<u8>,
     sent: usize,
@@ -14,12 +14,13 @@ impl Outgoing {
         Self { bytes, sent: 0, ended: false }
     }
 
-    /// Whether the stream has taken everything and its end.
+    /// Whether the stream has taken all bytes and its end.
     pub fn is_ended(&self) -> bool {
         self.ended
     }
 
-    /// Gives the stream what it takes. `write` gets the rest, and says how much of it was taken.
+    /// Gives the stream as many bytes as it takes. `write` gets the remaining bytes, and returns how many the
+    /// stream took.
     pub fn send_with<E>(
         &mut self,
         mut write: impl FnMut(&[u8]) -> Result<usize, E>,
@@ -35,7 +36,7 @@ impl Outgoing {
         Ok(())
     }
 
-    /// Gives the stream of a connection what it takes.
+    /// Gives the stream of a connection as many bytes as it takes.
     pub fn send(&mut self, connection: &mut Connection, stream: u64) -> Result<(), quiche::Error> {
         match self.send_with(|rest| connection.stream_send(stream, rest, true)) {
             Err(quiche::Error::Done) => Ok(()),

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-/// Bytes of a datagram that belongs to no connection.
+/// Size of the answer to a datagram that belongs to no connection.
 const DATAGRAM: usize = 1200;
 
 /// Requests in a version of HTTP, all of one connection.
 pub trait Serve {
-    /// Reads and answers what can be.
+    /// Reads and answers as many requests as possible.
     fn advance(&mut self, connection: &mut Connection) -> Result<(), Error>;
 }
 
@@ -43,7 +43,7 @@ pub fn run(case: &str) -> Result<(), Error> {
 /// Ends a request that is not answered.
 pub fn refuse(connection: &mut Connection, stream: u64) {
     for direction in [Shutdown::Read, Shutdown::Write] {
-        // Fails only if the stream has ended that way already.
+        // This fails only if the direction has already ended.
         connection.stream_shutdown(stream, direction, 0).ok();
     }
 }
@@ -58,13 +58,13 @@ struct Server {
     case: String,
     config: Config,
     clients: HashMap<u64, Client>,
-    /// The number of the connection that an identifier belongs to.
+    /// The number of the connection to which an identifier belongs.
     numbers: HashMap<ConnectionId<'static>, u64>,
     next: u64,
 }
 
 impl Server {
-    /// When something is to be done at the latest.
+    /// The time until the next timer of a connection.
     fn timeout(&self) -> Option<Duration> {
         self.clients.values().filter_map(|client| client.connection.timeout()).min()
     }
@@ -92,7 +92,7 @@ impl Server {
         Ok(())
     }
 
-    /// What becomes of a datagram that belongs to no connection.
+    /// Answers or accepts a datagram that belongs to no connection.
     fn first_datagram(&mut self, header: &Header, info: &RecvInfo) -> Result<First, Error> {
         if header.ty != Type::Initial {
             return Ok(First::Nothing);
@@ -114,12 +114,12 @@ impl Server {
         }
         if self.case == "retry" {
             let Some(original) = original_of(info.from, token) else { return Ok(First::Nothing) };
-            // The identifier that the Retry gave.
+            // The identifier that the Retry gave to the client.
             let id = header.dcid.clone().into_owned();
             return self.accept(id, Some(&original), info).map(First::Connection);
         }
         let number = self.accept(id, None, info)?;
-        // The client goes on using this one until it has an answer.
+        // The client uses its first identifier of the server until it has an answer.
         self.numbers.insert(header.dcid.clone().into_owned(), number);
         Ok(First::Connection(number))
     }
@@ -143,7 +143,7 @@ impl Server {
         Ok(number)
     }
 
-    /// Lets every connection do what it can, and forgets those that have ended.
+    /// Lets every connection make progress, and forgets connections that have ended.
     fn advance(&mut self, udp: &mut Udp, close: bool) -> Result<(), Error> {
         for (number, client) in &mut self.clients {
             let connection = &mut client.connection;
@@ -157,7 +157,7 @@ impl Server {
                 }
             }
             if close {
-                // Fails only if it is closed already.
+                // This fails only if the connection is closed already.
                 connection.close(true, 0, b"").ok();
             }
             if let Err(error) = udp.send_all(connection) {
@@ -170,14 +170,15 @@ impl Server {
     }
 }
 
-/// What becomes of a datagram that belongs to no connection.
+/// The outcome of a datagram that belongs to no connection.
 enum First {
     Connection(u64),
     Answer(Vec<u8>),
     Nothing,
 }
 
-/// Gives the client identifiers for when its address changes, and takes leave of those it no longer uses.
+/// Gives the client identifiers to use after its address changes, and forgets identifiers that it no longer
+/// uses.
 fn manage_connection_ids(
     connection: &mut Connection,
     number: u64,
@@ -197,13 +198,13 @@ fn manage_connection_ids(
     Ok(())
 }
 
-/// What a Retry asks the client to return: its address, and the identifier that it began with. Whoever can be
-/// attacked must protect it, too.
+/// The token that a Retry asks the client to return: its address, and the identifier with which it began. A
+/// server outside of tests must also protect the token against forgery.
 fn token_for(client: SocketAddr, original: &ConnectionId) -> Vec<u8> {
     [&octets(client), original.as_ref()].concat()
 }
 
-/// The identifier that the client began with, if the token was made for its address.
+/// The identifier with which the client began, if the token was made for its address.
 fn original_of(client: SocketAddr, token: &[u8]) -> Option<ConnectionId<'static>> {
     let original = token.strip_prefix(octets(client).as_slice())?;
     Some(ConnectionId::from_vec(original.to_vec()))

@@ -10,7 +10,7 @@ use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// More than fits into a UDP datagram.
+/// More bytes than a UDP datagram can have.
 const BUFFER: usize = 65_536;
 
 const SOCKET: Token = Token(0);
@@ -24,7 +24,7 @@ pub struct Udp {
     events: Events,
     incoming: Vec<u8>,
     outgoing: Vec<u8>,
-    /// Where SIGTERM writes a byte to.
+    /// The pipe to which SIGTERM writes a byte.
     _stop: Receiver,
 }
 
@@ -51,7 +51,7 @@ impl Udp {
         self.local
     }
 
-    /// Waits for datagrams, no longer than `timeout`. Returns whether to go on: not after SIGTERM.
+    /// Waits for datagrams, no longer than `timeout`. Returns whether to go on; false after SIGTERM.
     pub fn wait(&mut self, timeout: Option<Duration>) -> Result<bool, Error> {
         match self.poll.poll(&mut self.events, timeout) {
             Err(error) if error.kind() != ErrorKind::Interrupted => Err(error.into()),
@@ -66,7 +66,7 @@ impl Udp {
                 Ok(Some((&mut self.incoming[..len], RecvInfo { from, to: self.local })))
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
-            // The peer's socket is not there, perhaps not yet.
+            // The peer's socket is not open, perhaps not yet.
             Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -80,14 +80,14 @@ impl Udp {
         }
     }
 
-    /// Sends what a connection has to send. What the socket does not take is lost.
+    /// Sends the datagrams of a connection. Datagrams that the socket does not take are lost.
     pub fn send_all(&mut self, connection: &mut Connection) -> Result<(), Error> {
         loop {
             match connection.send(&mut self.outgoing) {
                 Ok((len, info)) => self.send_to(&self.outgoing[..len], info.to)?,
                 Err(quiche::Error::Done) => return Ok(()),
                 Err(error) => {
-                    // Fails only if it is closed already.
+                    // This fails only if the connection is closed already.
                     connection.close(false, 0x1, b"").ok();
                     return Err(error.into());
                 }

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::config;
 
-/// Fetches what is asked for.
+/// Fetches the requested files.
 pub async fn run(environment: &Environment) -> Result<(), Error> {
     let endpoint = Endpoint::client(environment.any_address())?;
     let fetcher =

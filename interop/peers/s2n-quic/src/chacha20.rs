@@ -1,7 +1,7 @@
 //! TLS with TLS_CHACHA20_POLY1305_SHA256 as the only cipher suite.
 //!
-//! s2n-tls has no security policy with that one alone, so it is rustls here, as everywhere under the name of
-//! s2n-quic's provider.
+//! s2n-tls has no security policy with only this cipher suite, so rustls is used here, through s2n-quic's
+//! provider.
 
 use crate::Error;
 use crate::config::{ALPN, certificate};

@@ -42,7 +42,7 @@ pub async fn run(case: &str) -> Result<(), Error> {
     Ok(client.wait_idle().await?)
 }
 
-/// TLS by s2n-tls, which resumes if it can.
+/// TLS by s2n-tls, which resumes a session if there is a ticket.
 fn s2n_tls(tickets: &Tickets) -> Result<tls::s2n_tls::Client, Error> {
     let mut builder = tls::s2n_tls::Client::builder()
         .with_empty_trust_store()?

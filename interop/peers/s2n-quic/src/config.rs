@@ -1,4 +1,4 @@
-//! What both roles configure.
+//! The configuration of both roles.
 
 use crate::{Error, variable};
 use s2n_quic::provider::limits::Limits;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// What the interop runner calls HTTP/0.9.
+/// The interop runner's name for HTTP/0.9.
 pub const ALPN: &str = "hq-interop";
 
 /// Longer than any handshake and any outage.

@@ -8,10 +8,10 @@ mod tickets;
 
 use std::process::ExitCode;
 
-/// Whatever goes wrong: it is printed, and the program ends.
+/// Any error: it is printed, and the program ends.
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The exit code for test cases that s2n-quic has no support for.
+/// The exit code for test cases that s2n-quic does not support.
 const UNSUPPORTED: u8 = 127;
 
 /// The test cases of both roles. s2n-quic marks packets for ECN without being told. It has neither HTTP/3 nor 0-RTT nor

@@ -13,7 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Bytes of a request.
 const MAX_REQUEST: usize = 4096;
 
-/// The name and the secret of the key for session tickets. They are no secret: the server serves a test.
+/// The name and the contents of the key for session tickets. The key need not be secret, because the server
+/// serves only tests.
 const TICKET_KEY: (&[u8], &[u8]) = (b"interop", &[7; 32]);
 
 pub async fn run(case: &str) -> Result<(), Error> {
@@ -71,7 +72,7 @@ async fn serve(mut connection: Connection) {
 
 async fn answer(mut stream: BidirectionalStream) {
     let result = match requested(&mut stream).await {
-        // Sends the rest, and the end, after the stream was dropped.
+        // s2n-quic sends the rest and the end of the stream after the stream was dropped.
         Ok(body) => {
             stream.send(body.into()).await.and_then(|()| stream.finish()).map_err(Into::into)
         }

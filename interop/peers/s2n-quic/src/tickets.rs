@@ -1,4 +1,4 @@
-//! The session ticket that a client resumes with.
+//! The session ticket with which a client resumes.
 
 use s2n_tls::callbacks::{ConnectionFuture, SessionTicket, SessionTicketCallback};
 use s2n_tls::config::ConnectionInitializer;
@@ -17,9 +17,9 @@ impl Tickets {
         Self(Arc::new(watch::Sender::new(None)))
     }
 
-    /// Waits until there is one.
+    /// Waits until there is a ticket.
     pub async fn came(&self) {
-        // There is a sender as long as `self` exists.
+        // This cannot fail: the sender lives as long as `self`.
         self.0.subscribe().wait_for(Option::is_some).await.ok();
     }
 }

@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 
 use crate::{config, record, report};
 
-/// Fetches what is asked for.
+/// Fetches the requested files.
 pub async fn run(environment: &Environment) -> Result<(), Error> {
     let endpoint =
         Endpoint::bind(config::client_endpoint(environment), None, environment.any_address())?;

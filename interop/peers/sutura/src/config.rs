@@ -47,7 +47,7 @@ pub fn client(environment: &Environment) -> Result<ClientConfig, Error> {
     Ok(if environment.case == TestCase::ZeroRtt { config.early_data() } else { config })
 }
 
-/// What concerns all connections of a client.
+/// The settings for all connections of a client.
 pub fn client_endpoint(environment: &Environment) -> EndpointConfig {
     let mut config = EndpointConfig::default();
     if environment.case == TestCase::V2 {
@@ -57,7 +57,7 @@ pub fn client_endpoint(environment: &Environment) -> EndpointConfig {
     config
 }
 
-/// What concerns all connections of a server.
+/// The settings for all connections of a server.
 pub fn server_endpoint(environment: &Environment) -> EndpointConfig {
     let mut config = EndpointConfig::default();
     match environment.case {

@@ -1,7 +1,7 @@
 //! Sutura as an endpoint of the interoperability matrix.
 //!
-//! It prints a JSON object for each connection that is over, from which the matrix learns what it cannot
-//! see on the way.
+//! The program prints a JSON object for each connection that is over, from which the matrix learns facts that
+//! it cannot see on the path.
 
 mod client;
 mod config;
@@ -38,7 +38,7 @@ fn record(endpoint: &Endpoint, environment: &Environment) {
     });
 }
 
-/// Prints what is known of a connection.
+/// Prints the statistics of a connection.
 fn report(connection: &Connection) {
     let stats = connection.stats();
     let line = json!({
@@ -51,7 +51,7 @@ fn report(connection: &Connection) {
     println!("{line}");
 }
 
-/// The result of whatever is shown as an error.
+/// Boxes any error.
 fn boxed(error: impl std::error::Error + Send + Sync + 'static) -> Error {
     Box::new(error)
 }

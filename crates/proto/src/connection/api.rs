@@ -101,7 +101,7 @@ impl Connection {
     ///
     /// [`TransportConfig::keep_alive`]: crate::TransportConfig::keep_alive
     pub fn set_kept_alive(&mut self, now: Instant, kept_alive: bool) {
-        if std::mem::replace(&mut self.kept_alive, kept_alive) != kept_alive && !self.is_closed() {
+        if self.silence.keep_alive(kept_alive) && !self.is_closed() {
             self.reset_keep_alive(now);
         }
     }

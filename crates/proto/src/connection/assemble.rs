@@ -116,7 +116,7 @@ impl Connection {
             && (self.handshake.done_due
                 || self.ack_frequency.is_due()
                 || self.handshake.new_token.due
-                || self.local_cids.next_announcement().is_some()
+                || self.identity.cids.next_announcement().is_some()
                 || self.path.remote_cids.next_retirement().is_some()
                 || self.streams.wants_control())
     }
@@ -212,7 +212,7 @@ impl Connection {
         if self.handshake.new_token.write(room(out), out) {
             packet.tokens.push(Token::NewTokenFrame);
         }
-        while let Some(new) = self.local_cids.next_announcement() {
+        while let Some(new) = self.identity.cids.next_announcement() {
             let frame = Frame::NewConnectionId(NewConnectionId {
                 sequence: new.seq,
                 retire_prior_to: new.retire_prior_to,
@@ -223,7 +223,7 @@ impl Connection {
                 break;
             }
             frame.encode(out);
-            self.local_cids.on_announced(new.seq);
+            self.identity.cids.on_announced(new.seq);
             packet.tokens.push(Token::NewConnectionId(new.seq));
         }
         while let Some(seq) = self.path.remote_cids.next_retirement() {

@@ -3,9 +3,7 @@
 
 use super::first_answer::RetryState;
 use super::opening::NewToken;
-use super::timer::Timer;
 use super::{Connection, EndpointEvent, Event, LifeStage};
-use crate::cid_generator::new_cid;
 use crate::config::TransportConfig;
 use crate::crypto::{KeyChange, Keys, Session};
 use crate::error::{TransportError, TransportErrorCode};
@@ -25,10 +23,6 @@ use std::time::{Duration, Instant};
 
 /// The most bytes in a 1-RTT header besides the identifier: 1 of flags, 4 of packet number.
 const ONE_RTT_OVERHEAD: usize = 1 + 4;
-
-/// Identifiers are only replaced after this many packets arrived since the last time, which is more than
-/// replacing them takes.
-const ROTATION_PACKETS: u64 = 16;
 
 /// The state of the handshake.
 pub struct Handshake {
@@ -231,38 +225,6 @@ impl Connection {
         s.ping = false;
         self.path.discard_space(now, space);
         self.update_loss_timer(now);
-    }
-
-    /// Issues further identifiers of this end to the peer.
-    pub(super) fn issue_cids(&mut self) {
-        let (rng, key, events) = (&mut self.rng, &self.reset_key, &mut self.endpoint_events);
-        let generator = &*self.connection_ids;
-        self.local_cids.set_peer_limit(self.peer.active_connection_id_limit);
-        self.local_cids.issue(|_| {
-            let cid = new_cid(generator, rng);
-            events.push_back(EndpointEvent::AddCid(cid));
-            (cid, key.token(&cid))
-        });
-    }
-
-    /// Replaces all identifiers of this end, unless the peer still has to retire some of the previous ones.
-    pub(super) fn rotate_cids(&mut self, now: Instant) {
-        if self.is_closed() {
-            return;
-        }
-        // Otherwise identifiers that nobody sees would keep an idle connection alive.
-        let received = self.stats.received.packets;
-        if received - self.rotated_at >= ROTATION_PACKETS {
-            self.rotated_at = received;
-            self.local_cids.rotate();
-            self.issue_cids();
-        }
-        self.set_rotation_timer(now);
-    }
-
-    fn set_rotation_timer(&mut self, now: Instant) {
-        let next = self.connection_id_lifetime.and_then(|lifetime| now.checked_add(lifetime));
-        self.timers.set(Timer::Identifiers, next);
     }
 
     fn learn_peer_parameters(&mut self, now: Instant) -> Result<(), TransportError> {

@@ -12,6 +12,7 @@ mod event;
 mod first_answer;
 mod forge;
 mod handshake;
+mod identity;
 mod key_update;
 mod liveness;
 mod memory;
@@ -22,6 +23,7 @@ mod observed;
 mod opening;
 mod outcome;
 mod receive;
+mod silence;
 mod space;
 mod stats;
 mod timer;
@@ -56,7 +58,7 @@ use crate::fec::{Protection, ProtectionStats};
 use crate::ids::{ConnectionId, Side, SpaceId};
 use crate::ingress::Ingress;
 use crate::loss_floor::LossMemory;
-use crate::observe::{Observation, Observer};
+use crate::observe::Observation;
 use crate::path::cids::LocalCids;
 use crate::path::{NewPath, Path, Settled};
 use crate::reset::{ResetKey, ResetToken};
@@ -67,6 +69,7 @@ use crate::wire::version::Version;
 use ack_frequency::AckFrequencyState;
 use close::{CloseReason, CloseState};
 use handshake::Handshake;
+use identity::Identity;
 use key_update::KeyPhases;
 use migration::Migration;
 use negotiation::{AwaitedHello, Negotiation};
@@ -75,21 +78,14 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
+use silence::Silence;
 use space::PacketNumberSpace;
-use std::any::Any;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use timer::{Timer, TimerTable};
 use zero_rtt::ZeroRtt;
-
-/// A connection that is kept alive sends a PING after this share of the idle timeout. The rest of the timeout
-/// is how long the path may be gone at the worst moment, just before the PING.
-const KEEP_ALIVE_SHARE: u32 = 4;
-/// But the first PING is sent after a silence of this length, and each further one after twice as long:
-/// an end that waits may be out of reach because a NAT forgot its address, and must speak first.
-const FIRST_SILENCE: Duration = Duration::from_secs(1);
 
 /// The parameters that an endpoint passes to a new connection.
 pub struct NewConnection {
@@ -198,15 +194,10 @@ pub struct Connection {
     spaces: [PacketNumberSpace; 3],
     path: Path,
     migration: Migration,
-    local_cids: LocalCids,
-    reset_key: ResetKey,
+    identity: Identity,
     version: Version,
     versions: Vec<Version>,
     negotiation: Negotiation,
-    connection_ids: Arc<dyn ConnectionIdGenerator>,
-    connection_id_lifetime: Option<Duration>,
-    /// How many packets had been received when this end's identifiers were last replaced.
-    rotated_at: u64,
     header_rules: HeaderRules,
     extensions: Extensions,
     socket: SocketFeatures,
@@ -224,16 +215,9 @@ pub struct Connection {
     close: CloseState,
     events: VecDeque<Event>,
     endpoint_events: VecDeque<EndpointEvent>,
-    observer: Option<Box<dyn Observer>>,
-    /// The loss floor that the observer knows.
     observed: Observed,
     stats: ConnectionStats,
-    /// Whether an ack-eliciting packet was sent since the last packet was received.
-    sent_since_receive: bool,
-    /// Whether the application wants the connection to outlast silences.
-    kept_alive: bool,
-    /// How many times in a row a PING was all that broke the silence.
-    silences: u32,
+    silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
 }
@@ -329,15 +313,11 @@ impl Connection {
             spaces,
             path,
             migration: Migration::default(),
-            local_cids,
-            reset_key,
+            identity: Identity::new(local_cids, reset_key, connection_ids, connection_id_lifetime),
             reset_token: None,
             version,
             versions,
             negotiation,
-            connection_ids,
-            connection_id_lifetime,
-            rotated_at: 0,
             header_rules,
             extensions,
             socket,
@@ -353,12 +333,9 @@ impl Connection {
             close: CloseState::default(),
             events: VecDeque::new(),
             endpoint_events,
-            observer: None,
             observed: Observed::default(),
             stats: ConnectionStats::default(),
-            sent_since_receive: false,
-            kept_alive: false,
-            silences: 0,
+            silence: Silence::default(),
             settled: Settled::default(),
             rng,
             config,
@@ -483,30 +460,6 @@ impl Connection {
         self.streams.stats()
     }
 
-    /// Sets an observer, which is told of everything from now on.
-    pub fn set_observer(&mut self, now: Instant, mut observer: Box<dyn Observer>) {
-        let original_dcid = self.handshake.original_dcid;
-        observer.observe(now, &Observation::Started { side: self.side, original_dcid });
-        let parameters = &self.handshake.local;
-        observer.observe(now, &Observation::Parameters { local: true, parameters });
-        self.observer = Some(observer);
-    }
-
-    /// Reports an event of the protocol above to the observer, if there is one.
-    pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
-        if let Some(observer) = &mut self.observer {
-            observer.observe(now, observation);
-        }
-    }
-
-    /// Reports an event of the protocol above as [`Observation::Application`]. Without an observer
-    /// the event is not even constructed.
-    pub fn observe_application<E: Any>(&mut self, now: Instant, event: impl FnOnce() -> E) {
-        if let Some(observer) = &mut self.observer {
-            observer.observe(now, &Observation::Application(&event()));
-        }
-    }
-
     /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
@@ -568,7 +521,7 @@ impl Connection {
             }
             Timer::LossDetection => self.on_loss_timer(now),
             Timer::KeepAlive => {
-                self.silences = self.silences.saturating_add(1);
+                self.silence.on_ping();
                 self.spaces[SpaceId::Data as usize].ping = true;
             }
             Timer::OldKeys => self.key_phases.forget_previous(),
@@ -618,31 +571,5 @@ impl Connection {
         let pto = self.pto();
         self.ingress.decoders.on_timeout(now, pto);
         self.egress.release_idle(now);
-    }
-
-    fn reset_idle_timer(&mut self, now: Instant) {
-        if self.is_closed() {
-            return;
-        }
-        let at = self.idle_timeout().map(|t| now + t.max(3 * self.pto()));
-        self.timers.set(Timer::Idle, at);
-        self.reset_keep_alive(now);
-    }
-
-    /// The shorter of both ends' idle timeouts (RFC 9000 section 10.1).
-    fn idle_timeout(&self) -> Option<Duration> {
-        let peer = Duration::from_millis(self.peer.max_idle_timeout);
-        let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
-        let timeouts = timeouts.into_iter().filter(|t| !t.is_zero());
-        timeouts.chain(self.unvalidated_timeout()).min()
-    }
-
-    fn reset_keep_alive(&mut self, now: Instant) {
-        let awaited = self.idle_timeout().unwrap_or(Duration::MAX) / KEEP_ALIVE_SHARE;
-        let silence = FIRST_SILENCE.max(3 * self.pto()).saturating_mul(1 << self.silences.min(16));
-        let awaited = self.kept_alive.then(|| awaited.min(silence));
-        let interval = [self.config.keep_alive, awaited].into_iter().flatten().min();
-        let interval = interval.filter(|_| self.state == LifeStage::Established);
-        self.timers.set(Timer::KeepAlive, interval.map(|t| now + t));
     }
 }

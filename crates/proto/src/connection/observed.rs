@@ -1,15 +1,17 @@
-//! Tells the observer which figures of the path and of erasure coding have changed since the last report.
+//! The observer of a connection. Tells it which figures of the path and of erasure coding have changed since the last report.
 
 use super::Connection;
 use crate::ecn::EcnState;
 use crate::loss_floor::LossFloor;
-use crate::observe::{Metrics, Observation};
+use crate::observe::{Metrics, Observation, Observer};
+use std::any::Any;
 use std::net::SocketAddr;
 use std::time::Instant;
 
-/// The figures that the observer was told last.
-#[derive(Debug, Default)]
+/// The observer, and the figures that it was told last.
+#[derive(Default)]
 pub(super) struct Observed {
+    observer: Option<Box<dyn Observer>>,
     floor: LossFloor,
     /// The peer's address, once it differs from the first one.
     remote: Option<SocketAddr>,
@@ -18,11 +20,35 @@ pub(super) struct Observed {
 }
 
 impl Connection {
+    /// Sets an observer, which is told of everything from now on.
+    pub fn set_observer(&mut self, now: Instant, mut observer: Box<dyn Observer>) {
+        let original_dcid = self.handshake.original_dcid;
+        observer.observe(now, &Observation::Started { side: self.side, original_dcid });
+        let parameters = &self.handshake.local;
+        observer.observe(now, &Observation::Parameters { local: true, parameters });
+        self.observed.observer = Some(observer);
+    }
+
+    /// Reports an event of the protocol above to the observer, if there is one.
+    pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
+        if let Some(observer) = &mut self.observed.observer {
+            observer.observe(now, observation);
+        }
+    }
+
+    /// Reports an event of the protocol above as [`Observation::Application`]. Without an observer
+    /// the event is not even constructed.
+    pub fn observe_application<E: Any>(&mut self, now: Instant, event: impl FnOnce() -> E) {
+        if let Some(observer) = &mut self.observed.observer {
+            observer.observe(now, &Observation::Application(&event()));
+        }
+    }
+
     /// Tells the observer, if there is one, the figures of loss recovery and other figures that changed with
     /// them.
     pub(super) fn observe_metrics(&mut self, now: Instant) {
-        let Some(observer) = &mut self.observer else { return };
         let (path, known) = (&self.path, &mut self.observed);
+        let Some(observer) = &mut known.observer else { return };
         let rtt = path.recovery.rtt();
         observer.observe(
             now,

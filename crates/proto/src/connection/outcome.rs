@@ -135,8 +135,8 @@ impl Connection {
             Token::AckFrequency(sequence) => self.on_ack_request_settled(sequence, arrived),
             Token::HandshakeDone => self.handshake.done_due = !arrived,
             Token::NewTokenFrame => self.handshake.new_token.due = !arrived,
-            Token::NewConnectionId(seq) if arrived => self.local_cids.on_announcement_acked(seq),
-            Token::NewConnectionId(seq) => self.local_cids.on_announcement_lost(seq),
+            Token::NewConnectionId(seq) if arrived => self.identity.cids.on_announcement_acked(seq),
+            Token::NewConnectionId(seq) => self.identity.cids.on_announcement_lost(seq),
             Token::RetireConnectionId(seq) if arrived => {
                 self.path.remote_cids.on_retirement_acked(seq);
             }

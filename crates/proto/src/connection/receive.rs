@@ -289,14 +289,14 @@ impl Connection {
             self.on_address_validated();
             self.discard_space(now, SpaceId::Initial);
         }
-        self.sent_since_receive = false;
+        self.silence.on_received();
         self.reset_idle_timer(now);
         let newest = self.spaces[space as usize].acks.largest().is_none_or(|largest| pn > largest);
         let contents = self.on_frames(now, arrival, packet, phase, payload)?;
         if self.is_closed() {
             return Ok(());
         }
-        if contents.speaks && std::mem::take(&mut self.silences) > 0 {
+        if contents.speaks && self.silence.end() {
             self.reset_keep_alive(now);
         }
         if newest && !contents.probing {
@@ -420,7 +420,7 @@ impl Connection {
                 Ok(())
             }
             Frame::RetireConnectionId(sequence) => {
-                if let Some(retired) = self.local_cids.on_retire(sequence, dcid)? {
+                if let Some(retired) = self.identity.cids.on_retire(sequence, dcid)? {
                     self.endpoint_events.push_back(EndpointEvent::RemoveCid(retired));
                     self.issue_cids();
                 }

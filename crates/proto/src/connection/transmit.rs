@@ -339,8 +339,7 @@ impl Connection {
                 self.timers.set(Timer::AckDelay, acks.timeout());
             }
         }
-        if packet.ack_eliciting && !self.sent_since_receive {
-            self.sent_since_receive = true;
+        if packet.ack_eliciting && self.silence.on_sent() {
             self.reset_idle_timer(now);
         }
         let sent = SentPacket {

@@ -24,11 +24,11 @@ fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
 #[test]
 fn spare_identifiers_are_issued_and_replaced_when_retired() {
     let mut pair = Pair::connected();
-    assert_eq!(pair.server.conn().local_cids.iter().count(), 4);
-    let old: Vec<_> = pair.server.conn().local_cids.iter().collect();
+    assert_eq!(pair.server.conn().identity.cids.iter().count(), 4);
+    let old: Vec<_> = pair.server.conn().identity.cids.iter().collect();
     assert_eq!(pair.client.conn().path.remote_cids.advance(), Ok(true));
     pair.run_for(Duration::from_secs(1));
-    let new: Vec<_> = pair.server.conn().local_cids.iter().collect();
+    let new: Vec<_> = pair.server.conn().identity.cids.iter().collect();
     assert_eq!(new.len(), 4);
     assert!(!new.contains(&old[0]));
     assert_eq!(pair.loss(Side::Server), None);
@@ -42,7 +42,7 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
     for side in [Side::Client, Side::Server] {
         pair.end(side).events.clear();
     }
-    let spare = pair.server.conn().local_cids.iter().nth(2).unwrap();
+    let spare = pair.server.conn().identity.cids.iter().nth(2).unwrap();
     let retire = Frame::NewConnectionId(NewConnectionId {
         sequence: 4,
         retire_prior_to: 2,
@@ -55,7 +55,7 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
     let data = pattern(10_000);
     pair.send(Side::Client, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    assert!(!pair.server.conn().local_cids.iter().any(|cid| cid == before), "it was retired");
+    assert!(!pair.server.conn().identity.cids.iter().any(|cid| cid == before), "it was retired");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn identifiers_in_use_are_replaced_when_their_time_is_over() {
     let mut lost_once = false;
     for round in 0..20 {
         let before: Vec<Vec<_>> = [Side::Client, Side::Server]
-            .map(|side| pair.end(side).conn().local_cids.iter().collect())
+            .map(|side| pair.end(side).conn().identity.cids.iter().collect())
             .into();
         pair.send(Side::Client, Dir::Uni, &data);
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
@@ -113,7 +113,7 @@ fn identifiers_in_use_are_replaced_when_their_time_is_over() {
         pair.filter = Box::new(|_, _| true);
         pair.run_for(Duration::from_secs(3));
         for side in [Side::Client, Side::Server] {
-            let after: Vec<_> = pair.end(side).conn().local_cids.iter().collect();
+            let after: Vec<_> = pair.end(side).conn().identity.cids.iter().collect();
             assert_eq!(after.len(), MAX_LOCAL_CIDS);
             lost_once |= after.iter().any(|cid| before[side as usize].contains(cid));
         }

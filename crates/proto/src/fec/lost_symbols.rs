@@ -28,7 +28,7 @@ pub(super) enum LostState {
 
 /// The loss of a symbol.
 #[derive(Debug, Clone, Copy)]
-struct Loss {
+struct LossTimes {
     /// When the symbol was declared lost for the first time.
     first: Instant,
     /// When the last packet with the symbol was sent, or declared lost.
@@ -37,15 +37,15 @@ struct Loss {
 
 /// A symbol of the window that was lost, or that is sent again as a probe.
 #[derive(Debug, Clone, Copy)]
-struct LostSymbol {
+struct LossRecord {
     state: LostState,
     /// `None` if the symbol was never lost.
-    loss: Option<Loss>,
+    loss: Option<LossTimes>,
     /// How long the symbol waits after the last packet was sent that may mend it.
     patience: Duration,
 }
 
-impl LostSymbol {
+impl LossRecord {
     /// Whether the peer misses the symbol and no packet with it is in flight.
     fn is_missing(&self) -> bool {
         match self.state {
@@ -67,12 +67,12 @@ impl LostSymbol {
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(super) struct LostSymbols {
-    symbols: BTreeMap<u64, LostSymbol>,
+    symbols: BTreeMap<u64, LossRecord>,
     /// The symbols that are held, by the end of their waiting.
     held: BTreeSet<(Instant, u64)>,
     /// The symbols that are held or wait to be sent again.
     missing: BTreeSet<u64>,
-    /// The copies, by [`LostSymbol::copied`].
+    /// The copies, by [`LossRecord::copied`].
     copies: BTreeSet<(Instant, u64)>,
     /// The last value of `awaited` in [`overdue`](Self::overdue).
     awaited: bool,
@@ -138,10 +138,10 @@ impl LostSymbols {
     }
 
     /// Changes the state of a symbol.
-    fn change(&mut self, id: u64, act: impl FnOnce(&mut LostSymbol)) {
+    fn change(&mut self, id: u64, act: impl FnOnce(&mut LossRecord)) {
         self.index(id, false);
         let new =
-            || LostSymbol { state: LostState::InFlight, loss: None, patience: Duration::ZERO };
+            || LossRecord { state: LostState::InFlight, loss: None, patience: Duration::ZERO };
         act(self.symbols.entry(id).or_insert_with(new));
         self.index(id, true);
     }
@@ -150,7 +150,7 @@ impl LostSymbols {
     pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
         self.change(id, |symbol| {
             let first = symbol.loss.map_or(now, |loss| loss.first);
-            symbol.loss = Some(Loss { first, changed: now });
+            symbol.loss = Some(LossTimes { first, changed: now });
         });
     }
 
@@ -174,7 +174,7 @@ impl LostSymbols {
     pub(super) fn sent_again(&mut self, now: Instant, id: u64) {
         self.change(id, |symbol| {
             symbol.state = LostState::InFlight;
-            symbol.loss = symbol.loss.map(|loss| Loss { changed: now, ..loss });
+            symbol.loss = symbol.loss.map(|loss| LossTimes { changed: now, ..loss });
         });
         if self.lost_at(id).is_none() {
             self.symbols.remove(&id);

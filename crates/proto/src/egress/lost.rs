@@ -17,9 +17,13 @@ use crate::streams::{NextLost, Pending, Sendable, Streams};
 use crate::wire::range_set::RangeSet;
 use held::HeldFrames;
 use smallvec::SmallVec;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::time::Instant;
+use sutura_schedule::KeyHash;
+
+/// A queue that has room for more frames is not kept for its memory.
+const MAX_SPARE_FRAMES: usize = 64;
 
 /// Source symbols that left the queues without being sent again: the bytes for which they waited arrived in
 /// another frame, or the stream is over. The caller has to tell their sessions, or the sessions keep the
@@ -30,7 +34,9 @@ pub type Unqueued = SmallVec<[SymbolRef; 2]>;
 #[derive(Debug, Default)]
 pub struct LossLedger {
     /// Frames that wait to be sent again, by stream. No queue is empty.
-    queues: BTreeMap<StreamId, LossQueue>,
+    queues: HashMap<StreamId, LossQueue, KeyHash>,
+    /// An empty queue, whose memory the next one uses.
+    spare: LossQueue,
     held: HeldFrames,
 }
 
@@ -134,13 +140,13 @@ impl LossLedger {
     /// the frame was queued newly. Used for lost frames and for probes.
     pub fn queue(&mut self, streams: &mut Streams, frame: &StreamToken) -> bool {
         let id = frame.id;
-        let queue = self.queues.entry(id).or_default();
+        let queue = self.queue_of(id);
         let any = queue.add(streams, frame);
         if any {
             queue.frames.push_back(StreamToken { symbol: None, ..*frame });
             streams.queued(id);
         } else if queue.frames.is_empty() {
-            self.queues.remove(&id);
+            self.forget(id);
         }
         any
     }
@@ -149,7 +155,7 @@ impl LossLedger {
     /// a part.
     pub fn queue_symbol(&mut self, streams: &mut Streams, symbol: SymbolRef, frame: &StreamToken) {
         let frame = StreamToken { symbol: Some(symbol), ..*frame };
-        self.queues.entry(frame.id).or_default().frames.push_back(frame);
+        self.queue_of(frame.id).frames.push_back(frame);
         streams.queued(frame.id);
     }
 
@@ -238,9 +244,24 @@ impl LossLedger {
             streams.dequeued(id, left);
         }
         if left == 0 {
-            self.queues.remove(&id);
+            self.forget(id);
         }
         gone.filter_map(|frame| frame.symbol).collect()
+    }
+
+    /// The queue of a stream.
+    fn queue_of(&mut self, id: StreamId) -> &mut LossQueue {
+        self.queues.entry(id).or_insert_with(|| std::mem::take(&mut self.spare))
+    }
+
+    /// Removes a queue without frames.
+    fn forget(&mut self, id: StreamId) {
+        let queue = self.queues.remove(&id);
+        if let Some(mut queue) = queue.filter(|queue| queue.frames.capacity() <= MAX_SPARE_FRAMES) {
+            queue.bytes.remove(0..u64::MAX);
+            queue.fin = false;
+            self.spare = queue;
+        }
     }
 
     /// Holds a frame until `until`. Returns false if there is no room for it.
@@ -261,9 +282,11 @@ impl LossLedger {
         streams: &Streams,
         now: Instant,
     ) -> impl Iterator<Item = StreamToken> + use<> {
-        self.held.sweep(|frame| streams.is_missing(frame));
-        let due: Vec<_> =
-            self.held.take_due(now).filter(|frame| streams.is_missing(frame)).collect();
+        let mut due = Vec::new();
+        if !self.held.is_empty() {
+            self.held.sweep(|frame| streams.is_missing(frame));
+            due.extend(self.held.take_due(now).filter(|frame| streams.is_missing(frame)));
+        }
         due.into_iter()
     }
 }

@@ -26,6 +26,15 @@ impl Wrote {
     pub(super) const LAST: Self = Self { more: false, stream: None, idle: false };
 }
 
+/// A packet in which a slot is filled.
+pub(super) struct SlotWriter<'a> {
+    pub(super) streams: &'a mut Streams,
+    pub(super) slot: &'a Slot<'a>,
+    /// The frames of the packet.
+    pub(super) out: &'a mut Vec<u8>,
+    pub(super) tokens: &'a mut Tokens,
+}
+
 impl Egress {
     /// Appends the frame that [`look`](Self::look) chose for `slot`, and its tokens.
     pub fn commit(
@@ -36,18 +45,19 @@ impl Egress {
         out: &mut Vec<u8>,
         tokens: &mut Tokens,
     ) -> Wrote {
+        let to = &mut SlotWriter { streams, slot, out, tokens };
         match next {
             Next::Lost(pending) | Next::New(pending) => {
                 let wrote = if pending.symbol().is_some() {
-                    self.write_resend(streams, pending, slot, out, tokens)
+                    self.write_resend(to, pending)
                 } else {
-                    self.write_stream(streams, pending, slot, out, tokens)
+                    self.write_stream(to, pending)
                 };
                 Wrote { stream: (!pending.goes_along).then_some(pending.id), ..wrote }
             }
-            Next::Datagram => self.write_datagram(streams, slot, out, tokens),
+            Next::Datagram => self.write_datagram(to),
             Next::Repair { bid, idle } => {
-                let wrote = self.write_repair(streams, bid, slot, out, tokens);
+                let wrote = self.write_repair(to, bid);
                 Wrote { idle: *idle, ..wrote }
             }
             Next::Later | Next::Nothing => Wrote::LAST,
@@ -55,34 +65,27 @@ impl Egress {
     }
 
     /// Appends a STREAM frame, as a source symbol if its stream is protected.
-    fn write_stream(
-        &mut self,
-        streams: &mut Streams,
-        pending: &Pending,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
-        let sleeps = self.sleeps(streams, pending, slot);
-        let session = self.session_of(streams, pending, sleeps);
+    fn write_stream(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
+        let sleeps = self.sleeps(to.streams, pending, to.slot);
+        let session = self.session_of(to.streams, pending, sleeps);
         let message = pending.message;
         // A session counts the bytes of its streams itself: from now on the message must not count as fresh
         // too.
         message.into_iter().for_each(|id| self.messages.begun(id));
-        let protects = |session: &u16| !sleeps && self.protects(streams, *session, slot.path);
+        let protects = |session: &u16| !sleeps && self.protects(to.streams, *session, to.slot.path);
         let protecting = session.filter(protects);
         let wrote = match protecting {
             Some(session) => {
-                self.write_symbol(streams, session, pending, slot, out, tokens);
+                self.write_symbol(to, session, pending);
                 Wrote::LAST
             }
-            None => self.write_bare(streams, pending, slot, out, tokens),
+            None => self.write_bare(to, pending),
         };
         if let Some(message) = message.filter(|_| session.is_some()) {
-            self.leave_if_sent(streams, pending.id, message);
+            self.leave_if_sent(to.streams, pending.id, message);
         }
         if sleeps && !pending.is_retransmission() {
-            self.flushed_asleep(streams, pending, session, slot);
+            self.flushed_asleep(to.streams, pending, session, to.slot);
         }
         wrote
     }
@@ -109,17 +112,10 @@ impl Egress {
     }
 
     /// Appends a STREAM frame that is not protected.
-    fn write_bare(
-        &mut self,
-        streams: &mut Streams,
-        pending: &Pending,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
-        match self.write_frame(streams, pending, out, slot.room, Length::Explicit) {
+    fn write_bare(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
+        match self.write_frame(to, pending, to.slot.room, Length::Explicit) {
             Some(written) => {
-                tokens.push(Token::Stream(written.token));
+                to.tokens.push(Token::Stream(written.token));
                 Wrote::MORE
             }
             None => Wrote::LAST,
@@ -129,55 +125,46 @@ impl Egress {
     /// Appends one STREAM frame of at most `room` bytes.
     fn write_frame(
         &mut self,
-        streams: &mut Streams,
+        to: &mut SlotWriter<'_>,
         pending: &Pending,
-        out: &mut Vec<u8>,
         room: usize,
         length: Length,
     ) -> Option<Written> {
-        let written = streams.write_stream(pending, out, room, length)?;
+        let written = to.streams.write_stream(pending, to.out, room, length)?;
         if pending.is_retransmission() {
-            let unqueued = self.lost.sent(streams, &written.token);
-            self.settle(streams, unqueued);
+            let unqueued = self.lost.sent(to.streams, &written.token);
+            self.settle(to.streams, unqueued);
         }
         Some(written)
     }
 
     /// Appends a SOURCE_SYMBOL with one STREAM frame. It extends to the end of the packet.
-    fn write_symbol(
-        &mut self,
-        streams: &mut Streams,
-        session: u16,
-        pending: &Pending,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) {
-        let room = self.sessions.symbol_room(session, slot.room);
-        let before = out.len();
-        self.sessions.write_symbol_header(session, out);
-        let start = out.len();
-        let Some(written) = self.write_frame(streams, pending, out, room, Length::ToEnd) else {
-            out.truncate(before);
+    fn write_symbol(&mut self, to: &mut SlotWriter<'_>, session: u16, pending: &Pending) {
+        let room = self.sessions.symbol_room(session, to.slot.room);
+        let before = to.out.len();
+        self.sessions.write_symbol_header(session, to.out);
+        let start = to.out.len();
+        let Some(written) = self.write_frame(to, pending, room, Length::ToEnd) else {
+            to.out.truncate(before);
             return;
         };
         let token = written.token;
         let contents = Contents::of(token);
-        let message = streams.message_of(&token).map(|message| match message.stage {
+        let message = to.streams.message_of(&token).map(|message| match message.stage {
             Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
             Stage::Apart | Stage::Within | Stage::First => message,
         });
         let symbol = self.commit_symbol(
-            streams,
+            to.streams,
             session,
-            slot,
-            NewSymbol { bytes: &out[start..], contents, message },
+            to.slot,
+            NewSymbol { bytes: &to.out[start..], contents, message },
         );
         if written.flushed {
-            let around = self.surroundings(streams, session, slot.path);
-            self.sessions.on_flushed(slot.now, session, token.fin, &around);
+            let around = self.surroundings(to.streams, session, to.slot.path);
+            self.sessions.on_flushed(to.slot.now, session, token.fin, &around);
         }
-        tokens.push(Token::Stream(StreamToken { symbol, ..token }));
+        to.tokens.push(Token::Stream(StreamToken { symbol, ..token }));
     }
 
     /// Puts a source symbol that was just written into its coding window.
@@ -221,45 +208,31 @@ impl Egress {
 
     /// Sends a lost source symbol again, byte for byte, so that it takes the same place in the
     /// peer's decoder.
-    fn write_resend(
-        &mut self,
-        streams: &mut Streams,
-        pending: &Pending,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
+    fn write_resend(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
-        if self.sessions.resend_size(symbol).is_some_and(|size| size <= slot.room) {
-            let frames = self.sessions.write_resend(slot.now, symbol, out);
-            streams.charge_symbol(&frames);
-            let unqueued = self.lost.sent_symbol(streams, pending.id, symbol);
-            self.settle(streams, unqueued);
+        if self.sessions.resend_size(symbol).is_some_and(|size| size <= to.slot.room) {
+            let frames = self.sessions.write_resend(to.slot.now, symbol, to.out);
+            to.streams.charge_symbol(&frames);
+            let unqueued = self.lost.sent_symbol(to.streams, pending.id, symbol);
+            self.settle(to.streams, unqueued);
             self.resent_bytes += frames.iter().map(|f| u64::from(f.len)).sum::<u64>();
-            tokens.extend(frames.into_iter().map(Token::Stream));
+            to.tokens.extend(frames.into_iter().map(Token::Stream));
             return Wrote::LAST;
         }
         // Packets have become too small for the symbol.
         self.give_up_symbol(symbol);
-        self.unbind(streams, pending.id, symbol);
+        self.unbind(to.streams, pending.id, symbol);
         Wrote::MORE
     }
 
-    fn write_repair(
-        &mut self,
-        streams: &mut Streams,
-        bid: &RepairBid,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
-        let around = self.surroundings(streams, bid.session, slot.path);
-        let start = out.len();
-        if let Some(token) = self.sessions.write_repair(slot.now, bid, &around, out) {
+    fn write_repair(&mut self, to: &mut SlotWriter<'_>, bid: &RepairBid) -> Wrote {
+        let around = self.surroundings(to.streams, bid.session, to.slot.path);
+        let start = to.out.len();
+        if let Some(token) = self.sessions.write_repair(to.slot.now, bid, &around, to.out) {
             // The protected streams pay for their redundancy.
-            let size = out.len() - start;
-            self.sessions.share_repair(bid.session, size, |id, n| streams.charge(id, n));
-            tokens.push(token);
+            let size = to.out.len() - start;
+            self.sessions.share_repair(bid.session, size, |id, n| to.streams.charge(id, n));
+            to.tokens.push(token);
         }
         Wrote::LAST
     }

@@ -1,11 +1,12 @@
 //! How DATAGRAM frames (RFC 9221) are sent, bare or as source symbols.
 
+use super::commit::SlotWriter;
 use super::look::SYMBOL_HEADER;
-use super::{Egress, Slot, Wrote};
+use super::{Egress, Wrote};
 use crate::fec::redundancy::{Message, PathView, Terms};
 use crate::fec::{Contents, DataKind, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
-use crate::recovery::token::{Token, Tokens};
+use crate::recovery::token::Token;
 use crate::streams::Streams;
 use crate::wire::frame::{datagram_size, encode_datagram};
 use smallvec::SmallVec;
@@ -88,24 +89,18 @@ impl Egress {
     }
 
     /// Appends the oldest datagram; several, if they are protected and fit in one symbol.
-    pub(super) fn write_datagram(
-        &mut self,
-        streams: &mut Streams,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) -> Wrote {
+    pub(super) fn write_datagram(&mut self, to: &mut SlotWriter<'_>) -> Wrote {
         let Some(len) = self.datagrams.peek_size() else { return Wrote::MORE };
-        if let Some(session) = self.datagram_session(streams, len, slot.path) {
-            self.write_datagram_symbol(streams, session, slot, out, tokens);
+        if let Some(session) = self.datagram_session(to.streams, len, to.slot.path) {
+            self.write_datagram_symbol(to, session);
             return Wrote::LAST;
         }
         if datagram_size(len) > self.capacity {
             // Packets have become too small for the datagram since it was queued.
             self.datagrams.drop_oldest().into_iter().for_each(|id| self.messages.give_up(id));
         } else if let Some((id, data)) = self.datagrams.pop() {
-            encode_datagram(&data, true, out);
-            tokens.push(Token::Datagram { id, symbol: None });
+            encode_datagram(&data, true, to.out);
+            to.tokens.push(Token::Datagram { id, symbol: None });
         }
         Wrote::MORE
     }
@@ -123,37 +118,30 @@ impl Egress {
     }
 
     /// Appends a SOURCE_SYMBOL with as many datagrams as fit. It extends to the end of the packet.
-    fn write_datagram_symbol(
-        &mut self,
-        streams: &mut Streams,
-        session: u16,
-        slot: &Slot<'_>,
-        out: &mut Vec<u8>,
-        tokens: &mut Tokens,
-    ) {
-        let count = self.fitting(self.sessions.symbol_room(session, slot.room));
+    fn write_datagram_symbol(&mut self, to: &mut SlotWriter<'_>, session: u16) {
+        let count = self.fitting(self.sessions.symbol_room(session, to.slot.room));
         if count == 0 {
             return;
         }
-        self.sessions.write_symbol_header(session, out);
-        let start = out.len();
+        self.sessions.write_symbol_header(session, to.out);
+        let start = to.out.len();
         let mut contents = Contents::default();
         for last in (0..count).rev() {
             let Some((id, data)) = self.datagrams.pop() else { break };
-            encode_datagram(&data, last > 0, out);
+            encode_datagram(&data, last > 0, to.out);
             contents.datagrams.push(id);
         }
         let ids: SmallVec<[MessageId; 4]> = contents.datagrams.iter().copied().collect();
         let deadline = ids.iter().filter_map(|id| self.messages.datagram_deadline(*id)).min();
-        let size = (out.len() - start) as u64;
+        let size = (to.out.len() - start) as u64;
         let message = Some(Message { deadline, size, ..Message::default() });
-        let new = NewSymbol { bytes: &out[start..], contents, message };
-        let symbol = self.commit_symbol(streams, session, slot, new);
+        let new = NewSymbol { bytes: &to.out[start..], contents, message };
+        let symbol = self.commit_symbol(to.streams, session, to.slot, new);
         if self.datagrams.is_empty() {
-            let around = self.surroundings(streams, session, slot.path);
-            self.sessions.on_flushed(slot.now, session, false, &around);
+            let around = self.surroundings(to.streams, session, to.slot.path);
+            self.sessions.on_flushed(to.slot.now, session, false, &around);
         }
-        tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
+        to.tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
     }
 
     /// Gives up a symbol that is not sent again, and the datagrams in it.

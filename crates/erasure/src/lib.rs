@@ -77,6 +77,7 @@ pub mod block;
 mod coefficient;
 mod decoder;
 mod encoder;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod gf256;

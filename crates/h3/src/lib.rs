@@ -134,6 +134,7 @@ mod quic;
 mod settings;
 mod transport;
 
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
 

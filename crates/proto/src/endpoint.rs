@@ -2,6 +2,7 @@
 //! It owns no connection.
 
 mod accept;
+#[cfg(feature = "testing")]
 pub(crate) mod fuzz;
 mod half_open;
 mod incoming;
@@ -147,6 +148,7 @@ impl Endpoint {
     }
 
     /// How many handshakes of clients are in progress, or have failed and are not over yet.
+    #[cfg(feature = "testing")]
     pub(crate) fn half_open(&self) -> usize {
         self.half_open.len()
     }

@@ -7,7 +7,8 @@
 //! timeouts and [`Event`]s.
 //!
 //! The traits of policies are in [`policy`], the built-in policies in [`registry`], and test kits
-//! for your own policies in [`conformance`]. A [`TransportConfig`] holds a factory for each policy.
+//! for your own policies in `conformance`, with the feature of that name. A [`TransportConfig`] holds a
+//! factory for each policy.
 //!
 //! # Example
 //!
@@ -88,6 +89,7 @@
 
 mod cid_generator;
 mod config;
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod congestion;
 mod connection;
@@ -98,11 +100,13 @@ mod egress;
 mod endpoint;
 mod error;
 mod fec;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod groups;
 mod ids;
 mod ingress;
+#[cfg(feature = "testing")]
 mod invariant;
 mod loss_floor;
 mod loss_reaction;
@@ -115,7 +119,8 @@ mod reset;
 mod streams;
 mod version;
 mod wire;
-mod work;
+#[doc(hidden)]
+pub mod work;
 
 pub use cid_generator::{
     ConnectionIdGenerator, MIN_SERVER_CID_SIZE, QuicLb, QuicLbConfig, QuicLbError, RandomIds,

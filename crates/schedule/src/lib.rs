@@ -26,9 +26,11 @@
 //!
 //! A custom scheme is a type that implements [`Scheduler`] and a [`SchedulerFactory`] that creates
 //! it, such as a [`Scheme`]. If it needs information that no [`Priority`] has, it defines an [`Extension`] of
-//! its own. [`conformance`] checks whether it fulfils the contract.
+//! [`Extension`] of its own. The feature `conformance` has a test kit that checks whether it
+//! fulfils the contract.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "conformance")]
 pub mod conformance;
 mod extension;
 mod hash;

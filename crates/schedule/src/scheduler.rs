@@ -37,7 +37,7 @@ pub struct Grant {
 /// * An implementation stores one entry per inserted stream and nothing else. The caller bounds the
 ///   number of streams (RFC 9000, section 4.6).
 ///
-/// [`conformance`](crate::conformance) checks all points except the last.
+/// The test kit `conformance`, a feature, checks all points except the last.
 pub trait Scheduler: Send + Debug {
     /// Adds an inactive stream. If the stream is inserted already, this is the same as
     /// [`reprioritize`](Self::reprioritize).

@@ -52,6 +52,8 @@ pub use connection::{
 };
 pub use endpoint::{Connecting, Endpoint, Incoming, RetryError, ZeroRttAccepted};
 pub use socket::{AsyncUdpSocket, Received, Transmit};
+#[cfg(feature = "conformance")]
+pub use sutura_proto::conformance;
 pub use sutura_proto::crypto::ExportError;
 pub use sutura_proto::{
     Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
@@ -60,9 +62,10 @@ pub use sutura_proto::{
     MessageOutcome, MessageStats, Metrics, Observation, Observer, PreferredAddresses, Priority,
     Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError, RandomIds, Reason,
     ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SocketFeatures,
-    SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version, conformance, policy,
-    registry, wire_format,
+    SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version, policy, registry,
+    wire_format,
 };
+
 pub use tickets::TicketKey;
 pub use trust::{ServerTrust, ShownIdentity, certificate_fingerprint};
 

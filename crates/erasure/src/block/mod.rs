@@ -38,6 +38,7 @@
 //! ```
 
 mod binary;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
 mod ldpc_staircase;

@@ -1,6 +1,6 @@
 //! Reads the frames of the peer's control stream (RFC 9114 sections 6.2.1 and 7.2).
 
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 use sutura_proto::{Side, StreamId};
 
 use crate::codec::take_varint;

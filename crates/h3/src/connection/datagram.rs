@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, Bytes, BytesMut};
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 use sutura_proto::{Dir, StreamId};
 
 use super::Connection;

@@ -1,6 +1,6 @@
 //! The peer's unidirectional streams (RFC 9114 section 6.2, RFC 9204 section 4.2).
 
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 use sutura_proto::{Dir, Side, StreamId};
 
 use super::control::{ControlFrame, ControlReader, read_critical};

@@ -14,7 +14,7 @@ mod updates;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 use sutura_proto::{Dir, Offence, Side, StreamId};
 
 use self::cancellation::Cancellations;

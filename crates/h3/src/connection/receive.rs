@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 use sutura_proto::{Side, StreamId};
 
 use crate::error::{Code, Error};

@@ -167,6 +167,7 @@ impl Decoder {
     }
 
     /// Whether it holds no more than it announced.
+    #[cfg(feature = "testing")]
     pub(crate) fn is_within_bounds(&self) -> bool {
         self.table.size() <= self.max_capacity && self.blocked.len() <= self.max_blocked
     }

@@ -151,6 +151,7 @@ impl Encoder {
     }
 
     /// Whether the peer has acknowledged all sections that refer to the table.
+    #[cfg(feature = "testing")]
     pub(crate) fn is_settled(&self) -> bool {
         self.outstanding.oldest().is_none()
     }

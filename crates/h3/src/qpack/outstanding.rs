@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sutura_proto::StreamId;
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 
 /// Most sections that are remembered until the peer acknowledges them. Further sections do not refer to the
 /// dynamic table.

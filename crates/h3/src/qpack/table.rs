@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use sutura_proto::fuzz::work;
+use sutura_proto::work;
 
 use crate::fields::FIELD_OVERHEAD;
 
@@ -103,6 +103,7 @@ impl DynamicTable {
     }
 
     /// The bytes that the entries take.
+    #[cfg(feature = "testing")]
     pub(super) const fn size(&self) -> u64 {
         self.size
     }

@@ -6,7 +6,7 @@ use crate::common::{Bench, GET, script, update_frame};
 use bytes::Bytes;
 use std::collections::VecDeque;
 use sutura_h3::{Code, Config, Event, Fields, Transport};
-use sutura_proto::fuzz::work::take_steps;
+use sutura_proto::work::take_steps;
 use sutura_proto::{Dir, Side, StreamId};
 
 /// Bytes in a packet.

@@ -12,6 +12,7 @@
 
 mod algorithm;
 mod arithmetic;
+#[cfg(feature = "conformance")]
 pub(crate) mod bottleneck;
 mod delivery;
 mod episode;

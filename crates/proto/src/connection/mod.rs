@@ -4,12 +4,14 @@
 mod ack_frequency;
 mod api;
 mod assemble;
+#[cfg(feature = "testing")]
 mod check;
 mod close;
 mod connect_error;
 mod crypto_stream;
 mod event;
 mod first_answer;
+#[cfg(feature = "testing")]
 mod forge;
 mod handshake;
 mod identity;
@@ -42,6 +44,7 @@ pub(crate) use memory::lend;
 pub use memory::{CONNECTION_COST, MemoryUse};
 pub(crate) use opening::Opening;
 pub use stats::{ConnectionStats, TrafficStats};
+#[cfg(feature = "testing")]
 pub(crate) use transmit::TAG_SIZE;
 pub use transmit::Transmit;
 

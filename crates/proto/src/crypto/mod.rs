@@ -1,11 +1,12 @@
 //! Packet protection and the handshake (RFC 9001), behind traits.
 //!
 //! A connection uses a [`Session`], which consumes and produces CRYPTO bytes and provides [`Keys`].
-//! [`rustls`] is TLS 1.3. [`null`] is for simulations: its messages and packets have the same
-//! shape, but nothing is secret.
+//! [`rustls`] is TLS 1.3. `null`, with the feature `testing`, is for simulations: its messages
+//! and packets have the same shape, but nothing is secret.
 
 mod client_hello;
 mod conversion;
+#[cfg(feature = "testing")]
 pub mod null;
 pub mod retry;
 pub mod rustls;

@@ -6,6 +6,7 @@
 //! bytes the peer misses, but no queues. A lost source symbol that waits for repair symbols stays in its
 //! [coding session](crate::fec); it comes here to be sent again as a whole.
 
+#[cfg(feature = "testing")]
 pub(super) mod check;
 mod held;
 #[cfg(test)]

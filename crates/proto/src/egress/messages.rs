@@ -1,6 +1,7 @@
 //! Messages, which the application sends as a whole, on a stream of its own or as a datagram, and the outcome
 //! of each message.
 
+#[cfg(feature = "testing")]
 mod check;
 
 use super::Egress;

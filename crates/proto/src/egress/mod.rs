@@ -6,6 +6,7 @@
 //! frame and updates the state. The methods of `outcome.rs` are told which frames arrived and which were
 //! lost. Egress knows neither packets nor the handshake, and sees the path only through a [`PathView`].
 
+#[cfg(feature = "testing")]
 mod check;
 mod commit;
 mod datagrams;

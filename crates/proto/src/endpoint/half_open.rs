@@ -103,6 +103,7 @@ pub struct HalfOpen {
 
 impl HalfOpen {
     /// How many there are.
+    #[cfg(feature = "testing")]
     pub fn len(&self) -> usize {
         self.all.len()
     }

@@ -5,6 +5,7 @@
 //! symbol mend the held symbol. A *copy* is a lost symbol that is sent again, or is queued to be.
 
 use super::repairs::Repairs;
+#[cfg(feature = "testing")]
 use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
 use crate::work;
@@ -283,6 +284,7 @@ impl LostSymbols {
     ///
     /// # Errors
     /// The first contradiction.
+    #[cfg(feature = "testing")]
     pub(super) fn check(&self, is_open: impl Fn(u64) -> bool) -> Result<(), String> {
         let mut all = Self { symbols: self.symbols.clone(), ..Self::default() };
         let ids: Vec<u64> = all.symbols.keys().copied().collect();

@@ -31,4 +31,5 @@ pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions};
 pub(crate) use session::{Contents, DataKind, Evicted, NewSymbol, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
+#[cfg(feature = "conformance")]
 pub(crate) use uncovered::Uncovered;

@@ -14,6 +14,7 @@ use super::session::{
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
+#[cfg(feature = "testing")]
 use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
 use crate::recovery::token::{StreamToken, Token};
@@ -195,6 +196,7 @@ impl SendSessions {
     }
 
     /// The symbols that wait to be sent again: session, identifier and frames.
+    #[cfg(feature = "testing")]
     pub fn queued(&self) -> impl Iterator<Item = (u16, u64, &[StreamToken])> {
         let sessions = (0u16..).zip(&self.sessions);
         sessions.flat_map(|(session, s)| s.queued().map(move |(id, frames)| (session, id, frames)))
@@ -204,6 +206,7 @@ impl SendSessions {
     ///
     /// # Errors
     /// The first contradiction.
+    #[cfg(feature = "testing")]
     pub fn check(&self) -> Result<(), String> {
         let mut sessions = (0u16..).zip(&self.sessions);
         sessions.try_for_each(|(session, s)| {
@@ -215,6 +218,7 @@ impl SendSessions {
     ///
     /// # Errors
     /// The first session that waits.
+    #[cfg(feature = "testing")]
     pub fn check_nothing_left(&self) -> Result<(), String> {
         let mut sessions = (0u16..).zip(&self.sessions);
         let open = |s: &CodingSession| !s.is_quiet() || s.beyond_len() > 0;

@@ -184,6 +184,7 @@ pub(super) struct CodingSession {
     used: Option<Instant>,
 }
 
+#[cfg(feature = "testing")]
 mod check;
 #[cfg(test)]
 mod tests;

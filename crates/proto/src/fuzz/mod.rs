@@ -15,10 +15,3 @@ pub use target::Target;
 // The functions that a client in another crate needs to build packets and to read them.
 pub use crate::wire::frame::{encode_ack, encode_symbol_ack};
 pub use crate::wire::{coding, packet, range_set};
-
-pub mod work {
-    //! Counts steps. Crates that use this one count theirs in the same place.
-    pub use crate::work::steps;
-    #[cfg(any(test, feature = "work"))]
-    pub use crate::work::take_steps;
-}

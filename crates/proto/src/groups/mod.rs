@@ -20,6 +20,7 @@
 //! application. Unread data stays in the streams, where flow control bounds it. The other bounds are errors
 //! ([`GroupError`]): [`MAX_MESSAGE`], [`MAX_GROUPS`], [`MAX_GAPS`] and [`MAX_AFTER`].
 
+#[cfg(feature = "testing")]
 pub(crate) mod fuzz;
 mod header;
 mod order;

@@ -68,6 +68,7 @@ pub(super) struct Members {
 
 impl Members {
     /// The sessions that streams have joined.
+    #[cfg(feature = "testing")]
     pub(super) fn sessions(&self) -> impl Iterator<Item = u16> + use<> {
         0..u16::try_from(self.groups.len()).unwrap_or(u16::MAX)
     }
@@ -141,6 +142,7 @@ impl SendHalf {
     }
 
     /// The turn in which the stream joined its session.
+    #[cfg(feature = "testing")]
     pub(super) fn turn(&self) -> Option<u64> {
         self.membership.as_ref().map(|member| member.turn)
     }

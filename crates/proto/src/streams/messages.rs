@@ -118,6 +118,7 @@ impl Streams {
 
     /// Whether the stream of a message is over, and [`take_ended_messages`](Self::take_ended_messages) would
     /// return the message.
+    #[cfg(feature = "testing")]
     pub fn ended_a_message(&self, id: MessageId) -> bool {
         self.ended_messages.iter().any(|ended| ended.id == id)
     }

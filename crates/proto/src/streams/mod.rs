@@ -31,7 +31,9 @@ mod whole;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "conformance")]
 pub(crate) use assembler::Assembler;
+#[cfg(feature = "conformance")]
 pub(crate) use block::Fresh;
 pub use encode::Length;
 pub use events::StreamEvent;

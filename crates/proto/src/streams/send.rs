@@ -1,5 +1,6 @@
 //! The sending part of a stream (RFC 9000 section 3.1).
 
+#[cfg(feature = "testing")]
 mod check;
 
 use super::Protection;

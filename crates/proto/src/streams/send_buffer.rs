@@ -1,5 +1,6 @@
 //! The send buffer of a stream: keeps bytes until the peer has acknowledged them.
 
+#[cfg(feature = "testing")]
 use crate::invariant::ensure;
 use crate::wire::range_set::RangeSet;
 use bytes::{Buf, Bytes, BytesMut};
@@ -79,6 +80,7 @@ impl SendBuffer {
     ///
     /// # Errors
     /// The first contradiction.
+    #[cfg(feature = "testing")]
     pub(super) fn check(&self) -> Result<(), String> {
         let bytes: usize = self.chunks.iter().map(|chunk| chunk.bytes.len()).sum();
         let held = bytes + self.tail.len();

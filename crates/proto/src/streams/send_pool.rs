@@ -158,11 +158,13 @@ impl SendPool {
     }
 
     /// Number of bytes that all streams hold.
+    #[cfg(feature = "testing")]
     pub(super) fn used(&self) -> usize {
         self.used
     }
 
     /// Number of streams that wait.
+    #[cfg(feature = "testing")]
     pub(super) fn waiting(&self) -> usize {
         self.waiting.len()
     }

@@ -1,5 +1,6 @@
 //! Sending stream data: which bytes go into a packet, and how their fate is handled.
 
+#[cfg(feature = "testing")]
 mod check;
 
 use super::control::Control;

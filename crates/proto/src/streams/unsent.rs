@@ -34,6 +34,7 @@ impl Unsent {
     }
 
     /// The sum of this data and the data of a stream that joined later.
+    #[cfg(feature = "testing")]
     fn and(self, other: Self) -> Self {
         Self {
             is_sendable: self.is_sendable || other.is_sendable,
@@ -87,6 +88,7 @@ impl Streams {
 
     /// The number of streams of a session and their unsent data, computed by visiting every stream, to check
     /// the sums.
+    #[cfg(feature = "testing")]
     pub(super) fn visit_unsent(&self, session: u16) -> (usize, Unsent) {
         let sending = self.table.iter().filter_map(|stream| stream.send.as_ref());
         let mut members: Vec<_> = sending.filter(|send| send.session() == Some(session)).collect();

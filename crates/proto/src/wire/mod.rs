@@ -7,6 +7,7 @@
 pub mod code_id;
 pub mod coding;
 pub mod frame;
+#[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
 pub mod packet;

@@ -38,6 +38,7 @@ impl RangeSet {
     }
 
     /// The largest member.
+    #[cfg(feature = "testing")]
     pub fn max(&self) -> Option<u64> {
         self.ranges.back().map(|range| range.end - 1)
     }

@@ -33,6 +33,7 @@
 //! [`View::missing`]: sutura_proto::policy::View::missing
 //! [`View::added`]: sutura_proto::policy::View::added
 
+#[cfg(feature = "conformance")]
 mod conformance;
 mod foresight;
 mod last_flight;
@@ -46,6 +47,7 @@ mod tests;
 pub use ac_rlnc::AcRlnc;
 pub use buffer::Buffer;
 pub use bulk::Bulk;
+#[cfg(feature = "conformance")]
 pub use conformance::conformance;
 pub use last_flight::LastFlight;
 pub use loss_factor::LossFactor;

@@ -17,7 +17,7 @@ pub(super) const ROUNDING: f64 = 1e-9;
 /// [`Flec`] makes a policy of it.
 ///
 /// The methods that decide change nothing, and may be called any number of times for a free slot.
-/// [`conformance`](super::conformance()) tests an implementation.
+/// The test kit `flec::conformance`, with the feature `conformance`, tests an implementation.
 ///
 /// ```
 /// use std::time::Instant;

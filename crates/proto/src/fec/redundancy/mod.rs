@@ -9,6 +9,7 @@ mod in_time;
 mod last_flight;
 mod protection;
 mod reason;
+#[cfg(feature = "testing")]
 pub(crate) mod stand_in;
 #[cfg(test)]
 mod tests;

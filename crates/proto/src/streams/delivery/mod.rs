@@ -80,8 +80,7 @@ impl<'a> Held<'a> {
 /// * A policy's state must be bounded by the number of held ranges, which the mechanism bounds. It
 ///   must not grow with the number of calls: a peer may send single bytes.
 ///
-/// [`conformance::delivery`](crate::conformance::delivery) tests whether a policy keeps this
-/// contract.
+/// `conformance::delivery` tests whether a policy keeps this contract.
 pub trait Delivery: Any + Debug + Send {
     /// Whether bytes are delivered in stream order, so that the application does not need their
     /// offsets. Must never change. Only then can the application use the read methods that return

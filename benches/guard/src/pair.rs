@@ -144,9 +144,9 @@ impl Pair {
     pub fn new(transport: &TransportConfig, meter: Meter) -> Result<Self, Error> {
         let transport = Arc::new(transport.clone());
         let crypto = Arc::new(NullServerConfig::new(vec![PROTOCOL.to_vec()]));
-        let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+        let config = Arc::new(ServerConfig::new(crypto, transport.clone()));
         let crypto = Arc::new(NullClientConfig::new(vec![PROTOCOL.to_vec()]));
-        let config_of_client = ClientConfig { crypto, transport };
+        let config_of_client = ClientConfig::new(crypto, transport);
         let mut client = End::new(([192, 0, 2, 1], 40_000).into(), None, 1);
         let server = End::new(([192, 0, 2, 2], 443).into(), Some(config), 2);
         let now = Instant::now();

@@ -83,7 +83,7 @@ const HLS: Scheme = Scheme::HLS;
 
 /// The default settings with a scheduler.
 fn scheduled(scheme: Scheme) -> TransportConfig {
-    TransportConfig { scheduler: Arc::new(scheme), ..TransportConfig::default() }
+    TransportConfig::default().with_scheduler(Arc::new(scheme))
 }
 
 /// A repair symbol where the application has no more data: each packet is a source symbol.
@@ -121,7 +121,7 @@ fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> 
     const REQUESTS: usize = 400;
     // The limit is raised by several streams at a time, and is a little lower in between.
     let max_concurrent_bidi_streams = 100.max(2 * at_once as u64);
-    let transport = TransportConfig { max_concurrent_bidi_streams, ..scheduled(scheme) };
+    let transport = scheduled(scheme).with_max_concurrent_bidi_streams(max_concurrent_bidi_streams);
     let mut web = Web::new(connected(&transport, meter)?);
     let rounds = REQUESTS / at_once;
     for round in 0..2 * rounds {
@@ -196,7 +196,7 @@ fn looks(meter: Meter) -> Result<u64, Error> {
 /// A timer that is due, and the probes that it has sent.
 fn probes(meter: Meter) -> Result<u64, Error> {
     const PROBES: u64 = 20;
-    let transport = TransportConfig { max_idle_timeout: None, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_max_idle_timeout(None);
     let mut pair = connected(&transport, meter)?;
     let stream = pair.client.connection()?.open(Dir::Uni).ok_or("no stream may be opened")?;
     pair.client.connection()?.send_stream(stream).write(&[7; 5000])?;

@@ -21,12 +21,12 @@ pub fn first_datagrams(
     now: Instant,
 ) -> Result<Vec<Client>, Error> {
     let crypto = Arc::new(RustlsClientConfig::new(identity.client_tls(aes_128_gcm())?)?);
-    let transport = Arc::new(TransportConfig { fec: None, ..TransportConfig::default() });
+    let transport = Arc::new(TransportConfig::default().with_fec(None));
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [7; 32]);
     let server = (Ipv4Addr::LOCALHOST, 443).into();
     let mut all = Vec::with_capacity(clients);
     for n in 0..clients {
-        let config = ClientConfig { crypto: crypto.clone(), transport: transport.clone() };
+        let config = ClientConfig::new(crypto.clone(), transport.clone());
         let (_, mut client) = endpoint.connect(now, config, server, "localhost")?;
         let mut datagram = Vec::new();
         client.poll_transmit(now, 1, &mut datagram).ok_or("a client says nothing")?;

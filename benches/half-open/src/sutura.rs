@@ -23,12 +23,8 @@ pub struct Sutura {
 impl Sutura {
     pub fn new(identity: &Identity, clients: usize) -> Result<Self, Error> {
         let crypto = Arc::new(RustlsServerConfig::new(identity.server_tls(aes_128_gcm())?)?);
-        let config = EndpointConfig {
-            max_handshakes: clients,
-            retry_above: None,
-            ..EndpointConfig::default()
-        };
-        let server = ServerConfig { crypto, transport: Arc::new(TransportConfig::default()) };
+        let config = EndpointConfig::default().with_max_handshakes(clients).with_retry_above(None);
+        let server = ServerConfig::new(crypto, Arc::new(TransportConfig::default()));
         Ok(Self {
             endpoint: Endpoint::new(Arc::new(config), Some(Arc::new(server)), [9; 32]),
             waiting: VecDeque::with_capacity(clients),

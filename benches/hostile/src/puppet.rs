@@ -482,9 +482,8 @@ mod tests {
             let identity = Identity::new().unwrap();
             let tls = identity.server_tls(aes_128_gcm()).unwrap();
             let crypto = Arc::new(RustlsServerConfig::new(tls).unwrap());
-            let config = ServerConfig { crypto, transport: Arc::new(TransportConfig::default()) };
-            let limits =
-                EndpointConfig { retry_above: retry.then_some(0), ..EndpointConfig::default() };
+            let config = ServerConfig::new(crypto, Arc::new(TransportConfig::default()));
+            let limits = EndpointConfig::default().with_retry_above(retry.then_some(0));
             let endpoint = Endpoint::new(Arc::new(limits), Some(Arc::new(config)), [1; 32]);
             let tls = identity.client_tls(aes_128_gcm()).unwrap();
             let setup = Setup {

@@ -36,27 +36,23 @@ impl Case {
 
     /// The limits that a receiver announces, with room for a window of symbols that are as long as packets.
     pub fn fec(&self) -> FecConfig {
-        FecConfig {
-            max_window_symbols: self.window,
-            max_window_bytes: FecConfig::default().max_window_bytes.max(self.window * 1500),
-            ..FecConfig::default()
-        }
+        FecConfig::default()
+            .with_max_window_symbols(self.window)
+            .with_max_window_bytes(FecConfig::default().max_window_bytes.max(self.window * 1500))
     }
 
     pub fn transport(&self) -> TransportConfig {
-        TransportConfig {
-            udp_payload_size: self.payload,
-            stream_receive_window: STREAM_WINDOW,
-            max_stream_receive_window: STREAM_WINDOW,
-            receive_window: STREAM_WINDOW,
-            max_receive_window: STREAM_WINDOW,
-            send_buffer: SEND_BUFFER,
-            congestion: Arc::new(self.congestion),
-            fec: Some(self.fec()),
+        TransportConfig::default()
+            .with_udp_payload_size(self.payload)
+            .with_stream_receive_window(STREAM_WINDOW)
+            .with_max_stream_receive_window(STREAM_WINDOW)
+            .with_receive_window(STREAM_WINDOW)
+            .with_max_receive_window(STREAM_WINDOW)
+            .with_send_buffer(SEND_BUFFER)
+            .with_congestion(Arc::new(self.congestion))
+            .with_fec(Some(self.fec()))
             // Only the measured stream asks for protection.
-            redundancy: None,
-            ..TransportConfig::default()
-        }
+            .with_redundancy(None)
     }
 }
 

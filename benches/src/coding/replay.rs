@@ -297,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_small_window_lets_go_of_old_symbols() {
-        let fec = FecConfig { max_window_symbols: 2, ..FecConfig::default() };
+        let fec = FecConfig::default().with_max_window_symbols(2);
         let sent: Vec<_> = (0..9).map(source).chain([repair(7, 2, 3)]).collect();
         let received = sent[..8].iter().chain(&sent[9..]).copied().collect();
         assert_eq!(Replay::new(&Trace { sent, received }, &fec).unwrap().recovered(), 1);

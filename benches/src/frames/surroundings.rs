@@ -60,19 +60,19 @@ pub struct Scene {
 }
 
 fn config() -> TransportConfig {
-    let fec = Some(FecConfig {
-        codes: CodeSet::all(),
-        max_sessions: 64,
-        max_window_symbols: 1024,
-        max_window_bytes: 1536 * 1024,
-    });
-    let mut config = TransportConfig {
-        fec,
-        max_concurrent_uni_streams: 4000,
+    let fec = Some(
+        FecConfig::default()
+            .with_codes(CodeSet::all())
+            .with_max_sessions(64)
+            .with_max_window_symbols(1024)
+            .with_max_window_bytes(1536 * 1024),
+    );
+    let mut config = TransportConfig::default()
+        .with_fec(fec)
         // No stream ends, because no data is acknowledged.
-        max_concurrent_bidi_streams: 20_000,
-        ..TransportConfig::default()
-    };
+        .with_max_concurrent_uni_streams(4000)
+        // None is over, because nothing is acknowledged.
+        .with_max_concurrent_bidi_streams(20_000);
     if let Some(rate) = FixedRate::new(RATE) {
         config.congestion = Arc::new(rate);
     }
@@ -237,7 +237,7 @@ fn equations(target: &mut Target, count: u64) -> Result<(), Error> {
 fn messages(target: &mut Target, count: u64) -> Result<(), Error> {
     let deadline = Some(target.now() + Duration::from_secs(60));
     for _ in 0..count {
-        let options = MessageOptions { deadline, ..MessageOptions::default() };
+        let options = MessageOptions::default().with_deadline(deadline);
         target.connection().send_message(Bytes::from_static(b"message"), options)?;
     }
     target.wait(Duration::from_millis(2));

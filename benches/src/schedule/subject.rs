@@ -149,19 +149,17 @@ fn priority(n: u64, streams: u64, depth: u32) -> Priority {
     let mut class = n;
     for _ in 1..depth {
         class /= fan;
-        parents.push(Class {
-            name: Some(Arc::from(format!("class {class}"))),
-            incremental: true,
-            weight: weight(class),
-            ..Class::default()
-        });
+        parents.push(
+            Class::default()
+                .with_name(Some(Arc::from(format!("class {class}"))))
+                .with_incremental(true)
+                .with_weight(weight(class)),
+        );
     }
-    Priority {
-        incremental: true,
-        weight: weight(n),
-        parents: (!parents.is_empty()).then(|| parents.into()),
+    Priority::default()
+        .with_incremental(true)
+        .with_weight(weight(n))
+        .with_parents((!parents.is_empty()).then(|| parents.into()))
         // Every second stream has a deadline, so that both parts of the scheme with deadlines are full.
-        deadline: n.is_multiple_of(2).then_some(n),
-        ..Priority::default()
-    }
+        .with_deadline(n.is_multiple_of(2).then_some(n))
 }

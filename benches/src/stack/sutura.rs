@@ -15,18 +15,16 @@ use sutura::{
 pub struct Sutura;
 
 fn transport(settings: &Settings<'_>) -> TransportConfig {
-    TransportConfig {
-        udp_payload_size: settings.payload,
-        stream_receive_window: STREAM_WINDOW.into(),
-        max_stream_receive_window: STREAM_WINDOW.into(),
-        receive_window: CONNECTION_WINDOW.into(),
-        max_receive_window: CONNECTION_WINDOW.into(),
-        send_buffer: settings.stream_send_buffer as usize,
-        congestion: Arc::new(settings.congestion),
-        redundancy: settings.redundancy.cloned(),
-        max_idle_timeout: Some(settings.idle_timeout),
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_udp_payload_size(settings.payload)
+        .with_stream_receive_window(STREAM_WINDOW.into())
+        .with_max_stream_receive_window(STREAM_WINDOW.into())
+        .with_receive_window(CONNECTION_WINDOW.into())
+        .with_max_receive_window(CONNECTION_WINDOW.into())
+        .with_send_buffer(settings.stream_send_buffer as usize)
+        .with_congestion(Arc::new(settings.congestion))
+        .with_redundancy(settings.redundancy.cloned())
+        .with_max_idle_timeout(Some(settings.idle_timeout))
 }
 
 fn observe(endpoint: &Endpoint, settings: &Settings<'_>) {

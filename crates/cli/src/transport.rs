@@ -81,14 +81,12 @@ impl TransportArgs {
             // Built in, as a test says.
             None => registry::redundancy().find(redundancy).ok(),
         };
-        TransportConfig {
-            congestion: self.congestion.clone(),
-            loss_reaction: self.loss_reaction.clone(),
-            redundancy,
-            max_idle_timeout: Some(idle_timeout),
-            fec: Some(FecConfig::with_window(self.coding_window)),
-            ..TransportConfig::default()
-        }
+        TransportConfig::default()
+            .with_congestion(self.congestion.clone())
+            .with_loss_reaction(self.loss_reaction.clone())
+            .with_redundancy(redundancy)
+            .with_max_idle_timeout(Some(idle_timeout))
+            .with_fec(Some(FecConfig::with_window(self.coding_window)))
     }
 }
 

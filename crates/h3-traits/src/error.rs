@@ -24,9 +24,7 @@ pub(crate) fn of_write(error: WriteError) -> StreamErrorIncoming {
     match error {
         WriteError::Stopped(code) => StreamErrorIncoming::StreamTerminated { error_code: code },
         WriteError::ConnectionLost(error) => of_stream(error),
-        error @ (WriteError::ClosedStream | WriteError::ZeroRttRejected) => {
-            StreamErrorIncoming::Unknown(Box::new(error))
-        }
+        error => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }
 
@@ -34,8 +32,6 @@ pub(crate) fn of_read(error: ReadError) -> StreamErrorIncoming {
     match error {
         ReadError::Reset(code) => StreamErrorIncoming::StreamTerminated { error_code: code },
         ReadError::ConnectionLost(error) => of_stream(error),
-        error @ (ReadError::ClosedStream
-        | ReadError::IllegalOrderedRead
-        | ReadError::ZeroRttRejected) => StreamErrorIncoming::Unknown(Box::new(error)),
+        error => StreamErrorIncoming::Unknown(Box::new(error)),
     }
 }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 async fn connected() -> (Connection, Connection, [Endpoint; 2]) {
     // HTTP/3 works whatever the default order of delivery is.
     let delivery = Arc::new(ArrivalOrder);
-    let transport = TransportConfig { delivery, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_delivery(delivery);
     let signed = rcgen::generate_simple_self_signed(vec!["localhost".into()]).unwrap();
     let key = PrivatePkcs8KeyDer::from(signed.signing_key.serialize_der());
     let certificate = CertificateDer::from(signed.cert);

@@ -12,6 +12,7 @@ pub const MAX_BLOCKED_STREAMS: u64 = 256;
 
 /// Configuration of one end. The `Default` suits both client and server.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Config {
     /// Largest field section accepted from the peer, decoded, in bytes as RFC 9114 section 4.2.2
     /// counts them; announced to the peer. It bounds the encoded section as well. 64 KiB.
@@ -70,6 +71,21 @@ impl Default for Config {
 }
 
 impl Config {
+    sutura_schedule::setters! {
+        with_max_field_section_size: max_field_section_size = u64,
+        with_max_field_lines: max_field_lines = usize,
+        with_qpack_max_table_capacity: qpack_max_table_capacity = u64,
+        with_qpack_blocked_streams: qpack_blocked_streams = u64,
+        with_qpack_encoder_capacity: qpack_encoder_capacity = u64,
+        with_qpack_encoder_blocked_streams: qpack_encoder_blocked_streams = u64,
+        with_max_body_size: max_body_size = u64,
+        with_enable_connect_protocol: enable_connect_protocol = bool,
+        with_enable_datagrams: enable_datagrams = bool,
+        with_cancelled_requests: cancelled_requests = Option<CancelLimit>,
+        with_protections: protections = DefaultProtections,
+        with_grease: grease = Option<u64>,
+    }
+
     /// The default without dynamic tables in either direction.
     #[must_use]
     pub fn without_dynamic_table() -> Self {

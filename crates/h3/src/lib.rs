@@ -72,12 +72,12 @@
 //! # let now = Instant::now();
 //! # let transport = Arc::new(TransportConfig::default());
 //! # let crypto = Arc::new(NullServerConfig::new(vec![sutura_h3::ALPN.to_vec()]));
-//! # let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+//! # let config = Arc::new(ServerConfig::new(crypto, transport.clone()));
 //! # let mut endpoint = Endpoint::new(Arc::default(), Some(config), [1; 32]);
 //! # let crypto = Arc::new(NullClientConfig::new(vec![sutura_h3::ALPN.to_vec()]));
 //! # let (_, mut client) = Endpoint::new(Arc::default(), None, [2; 32]).connect(
 //! #     now,
-//! #     ClientConfig { crypto, transport },
+//! #     ClientConfig::new(crypto, transport),
 //! #     ([192, 0, 2, 2], 443).into(),
 //! #     "example.org",
 //! # )?;
@@ -86,7 +86,7 @@
 //! // `client` and `server` are connections of `sutura_proto` whose handshake is complete.
 //! let mut asks = Connection::client(Config::default());
 //! let request = Fields::request("GET", "https", "example.org", "/");
-//! let priority = Priority { urgency: 1, ..Priority::default() };
+//! let priority = Priority::default().with_urgency(1);
 //! let mut quic = Quic { now, connection: &mut client };
 //! process(&mut asks, &mut quic)?;
 //! let stream = asks.send_request(&mut quic, &request, Some(&priority), true)?;

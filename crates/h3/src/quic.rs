@@ -55,7 +55,7 @@ fn write_error(error: quic::WriteError) -> WriteError {
     match error {
         quic::WriteError::Blocked => WriteError::Blocked,
         quic::WriteError::Stopped(code) => WriteError::Stopped(Code(code)),
-        quic::WriteError::Closed => WriteError::Closed,
+        _ => WriteError::Closed,
     }
 }
 
@@ -63,9 +63,9 @@ fn read_error(error: quic::ReadError) -> ReadError {
     match error {
         quic::ReadError::Blocked => ReadError::Blocked,
         quic::ReadError::Reset(code) => ReadError::Reset(Code(code)),
-        // The stream was in stream order from the start, and `read` is not called while bytes are missing
-        // before those already read.
-        quic::ReadError::Closed | quic::ReadError::IllegalOrderedRead => ReadError::Closed,
+        // An illegal ordered read is none of them: stream order was set when the stream was new, and nothing is
+        // read in order while bytes are missing before those that were read.
+        _ => ReadError::Closed,
     }
 }
 
@@ -159,7 +159,7 @@ impl Transport for Quic<'_> {
             Ok(_) => Ok(()),
             Err(quic::SendDatagramError::UnsupportedByPeer) => Err(SendDatagramError::Unsupported),
             Err(quic::SendDatagramError::TooLarge) => Err(SendDatagramError::TooLarge),
-            Err(quic::SendDatagramError::Closed) => Err(SendDatagramError::Closed),
+            Err(_) => Err(SendDatagramError::Closed),
         }
     }
 

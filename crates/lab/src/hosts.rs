@@ -22,13 +22,13 @@ pub fn server_at(host: u8) -> SocketAddr {
 
 /// The configuration of a client.
 pub fn client_config(alpn: &[u8], transport: Arc<TransportConfig>) -> ClientConfig {
-    ClientConfig { crypto: Arc::new(NullClientConfig::new(vec![alpn.to_vec()])), transport }
+    ClientConfig::new(Arc::new(NullClientConfig::new(vec![alpn.to_vec()])), transport)
 }
 
 /// The configuration of a server.
 pub fn server_config(alpn: &[u8], transport: Arc<TransportConfig>) -> Arc<ServerConfig> {
     let crypto = Arc::new(NullServerConfig::new(vec![alpn.to_vec()]));
-    Arc::new(ServerConfig { crypto, transport })
+    Arc::new(ServerConfig::new(crypto, transport))
 }
 
 /// Why an application or a connection of a host failed.

@@ -20,6 +20,7 @@ use zeroize::Zeroizing;
 
 /// The settings of a connection.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TransportConfig {
     /// The connection is closed after being silent for this long; `None` to wait for ever.
     pub max_idle_timeout: Option<Duration>,
@@ -114,6 +115,42 @@ pub struct TransportConfig {
     pub grease: bool,
 }
 
+impl TransportConfig {
+    sutura_schedule::setters! {
+        with_max_idle_timeout: max_idle_timeout = Option<Duration>,
+        with_keep_alive: keep_alive = Option<Duration>,
+        with_max_concurrent_bidi_streams: max_concurrent_bidi_streams = u64,
+        with_max_concurrent_uni_streams: max_concurrent_uni_streams = u64,
+        with_max_concurrent_group_streams: max_concurrent_group_streams = u64,
+        with_stream_receive_window: stream_receive_window = u64,
+        with_max_stream_receive_window: max_stream_receive_window = u64,
+        with_receive_window: receive_window = u64,
+        with_max_receive_window: max_receive_window = u64,
+        with_send_buffer: send_buffer = usize,
+        with_connection_send_buffer: connection_send_buffer = usize,
+        with_congestion: congestion = Arc<dyn CongestionFactory>,
+        with_scheduler: scheduler = Arc<dyn SchedulerFactory>,
+        with_redundancy: redundancy = Option<Arc<dyn RedundancyFactory>>,
+        with_loss_reaction: loss_reaction = Arc<dyn LossReactionFactory>,
+        with_resend_order: resend_order = Arc<dyn ResendOrderFactory>,
+        with_mix_streams: mix_streams = bool,
+        with_delivery: delivery = Arc<dyn DeliveryFactory>,
+        with_fec: fec = Option<FecConfig>,
+        with_initial_rtt: initial_rtt = Duration,
+        with_udp_payload_size: udp_payload_size = u16,
+        with_mtu_discovery: mtu_discovery = Option<MtuDiscovery>,
+        with_datagram_receive_buffer: datagram_receive_buffer = Option<usize>,
+        with_datagram_send_buffer: datagram_send_buffer = usize,
+        with_cancel_late: cancel_late = Option<u64>,
+        with_stop_recovered: stop_recovered = Option<u64>,
+        with_max_ack_delay: max_ack_delay = Duration,
+        with_ack_frequency: ack_frequency = Option<AckFrequencyConfig>,
+        with_migration: migration = bool,
+        with_preferred_address: preferred_address = bool,
+        with_grease: grease = bool,
+    }
+}
+
 impl Default for TransportConfig {
     fn default() -> Self {
         Self {
@@ -156,12 +193,20 @@ impl Default for TransportConfig {
 /// larger the congestion window is, which saves packets, and work at both ends. Losses and congestion
 /// are still reported as early as they count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct AckFrequencyConfig {
     /// How many acknowledgements to get for each congestion window, as long as that is not more than
     /// usual. By default 16.
     pub acks_per_window: u32,
     /// How many packets may arrive without an acknowledgement at most. By default 32.
     pub max_packets: u32,
+}
+
+impl AckFrequencyConfig {
+    sutura_schedule::setters! {
+        with_acks_per_window: acks_per_window = u32,
+        with_max_packets: max_packets = u32,
+    }
 }
 
 impl Default for AckFrequencyConfig {
@@ -173,6 +218,7 @@ impl Default for AckFrequencyConfig {
 /// The abilities of an endpoint's sockets beyond sending and receiving datagrams. None by default, which is
 /// always safe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SocketFeatures {
     /// The sockets set the ECN marks that [`Transmit::ecn`](crate::Transmit::ecn) asks for, and report the
     /// marks of received datagrams.
@@ -182,9 +228,17 @@ pub struct SocketFeatures {
     pub unfragmented: bool,
 }
 
+impl SocketFeatures {
+    sutura_schedule::setters! {
+        with_ecn: ecn = bool,
+        with_unfragmented: unfragmented = bool,
+    }
+}
+
 /// Extensions of QUIC, each used with peers that have it, too. All are on by default. Extensions with
 /// settings of their own, such as erasure coding and datagrams, are part of [`TransportConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Extensions {
     /// The fixed bit of packets has any value, so that nothing on the way relies on it (RFC 9287).
     pub grease_quic_bit: bool,
@@ -200,6 +254,13 @@ pub struct Extensions {
 }
 
 impl Extensions {
+    sutura_schedule::setters! {
+        with_grease_quic_bit: grease_quic_bit = bool,
+        with_reset_stream_at: reset_stream_at = bool,
+        with_version_information: version_information = bool,
+        with_ack_frequency: ack_frequency = bool,
+    }
+
     /// No extension.
     pub const NONE: Self = Self {
         grease_quic_bit: false,
@@ -222,6 +283,7 @@ impl Default for Extensions {
 
 /// Addresses at which a server prefers its clients to send to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PreferredAddresses {
     /// For clients that connect over IPv4.
     pub ipv4: Option<SocketAddrV4>,
@@ -229,8 +291,16 @@ pub struct PreferredAddresses {
     pub ipv6: Option<SocketAddrV6>,
 }
 
+impl PreferredAddresses {
+    sutura_schedule::setters! {
+        with_ipv4: ipv4 = Option<SocketAddrV4>,
+        with_ipv6: ipv6 = Option<SocketAddrV6>,
+    }
+}
+
 /// The settings of an endpoint.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct EndpointConfig {
     /// How many incoming handshakes may be in progress at once. When there are as many, the oldest handshake
     /// of a client that has not shown that it receives packets at its address makes room for another. At most
@@ -282,6 +352,22 @@ pub struct EndpointConfig {
 }
 
 impl EndpointConfig {
+    sutura_schedule::setters! {
+        with_max_handshakes: max_handshakes = usize,
+        with_retry_above: retry_above = Option<usize>,
+        with_max_connections: max_connections = usize,
+        with_new_tokens: new_tokens = bool,
+        with_token_key: token_key = Option<TokenKey>,
+        with_reset_key: reset_key = Option<ResetKey>,
+        with_versions: versions = Vec<Version>,
+        with_original_version: original_version = Option<Version>,
+        with_preferred_address: preferred_address = Option<PreferredAddresses>,
+        with_connection_ids: connection_ids = Arc<dyn ConnectionIdGenerator>,
+        with_connection_id_lifetime: connection_id_lifetime = Option<Duration>,
+        with_extensions: extensions = Extensions,
+        with_socket: socket = SocketFeatures,
+    }
+
     /// The version of a client's first packet.
     pub(crate) fn first_version(&self) -> Version {
         let best = self.versions.first().copied();
@@ -367,6 +453,7 @@ impl std::fmt::Debug for TokenKey {
 
 /// How to accept connections.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServerConfig {
     /// Certificates, keys and application protocols.
     pub crypto: ServerCrypto,
@@ -374,11 +461,28 @@ pub struct ServerConfig {
     pub transport: Arc<TransportConfig>,
 }
 
+impl ServerConfig {
+    /// Accepts connections with this cryptography and these settings.
+    #[must_use]
+    pub const fn new(crypto: ServerCrypto, transport: Arc<TransportConfig>) -> Self {
+        Self { crypto, transport }
+    }
+}
+
 /// How to open a connection.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ClientConfig {
     /// Trusted roots and application protocols.
     pub crypto: ClientCrypto,
     /// The settings of the connection.
     pub transport: Arc<TransportConfig>,
+}
+
+impl ClientConfig {
+    /// Opens a connection with this cryptography and these settings.
+    #[must_use]
+    pub const fn new(crypto: ClientCrypto, transport: Arc<TransportConfig>) -> Self {
+        Self { crypto, transport }
+    }
 }

@@ -80,6 +80,7 @@ impl fmt::Debug for TransportErrorCode {
 
 /// A transport error: detected by this end or reported by the peer.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransportError {
     /// The kind of error.
     pub code: TransportErrorCode,
@@ -120,6 +121,7 @@ impl std::error::Error for TransportError {}
 
 /// Why a connection ended.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectionError {
     /// This end detected an error in the peer's behaviour.
     #[error("{0}")]

@@ -56,14 +56,14 @@
 //! // The null cryptography protects nothing; `crypto::rustls` is TLS 1.3.
 //! let transport = Arc::new(TransportConfig::default());
 //! let crypto = Arc::new(NullServerConfig::new(vec![b"example".to_vec()]));
-//! let config = Arc::new(ServerConfig { crypto, transport: transport.clone() });
+//! let config = Arc::new(ServerConfig::new(crypto, transport.clone()));
 //! let mut endpoint = Endpoint::new(Arc::default(), Some(config), [1; 32]);
 //! let crypto = Arc::new(NullClientConfig::new(vec![b"example".to_vec()]));
 //!
 //! let now = Instant::now();
 //! let (_, mut client) = Endpoint::new(Arc::default(), None, [2; 32]).connect(
 //!     now,
-//!     ClientConfig { crypto, transport },
+//!     ClientConfig::new(crypto, transport),
 //!     ([192, 0, 2, 2], 443).into(),
 //!     "example.org",
 //! )?;
@@ -156,6 +156,8 @@ pub use streams::{
     ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, Uptake,
     WriteError,
 };
+#[doc(hidden)]
+pub use sutura_schedule::setters;
 pub use sutura_schedule::{Priority, Scheme, Urgency};
 pub use wire::code_id::{CodeId, CodeSet};
 pub use wire::version::Version;
@@ -192,8 +194,7 @@ pub use wire::version::Version;
 /// }
 ///
 /// conformance::delivery(&NewestFirst);
-/// let config =
-///     TransportConfig { delivery: Arc::new(NewestFirst), ..TransportConfig::default() };
+/// let config = TransportConfig::default().with_delivery(Arc::new(NewestFirst));
 /// # assert_eq!(config.delivery.name(), "newest-first");
 /// ```
 pub mod policy {

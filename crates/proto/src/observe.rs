@@ -127,7 +127,8 @@ pub enum Observation<'a> {
 }
 
 /// The figures of loss recovery.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Metrics {
     /// Smoothed round-trip time.
     pub smoothed_rtt: Duration,

@@ -89,10 +89,10 @@ fn judging_tokens() {
 
 fn packets() -> [Vec<u8>; 5] {
     let mut endpoint = Endpoint::new(Arc::new(EndpointConfig::default()), None, [1; 32]);
-    let config = ClientConfig {
-        crypto: Arc::new(NullClientConfig::new(vec![b"x".to_vec()])),
-        transport: Arc::new(TransportConfig::default()),
-    };
+    let config = ClientConfig::new(
+        Arc::new(NullClientConfig::new(vec![b"x".to_vec()])),
+        Arc::new(TransportConfig::default()),
+    );
     let (now, remote) = (Instant::now(), ([127, 0, 0, 1], 1).into());
     let (_, mut client) = endpoint
         .connect(now, config, remote, "localhost")
@@ -117,14 +117,12 @@ fn decoding_packets() {
 fn transport_parameters() -> [Vec<u8>; 2] {
     [Side::Client, Side::Server].map(|side| {
         let cid = ConnectionId::new(&[5; 8]);
-        let parameters = TransportParameters {
-            original_destination_connection_id: cid.filter(|_| side == Side::Server),
-            initial_source_connection_id: cid,
-            max_idle_timeout: 30_000,
-            initial_max_data: 1 << 20,
-            max_datagram_frame_size: 1_200,
-            ..TransportParameters::default()
-        };
+        let mut parameters = TransportParameters::default();
+        parameters.original_destination_connection_id = cid.filter(|_| side == Side::Server);
+        parameters.initial_source_connection_id = cid;
+        parameters.max_idle_timeout = 30_000;
+        parameters.initial_max_data = 1 << 20;
+        parameters.max_datagram_frame_size = 1_200;
         let mut out = Vec::new();
         parameters.encode(side, &mut out);
         out

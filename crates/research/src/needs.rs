@@ -53,7 +53,7 @@ mod tests {
         let resources = mimes.map(|mime| plain().with_extension(Resource::from_mime(mime)));
         let dependencies = [Some(4), None, Some(0)]
             .map(|parent| plain().with_extension(Dependency { parent, ..Dependency::DEFAULT }));
-        let deadlines = [3, 1, 2].map(|at| Priority { deadline: Some(at), ..plain() });
+        let deadlines = [3, 1, 2].map(|at| plain().with_deadline(Some(at)));
         for entry in schedulers().entries() {
             let differs = |priorities: &[Priority; 3]| {
                 let build = || entry.make("").unwrap().build();

@@ -32,7 +32,11 @@ pub(crate) fn any_calls(
     let urgency = prop_oneof![19 => Just(Urgency::DEFAULT), 1 => Just(Urgency::CONTROL)];
     let priority = (urgency, prop::option::weighted(0.9, extension));
     let priority = priority
-        .prop_map(|(urgency, extension)| Priority { urgency, extension, ..Priority::default() })
+        .prop_map(|(urgency, extension)| {
+            let mut priority = Priority::default().with_urgency(urgency);
+            priority.extension = extension;
+            priority
+        })
         .boxed();
     let call = prop_oneof![
         4 => (key.clone(), priority.clone()).prop_map(|(s, p)| Call::Insert(s, p)),

@@ -39,6 +39,7 @@ mod queue;
 pub mod registry;
 mod scheduler;
 mod scheme;
+mod setters;
 
 pub use deadline::Deadline;
 pub use eps::Eps;

@@ -121,6 +121,7 @@ impl fmt::Debug for Weight {
 
 /// A class of streams: an inner node of the tree of [`Priority::parents`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Class {
     /// Streams that name the same class under the same parent share it. A class without a name
     /// belongs to a single stream.
@@ -131,6 +132,15 @@ pub struct Class {
     pub incremental: bool,
     /// Its share relative to its siblings.
     pub weight: Weight,
+}
+
+impl Class {
+    crate::setters! {
+        with_name: name = Option<Arc<str>>,
+        with_urgency: urgency = Urgency,
+        with_incremental: incremental = bool,
+        with_weight: weight = Weight,
+    }
 }
 
 /// The maximum number of classes above a stream. Further classes are ignored.
@@ -150,6 +160,7 @@ impl Rank {
 ///
 /// The default is the same as in RFC 9218: urgency 3, not incremental.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Priority {
     /// Which streams go first.
     pub urgency: Urgency,
@@ -168,15 +179,23 @@ pub struct Priority {
 }
 
 impl Priority {
+    crate::setters! {
+        with_urgency: urgency = Urgency,
+        with_incremental: incremental = bool,
+        with_weight: weight = Weight,
+        with_parents: parents = Option<Arc<[Class]>>,
+        with_deadline: deadline = Option<u64>,
+    }
+
     /// The priority of the streams that carry the protocol itself. They go before every urgency,
     /// one after the other.
-    pub const CONTROL: Self = Self::with_urgency(Urgency::CONTROL, false);
+    pub const CONTROL: Self = Self::of(Urgency::CONTROL, false);
 
     /// Creates a priority from urgency and incremental flag; `None` if `urgency` is above 7.
     #[must_use]
     pub const fn new(urgency: u8, incremental: bool) -> Option<Self> {
         match Urgency::new(urgency) {
-            Some(urgency) => Some(Self::with_urgency(urgency, incremental)),
+            Some(urgency) => Some(Self::of(urgency, incremental)),
             None => None,
         }
     }
@@ -213,7 +232,7 @@ impl Priority {
         self.extension.as_ref()?.get()
     }
 
-    const fn with_urgency(urgency: Urgency, incremental: bool) -> Self {
+    const fn of(urgency: Urgency, incremental: bool) -> Self {
         Self {
             urgency,
             incremental,

@@ -85,20 +85,20 @@ impl Tree {
         let mut at = self.nodes[index].parent;
         while at != 0 {
             let node = &self.nodes[at];
-            above.push(Class {
-                name: Some(Arc::clone(&names[at])),
-                urgency: Urgency::new(node.urgency).unwrap(),
-                incremental: node.incremental,
-                weight: Weight::new(node.weight as u32).unwrap(),
-            });
+            above.push(
+                Class::default()
+                    .with_name(Some(Arc::clone(&names[at])))
+                    .with_urgency(Urgency::new(node.urgency).unwrap())
+                    .with_incremental(node.incremental)
+                    .with_weight(Weight::new(node.weight as u32).unwrap()),
+            );
             at = node.parent;
         }
         let node = &self.nodes[index];
-        Priority {
-            weight: Weight::new(node.weight as u32).unwrap(),
-            parents: (!above.is_empty()).then(|| above.into()),
-            ..Priority::new(node.urgency, node.incremental).unwrap()
-        }
+        Priority::new(node.urgency, node.incremental)
+            .unwrap()
+            .with_weight(Weight::new(node.weight as u32).unwrap())
+            .with_parents((!above.is_empty()).then(|| above.into()))
     }
 
     /// A node with data to send has positive demand. Wraps, to take away as well.

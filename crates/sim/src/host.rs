@@ -103,13 +103,11 @@ impl Host {
     ) -> Self {
         let mut seeds = sutura_random::Rng::new(seed);
         // No simulated client comes back for a second connection.
-        let config = EndpointConfig {
-            new_tokens: false,
+        let config = EndpointConfig::default()
+            .with_new_tokens(false)
             // Extensions would change the packets that are recorded.
-            extensions: Extensions::NONE,
-            socket,
-            ..EndpointConfig::default()
-        };
+            .with_extensions(Extensions::NONE)
+            .with_socket(socket);
         let config = Arc::new(config);
         Self {
             endpoint: Endpoint::new(config.clone(), server.clone(), next_seed(&mut seeds)),
@@ -136,7 +134,7 @@ impl Host {
     /// Offers these extensions to QUIC, of which hosts offer none otherwise.
     #[must_use]
     pub fn offering(mut self, extensions: Extensions) -> Self {
-        self.config = Arc::new(EndpointConfig { extensions, ..(*self.config).clone() });
+        self.config = Arc::new((*self.config).clone().with_extensions(extensions));
         self.forget();
         self
     }
@@ -146,7 +144,7 @@ impl Host {
     /// connections, so no peer waits for a version negotiation packet or a reset.
     #[must_use]
     pub fn answering(mut self, key: ResetKey) -> Self {
-        self.config = Arc::new(EndpointConfig { reset_key: Some(key), ..(*self.config).clone() });
+        self.config = Arc::new((*self.config).clone().with_reset_key(Some(key)));
         self.replies = Some(VecDeque::new());
         self.forget();
         self
@@ -386,12 +384,7 @@ impl Node for Host {
         let reply = self.replies.as_mut().and_then(VecDeque::pop_front);
         if let Some((destination, reply)) = reply {
             out.extend_from_slice(&reply);
-            return Some(Transmit {
-                destination,
-                ecn: None,
-                size: reply.len(),
-                segment_size: None,
-            });
+            return Some(Transmit::new(destination, reply.len()));
         }
         let first = self.next.unwrap_or(ConnectionHandle(0));
         let turn = self.guests.range_mut(first..).map(|(handle, guest)| (*handle, guest));

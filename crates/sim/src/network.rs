@@ -380,12 +380,8 @@ mod tests {
         fn transmit(&mut self, _: Instant, out: &mut Vec<u8>) -> Option<Transmit> {
             let datagram = self.outgoing.pop()?;
             out.extend_from_slice(&datagram);
-            Some(Transmit {
-                destination: self.to?,
-                ecn: None,
-                size: datagram.len(),
-                segment_size: (datagram.len() > 100).then_some(100),
-            })
+            let segment_size = (datagram.len() > 100).then_some(100);
+            Some(Transmit::new(self.to?, datagram.len()).with_segment_size(segment_size))
         }
 
         fn timeout(&mut self, _: Instant) {

@@ -56,7 +56,7 @@ async fn fetch(
     to: PathBuf,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
     // Up to three lost packets at the end of the response are recovered without retransmission.
-    let priority = Priority { burst: Some(3), ..Priority::default() };
+    let priority = Priority::default().with_burst(Some(3));
     let mut stream = client.request("GET", &authority, &path, &[], Some(priority)).await?;
     stream.finish().await?;
     let response = stream.recv_response().await?;

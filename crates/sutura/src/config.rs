@@ -11,6 +11,7 @@ pub use sutura_proto::{AckFrequencyConfig, EndpointConfig, Extensions, TokenKey,
 
 /// Why a configuration cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The certificates, keys or roots cannot be used.
     #[error("TLS configuration: {0}")]
@@ -95,7 +96,7 @@ impl ServerConfig {
     }
 
     pub(crate) fn into_proto(self) -> proto::ServerConfig {
-        proto::ServerConfig { crypto: Arc::new(self.crypto), transport: self.transport }
+        proto::ServerConfig::new(Arc::new(self.crypto), self.transport)
     }
 }
 
@@ -197,7 +198,7 @@ impl ClientConfig {
     }
 
     pub(crate) fn into_proto(self) -> proto::ClientConfig {
-        proto::ClientConfig { crypto: Arc::new(self.crypto), transport: self.transport }
+        proto::ClientConfig::new(Arc::new(self.crypto), self.transport)
     }
 }
 

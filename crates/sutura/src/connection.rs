@@ -198,6 +198,8 @@ impl State {
                 wake_stream(&mut w.writable, id);
                 wake_stream(&mut w.finished, id);
             }
+            // Nobody waits for anything else.
+            _ => {}
         }
     }
 

@@ -153,7 +153,7 @@ impl Connection {
 /// let screen = connection.open_group(sutura::Priority::default()).ok_or("too many groups")?;
 /// for update in [[b"left", b"half"], [b"next", b"part"]] {
 ///     for tile in update {
-///         screen.send(&GroupMessage { data: tile, ..GroupMessage::default() }).await?;
+///         screen.send(&GroupMessage::new(tile)).await?;
 ///     }
 ///     screen.fence();
 /// }
@@ -314,6 +314,7 @@ impl GroupReceiver {
 
 /// Why no more messages of groups can be received.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReceiveGroupError {
     /// The peer broke the rules of groups; the connection was closed.
     #[error("ordered group: {0}")]

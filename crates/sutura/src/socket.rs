@@ -8,6 +8,7 @@ use sutura_proto::{EcnCodepoint, SocketFeatures};
 
 /// Datagrams to send to one destination: one, or several of equal size.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Transmit<'a> {
     /// The destination address.
     pub destination: SocketAddr,
@@ -24,6 +25,7 @@ pub struct Transmit<'a> {
 
 /// The addresses and the ECN mark of a received datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Received {
     /// Its sender.
     pub remote: SocketAddr,
@@ -31,6 +33,19 @@ pub struct Received {
     pub local: Option<IpAddr>,
     /// Its ECN mark, if it has one.
     pub ecn: Option<EcnCodepoint>,
+}
+
+impl Received {
+    sutura_proto::setters! {
+        with_local: local = Option<IpAddr>,
+        with_ecn: ecn = Option<EcnCodepoint>,
+    }
+
+    /// A datagram of this sender, of which no more is known.
+    #[must_use]
+    pub const fn new(remote: SocketAddr) -> Self {
+        Self { remote, local: None, ecn: None }
+    }
 }
 
 /// An endpoint's means to send and receive: UDP, or a replacement by the application, such as a tunnel. Only

@@ -140,7 +140,7 @@ impl UdpSocket {
     /// The abilities of the socket beyond sending and receiving.
     #[must_use]
     pub fn features(&self) -> SocketFeatures {
-        SocketFeatures { ecn: true, unfragmented: !self.state.may_fragment() }
+        SocketFeatures::default().with_ecn(true).with_unfragmented(!self.state.may_fragment())
     }
 
     /// How many datagrams of a [`Transmit`] one system call sends. More datagrams take several calls. The

@@ -94,7 +94,7 @@ async fn send_messages(connection: &Connection) -> Result<()> {
         // Otherwise the server might recover messages from repair symbols that the client gives up.
         send.protect(None)?;
         let (deadline, size) = (Some(Instant::now()), MESSAGE as u64);
-        send.announce(Message { deadline, size, ..Message::default() })?;
+        send.announce(Message::default().with_deadline(deadline).with_size(size))?;
         send.write_all(&[1; MESSAGE]).await?;
         send.finish()?;
     }

@@ -30,14 +30,12 @@ impl Policies {
     /// A configuration in which all these policies decide.
     pub fn transport(&self) -> TransportConfig {
         let Self { scheduler, redundancy, loss_reaction, delivery, congestion, .. } = self.clone();
-        TransportConfig {
-            scheduler: Arc::new(scheduler),
-            redundancy: Some(Arc::new(redundancy)),
-            loss_reaction: Arc::new(loss_reaction),
-            delivery: Arc::new(delivery),
-            congestion: Arc::new(congestion),
-            ..TransportConfig::default()
-        }
+        TransportConfig::default()
+            .with_scheduler(Arc::new(scheduler))
+            .with_redundancy(Some(Arc::new(redundancy)))
+            .with_loss_reaction(Arc::new(loss_reaction))
+            .with_delivery(Arc::new(delivery))
+            .with_congestion(Arc::new(congestion))
     }
 
     /// Prints the counters of the policies.

@@ -63,17 +63,16 @@ impl Attack {
 /// The parameters of a client that accepts as many bytes and streams as the server sends.
 fn generous() -> TransportParameters {
     const PLENTY: u64 = 1 << 40;
-    TransportParameters {
-        initial_max_data: PLENTY,
-        initial_max_stream_data_bidi_local: PLENTY,
-        initial_max_stream_data_bidi_remote: PLENTY,
-        initial_max_stream_data_uni: PLENTY,
-        initial_max_streams_bidi: 100,
-        initial_max_streams_uni: 100,
-        active_connection_id_limit: 8,
-        max_datagram_frame_size: 1200,
-        ..TransportParameters::default()
-    }
+    let mut parameters = TransportParameters::default();
+    parameters.initial_max_data = PLENTY;
+    parameters.initial_max_stream_data_bidi_local = PLENTY;
+    parameters.initial_max_stream_data_bidi_remote = PLENTY;
+    parameters.initial_max_stream_data_uni = PLENTY;
+    parameters.initial_max_streams_bidi = 100;
+    parameters.initial_max_streams_uni = 100;
+    parameters.active_connection_id_limit = 8;
+    parameters.max_datagram_frame_size = 1200;
+    parameters
 }
 
 /// An attack over connections with the usual settings.

@@ -9,7 +9,7 @@ use crate::target::{LARGE, SMALL};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use sutura_benches::Error;
-use sutura_proto::wire_format::{Frame, TransportParameters};
+use sutura_proto::wire_format::Frame;
 
 /// Requests of each connection.
 const REQUESTS: u64 = 100;
@@ -22,7 +22,11 @@ const PING: u8 = 0x01;
 pub fn slow() -> Vec<Attack> {
     vec![Attack {
         seconds: 20,
-        parameters: || TransportParameters { initial_max_data: 1, ..generous() },
+        parameters: || {
+            let mut parameters = generous();
+            parameters.initial_max_data = 1;
+            parameters
+        },
         ..attack(
             "slow-readers",
             "1,000 connections with 100 GETs each, all acknowledged, no credit granted",

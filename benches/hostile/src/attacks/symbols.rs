@@ -24,17 +24,16 @@ const RATE: Pace = Pace::Bits(40_000_000);
 /// A client with one coding session. The server may send only the first bytes of each answer, so that all
 /// streams stay open.
 fn one_session() -> TransportParameters {
-    TransportParameters {
-        initial_max_stream_data_bidi_local: 16,
-        fec: Some(FecParameters {
-            max_sessions: 1,
-            max_window_symbols: 1024,
-            max_window_bytes: 1 << 20,
-            max_symbol_size: 1200,
-            codes: CodeSet::default(),
-        }),
-        ..generous()
-    }
+    let mut parameters = generous();
+    parameters.initial_max_stream_data_bidi_local = 16;
+    parameters.fec = Some(FecParameters {
+        max_sessions: 1,
+        max_window_symbols: 1024,
+        max_window_bytes: 1 << 20,
+        max_symbol_size: 1200,
+        codes: CodeSet::default(),
+    });
+    parameters
 }
 
 pub fn acks() -> Vec<Attack> {

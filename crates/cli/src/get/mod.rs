@@ -246,7 +246,7 @@ fn priorities(args: &GetArgs) -> Result<Vec<http::Priority>, Failure> {
 /// A request's priority with the requested protection.
 fn with_protection(priority: http::Priority, fec: Option<Fec>) -> http::Priority {
     match fec {
-        Some(Fec { burst, delay }) => http::Priority { burst: Some(burst), delay, ..priority },
+        Some(Fec { burst, delay }) => priority.with_burst(Some(burst)).with_delay(delay),
         None => priority,
     }
 }

@@ -184,9 +184,9 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     let quic = if args.early_data { quic.early_data() } else { quic };
     let limits = EndpointConfig::default();
     let retry_above = if args.retry { Some(0) } else { limits.retry_above };
-    let limits = EndpointConfig { retry_above, ..limits };
+    let limits = limits.with_retry_above(retry_above);
     let limits = match args.lb_config.as_deref() {
-        Some(path) => EndpointConfig { connection_ids: load_balancing(path)?, ..limits },
+        Some(path) => limits.with_connection_ids(load_balancing(path)?),
         None => limits,
     };
     let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secrets.as_ref())?;
@@ -203,7 +203,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     }
     let service = Arc::new(Service {
         site,
-        http: http::Config { protections: protections(&args, &rules), ..http::Config::default() },
+        http: http::Config::default().with_protections(protections(&args, &rules)),
         rules,
         alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
         log: Log { enabled: args.verbose },
@@ -317,7 +317,7 @@ fn bind_both(
         // Servers at other addresses may have the same secrets.
         let context = bound.to_string();
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
-        let limits = EndpointConfig { reset_key, ..limits.clone() };
+        let limits = limits.clone().with_reset_key(reset_key);
         match Endpoint::bind(limits, Some(config.clone()), bound) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
             // A port that is free for TCP may be taken for UDP; another port may be free for both.

@@ -51,7 +51,7 @@ pub struct Control {
 impl Control {
     /// Control messages over a bidirectional stream, which gets the highest urgency.
     pub fn new(send: SendStream, recv: RecvStream) -> Self {
-        let first = Priority { urgency: sutura::Urgency::HIGHEST, ..Priority::default() };
+        let first = Priority::default().with_urgency(sutura::Urgency::HIGHEST);
         // Fails if the stream is over; the first use of the stream reports that.
         let _ = send.set_priority(first);
         Self { send, recv, input: BytesMut::new(), output: Vec::new() }

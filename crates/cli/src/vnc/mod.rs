@@ -74,11 +74,9 @@ pub async fn run(command: VncCommand) -> Result<Exit, Failure> {
 
 /// The configuration of connections between both ends.
 fn transport(args: &TransportArgs) -> TransportConfig {
-    TransportConfig {
-        keep_alive: Some(KEEP_ALIVE),
-        max_concurrent_uni_streams: MAX_PIECES,
-        ..args.interactive(IDLE_TIMEOUT)
-    }
+    args.interactive(IDLE_TIMEOUT)
+        .with_keep_alive(Some(KEEP_ALIVE))
+        .with_max_concurrent_uni_streams(MAX_PIECES)
 }
 
 /// Waits until the command is to stop.

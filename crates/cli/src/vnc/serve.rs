@@ -243,7 +243,7 @@ fn bind(
         let secrets = secrets.filter(|_| address.port() != 0);
         let context = address.to_string();
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
-        let limits = EndpointConfig { reset_key, ..EndpointConfig::default() };
+        let limits = EndpointConfig::default().with_reset_key(reset_key);
         Endpoint::bind(limits, Some(config.clone()), address)
     });
     let endpoint = endpoint.map_err(failed)?;

@@ -234,7 +234,7 @@ impl Session {
             link.group.fence();
         }
         let (data, after) = (&piece.data[..], piece.after());
-        let message = GroupMessage { data, after, ..GroupMessage::default() };
+        let message = GroupMessage::new(data).with_after(after);
         match link.group.try_send(&message) {
             Ok(number) => {
                 self.sent.sent(number, piece.update, piece.data.len());
@@ -358,16 +358,17 @@ impl Session {
 
     fn take_outcome(&mut self, number: u64, outcome: MessageOutcome) {
         match outcome {
-            MessageOutcome::Arrived | MessageOutcome::Late => {
-                self.sent.arrived(number, false);
-                self.source.arrived(number);
-            }
             MessageOutcome::Recovered => {
                 self.sent.arrived(number, true);
                 self.source.arrived(number);
             }
             // If the piece was superseded, the source has forgotten it.
             MessageOutcome::GivenUp => self.source.lost(number),
+            // It arrived, in time or not.
+            _ => {
+                self.sent.arrived(number, false);
+                self.source.arrived(number);
+            }
         }
     }
 }

@@ -80,7 +80,7 @@ impl From<ReceiveGroupError> for ViewerEnding {
     fn from(error: ReceiveGroupError) -> Self {
         match error {
             ReceiveGroupError::ConnectionLost(error) => Broken::Connection(error).into(),
-            ReceiveGroupError::Group(error) => Self::Over(error.to_string()),
+            error => Self::Over(error.to_string()),
         }
     }
 }

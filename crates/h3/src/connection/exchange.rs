@@ -96,7 +96,9 @@ impl Exchange {
 
     /// The priority of the response's stream.
     fn of_stream(&self) -> StreamPriority {
-        StreamPriority { extension: self.extension.clone(), ..self.priority().of_stream() }
+        let mut priority = self.priority().of_stream();
+        priority.extension = self.extension.clone();
+        priority
     }
 
     /// Sets the priority of the response's stream and, once the response has begun, its protection.

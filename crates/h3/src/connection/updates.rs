@@ -54,8 +54,9 @@ impl Said {
 
     /// The priority of the response's stream.
     pub(super) fn of_stream(&self) -> StreamPriority {
-        let extension = self.extension.clone();
-        StreamPriority { extension, ..self.parameters().resolve().of_stream() }
+        let mut priority = self.parameters().resolve().of_stream();
+        priority.extension = self.extension.clone();
+        priority
     }
 }
 

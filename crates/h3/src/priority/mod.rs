@@ -52,8 +52,10 @@ const DELAY: &KeyRef = key_ref("exp_d");
 /// ```
 /// use sutura_h3::{Class, Priority, Weight};
 ///
-/// let images = Class { name: Some("images".into()), ..Class::default() };
-/// let hero = Priority { incremental: true, burst: Some(3), ..Priority::default() }
+/// let images = Class::default().with_name(Some("images".into()));
+/// let hero = Priority::default()
+///     .with_incremental(true)
+///     .with_burst(Some(3))
 ///     .with_weight(Weight::new(2500).ok_or("no weight")?)
 ///     .within(images);
 /// assert_eq!(hero.to_string(), r#"i, exp_w=2.5, exp_b=3, exp_p=("images")"#);
@@ -61,6 +63,7 @@ const DELAY: &KeyRef = key_ref("exp_d");
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Priority {
     /// 0 (first) to 7; 3 by default (RFC 9218 section 4.1).
     pub urgency: u8,
@@ -97,10 +100,13 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// Sets the weight.
-    #[must_use]
-    pub fn with_weight(self, weight: Weight) -> Self {
-        Self { weight, ..self }
+    sutura_schedule::setters! {
+        with_urgency: urgency = u8,
+        with_incremental: incremental = bool,
+        with_weight: weight = Weight,
+        with_parents: parents = Arc<[Class]>,
+        with_burst: burst = Option<u32>,
+        with_delay: delay = Duration,
     }
 
     /// Adds a class above the present ones: the first is the direct parent, each further class the parent of
@@ -131,11 +137,10 @@ impl Priority {
     /// The priority of the stream that carries the response.
     pub(crate) fn of_stream(&self) -> sutura_schedule::Priority {
         let urgency = self.urgency.min(MAX_URGENCY);
-        sutura_schedule::Priority {
-            weight: self.weight,
-            parents: Some(self.parents.clone()).filter(|parents| !parents.is_empty()),
-            ..sutura_schedule::Priority::new(urgency, self.incremental).unwrap_or_default()
-        }
+        sutura_schedule::Priority::new(urgency, self.incremental)
+            .unwrap_or_default()
+            .with_weight(self.weight)
+            .with_parents(Some(self.parents.clone()).filter(|parents| !parents.is_empty()))
     }
 
     /// The erasure coding that it asks for. Incremental responses are repaired incrementally.

@@ -138,7 +138,7 @@ fn class(item: &Item, skipped: Skipped<'_>) -> Option<Class> {
         return None;
     }
     let name = (!name.is_empty()).then(|| name.into());
-    let mut class = Class { name, ..Class::default() };
+    let mut class = Class::default().with_name(name);
     for (key, value) in &item.params {
         let key = key.as_str();
         let good = if key == URGENCY.as_str() {

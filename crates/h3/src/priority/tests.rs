@@ -11,7 +11,7 @@ fn weight(thousandths: u32) -> Weight {
 }
 
 fn class(name: &str) -> Class {
-    Class { name: (!name.is_empty()).then(|| name.into()), ..Class::default() }
+    Class::default().with_name((!name.is_empty()).then(|| name.into()))
 }
 
 #[test]
@@ -75,19 +75,16 @@ fn each_class_falls_back_alone() {
         ("(a)".to_owned(), vec![class("a")]),
         (r#"("a" b "c d\"e")"#.to_owned(), vec![class("a"), class("b"), class("c d\"e")]),
         // No name: each is a class of its own.
-        (
-            r#"("";u=1)"#.to_owned(),
-            vec![Class { urgency: Urgency::new(1).unwrap(), ..Class::default() }],
-        ),
+        (r#"("";u=1)"#.to_owned(), vec![Class::default().with_urgency(Urgency::new(1).unwrap())]),
         (r#"(1 "a" 2.5 ?1 :aGk=: @7 "b")"#.to_owned(), vec![class("a"), class("b")]),
         (format!("({long}x {long})"), vec![class(&long)]),
         (
             r#"("a";u=8;i=1;exp_w=0 "b";u=2)"#.to_owned(),
-            vec![class("a"), Class { urgency: Urgency::new(2).unwrap(), ..class("b") }],
+            vec![class("a"), class("b").with_urgency(Urgency::new(2).unwrap())],
         ),
         (
             r#"("a";i;q=3;exp_b=2;exp_w=7;exp_p="b");u=1"#.to_owned(),
-            vec![Class { incremental: true, weight: weight(7000), ..class("a") }],
+            vec![class("a").with_incremental(true).with_weight(weight(7000))],
         ),
         (
             "(a b c d e f g h i j)".to_owned(),
@@ -104,8 +101,8 @@ fn each_class_falls_back_alone() {
 #[test]
 fn the_value_of_the_papers_example() {
     let value = r#"u=3, i, exp_b=3, exp_d=80, exp_p=("ivp";u=3;i;exp_w=0.4 "img";u=1)"#;
-    let ivp = Class { incremental: true, weight: weight(400), ..class("ivp") };
-    let img = Class { urgency: Urgency::new(1).unwrap(), ..class("img") };
+    let ivp = class("ivp").with_incremental(true).with_weight(weight(400));
+    let img = class("img").with_urgency(Urgency::new(1).unwrap());
     let expected = Priority {
         incremental: true,
         burst: Some(3),
@@ -183,7 +180,7 @@ fn default_has_a_value() {
 
 #[test]
 fn what_cannot_be_said_is_brought_into_range_or_left_out() {
-    let control = Class { urgency: Urgency::CONTROL, ..class("c") };
+    let control = class("c").with_urgency(Urgency::CONTROL);
     let long = class(&"x".repeat(MAX_CLASS_NAME + 1));
     let priority = Priority {
         urgency: 200,
@@ -199,12 +196,11 @@ fn what_cannot_be_said_is_brought_into_range_or_left_out() {
 
 #[test]
 fn the_longest_value_is_taken() {
-    let class = Class {
-        name: Some("\"".repeat(MAX_CLASS_NAME).into()),
-        urgency: Urgency::LOWEST,
-        incremental: true,
-        weight: weight(999_999),
-    };
+    let class = Class::default()
+        .with_name(Some("\"".repeat(MAX_CLASS_NAME).into()))
+        .with_urgency(Urgency::LOWEST)
+        .with_incremental(true)
+        .with_weight(weight(999_999));
     let priority = Priority {
         urgency: 7,
         incremental: true,
@@ -254,12 +250,10 @@ prop_compose! {
         incremental: bool,
         thousandths in 1u32..=1_000_000,
     ) -> Class {
-        Class {
-            urgency: Urgency::new(urgency).unwrap(),
-            incremental,
-            weight: weight(thousandths),
-            ..class(&name)
-        }
+        class(&name)
+            .with_urgency(Urgency::new(urgency).unwrap())
+            .with_incremental(incremental)
+            .with_weight(weight(thousandths))
     }
 }
 

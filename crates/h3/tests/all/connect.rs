@@ -10,7 +10,7 @@ fn chat() -> Fields {
 
 #[test]
 fn an_extended_connect_is_a_tunnel_in_both_directions() {
-    let server = Config { enable_connect_protocol: true, ..Config::default() };
+    let server = Config::default().with_enable_connect_protocol(true);
     let mut world = World::new(Config::default(), server);
     // Not before the server said so.
     let early = world.client.send_request(&mut world.pair.end(Side::Client), &chat(), None, false);
@@ -58,7 +58,7 @@ fn a_server_that_did_not_announce_it_gets_none() {
 
 #[test]
 fn a_body_beyond_the_limit_is_refused_or_abandoned() {
-    let config = Config { max_body_size: 10, ..Config::default() };
+    let config = Config::default().with_max_body_size(10);
     let mut world = World::new(config.clone(), config);
     world.settle();
     let post = |length: &str| {

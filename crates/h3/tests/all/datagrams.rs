@@ -8,7 +8,7 @@ use sutura_h3::{Code, Config, Connection, Event, Fields, MAX_QUEUED_DATAGRAMS, S
 use sutura_proto::{Dir, Side, StreamId};
 
 fn config() -> Config {
-    Config { enable_datagrams: true, grease: None, ..Config::default() }
+    Config::default().with_enable_datagrams(true).with_grease(None)
 }
 
 fn world() -> World {

@@ -262,7 +262,7 @@ fn an_announced_body_is_one_frame_and_complete() {
 #[test]
 fn settings_arrive_and_grease_is_ignored() {
     for seed in 0..64 {
-        let config = Config { grease: Some(seed), ..Config::without_dynamic_table() };
+        let config = Config::without_dynamic_table().with_grease(Some(seed));
         let mut world = World::new(config.clone(), config);
         // The reserved stream is written once and may be truncated, which does not matter here.
         world.pair.rng = (seed % 2 == 1).then_some(Rng::new(seed));

@@ -54,7 +54,7 @@ fn header_bombs_fail_their_exchange_only() {
 /// A section that is announced too large is refused before any of it is stored.
 #[test]
 fn encoded_sections_are_bounded() {
-    let config = Config { max_field_section_size: 1000, ..Config::default() };
+    let config = Config::default().with_max_field_section_size(1000);
     let mut world = World::new(Config::default(), config);
     world.pair.end(Side::Client).open(Dir::Bi).unwrap();
     let stream = StreamId::new(Side::Client, Dir::Bi, 0);
@@ -106,7 +106,7 @@ fn a_flood_of_priority_updates_is_one_event() {
         (0..30_000).flat_map(|i| update_frame(0, &format!("u={}", i % 8))).collect();
     bench.pair.inject(Side::Client, control, &bytes);
     bench.work();
-    let priority = Priority { urgency: 7, ..Priority::default() };
+    let priority = Priority::default().with_urgency(7);
     assert_eq!(bench.events, [Event::PriorityUpdate { stream: request, priority }]);
 }
 
@@ -146,7 +146,7 @@ fn streams_without_a_type_wait_their_turn() {
 /// Streams that are opened and reset immediately leave no state behind.
 #[test]
 fn rapid_resets_leave_nothing_behind() {
-    let unlimited = Config { cancelled_requests: None, ..Config::default() };
+    let unlimited = Config::default().with_cancelled_requests(None);
     let mut bench = Bench::with(Side::Server, &unlimited);
     bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 5000;
     for _ in 0..5000 {
@@ -182,7 +182,7 @@ fn cancel_at_once(bench: &mut Bench, reset: bool) {
 fn requests_that_are_cancelled_at_once_reach_no_application_and_end_the_connection() {
     let limit = CancelLimit { burst: 150, per_second: 10 };
     for reset in [false, true] {
-        let config = Config { cancelled_requests: Some(limit), ..Config::default() };
+        let config = Config::default().with_cancelled_requests(Some(limit));
         let mut bench = Bench::with(Side::Server, &config);
         bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 5000;
         for n in 0..limit.burst {
@@ -239,7 +239,7 @@ fn our_control_stream_pushes_back() {
     world.pair.window = 0;
     let mut sent = 0;
     let blocked = loop {
-        let priority = Priority { urgency: (sent % 7) as u8, ..Priority::default() };
+        let priority = Priority::default().with_urgency((sent % 7) as u8);
         let mut end = world.pair.end(Side::Client);
         match world.client.send_priority_update(&mut end, stream, &priority) {
             Ok(()) => sent += 1,

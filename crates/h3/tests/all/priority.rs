@@ -18,12 +18,12 @@ fn request(urgency: u8, incremental: bool) -> StreamPriority {
 fn shared(urgency: u8, incremental: bool, thousandths: u32, parents: &[Class]) -> StreamPriority {
     let weight = Weight::new(thousandths).unwrap();
     let parents = (!parents.is_empty()).then(|| parents.into());
-    StreamPriority { weight, parents, ..request(urgency, incremental) }
+    request(urgency, incremental).with_weight(weight).with_parents(parents)
 }
 
 fn class(name: &str, urgency: u8) -> Class {
     let urgency = Urgency::new(urgency).unwrap();
-    Class { name: Some(name.into()), urgency, ..Class::default() }
+    Class::default().with_name(Some(name.into())).with_urgency(urgency)
 }
 
 /// The priority that the server last set on `stream`.
@@ -40,7 +40,7 @@ fn protected(world: &World, stream: StreamId) -> Vec<Option<Protection>> {
 
 fn streaming() -> Priority {
     let delay = Duration::from_millis(80);
-    Priority { urgency: 1, incremental: true, burst: Some(3), delay, ..Priority::default() }
+    Priority::default().with_urgency(1).with_incremental(true).with_burst(Some(3)).with_delay(delay)
 }
 
 fn start(priority: &Priority) -> (World, StreamId) {
@@ -112,7 +112,7 @@ fn updates_apply_before_and_during_the_response() {
         let told = Event::PriorityUpdate { stream, priority: priority.clone() };
         assert_eq!(world.server_events(), [told]);
     };
-    let later = Priority { urgency: 7, burst: Some(1), ..Priority::default() };
+    let later = Priority::default().with_urgency(7).with_burst(Some(1));
     update(&mut world, &later);
     assert_eq!(last(&world, stream), Some(request(7, false)));
     assert_eq!(protected(&world, stream), []);
@@ -131,7 +131,7 @@ fn updates_apply_before_and_during_the_response() {
         [Some(plain), Some(incremental), Some(default_protection())]
     );
     // The response has the default protection, as without a wish, so the transport is not told again.
-    update(&mut world, &Priority { urgency: 2, ..Priority::default() });
+    update(&mut world, &Priority::default().with_urgency(2));
     assert_eq!(protected(&world, stream).len(), 3);
 }
 
@@ -139,7 +139,7 @@ fn updates_apply_before_and_during_the_response() {
 /// al. 2025, section IV-B).
 #[test]
 fn a_client_turns_protection_off_and_on() {
-    let off = Priority { burst: Some(0), ..Priority::default() };
+    let off = Priority::default().with_burst(Some(0));
     let (mut world, stream) = start(&off);
     let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
         panic!("no request");
@@ -158,7 +158,7 @@ fn protecting_server() -> Config {
     protections.add(0..=1, Some(false), &DefaultProtection::Policy(blocks()));
     protections.add(0..=2, None, &urgent);
     protections.add(7..=7, None, &DefaultProtection::NONE);
-    Config { protections, ..Config::default() }
+    Config::default().with_protections(protections)
 }
 
 fn blocks() -> Protection {
@@ -384,7 +384,7 @@ fn a_priority_in_trailers_means_nothing() {
 fn weight_and_classes_reach_the_stream_and_change() {
     let classes = [class("in view", 3), class("images", 1)];
     let weight = Weight::new(400).unwrap();
-    let priority = Priority { weight, parents: classes.clone().into(), ..streaming() };
+    let priority = streaming().with_weight(weight).with_parents(classes.clone().into());
     let (mut world, stream) = start(&priority);
     let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
         panic!("no request");
@@ -397,7 +397,7 @@ fn weight_and_classes_reach_the_stream_and_change() {
     let head = Fields::response(200).with("priority", "exp_p=(\"late\")");
     world.respond(stream, &head, false);
     assert_eq!(last(&world, stream), Some(shared(1, true, 400, &[class("late", 3)])));
-    let heavy = Priority { weight: Weight::MAX, ..Priority::default() };
+    let heavy = Priority::default().with_weight(Weight::MAX);
     world.update(stream, &heavy);
     assert_eq!(last(&world, stream), Some(shared(3, false, 1_000_000, &[class("late", 3)])));
 }
@@ -428,7 +428,7 @@ fn the_latest_request_has_the_word_on_a_class() {
     let mut expected = vec![of(first, 1), of(second, 2), (Side::Server, third, request(4, false))];
     assert_eq!(said(&world), expected);
     // An update counts as later even if it repeats what its request said.
-    let priority = Priority { parents: [class("a", 1)].into(), ..Priority::default() };
+    let priority = Priority::default().with_parents([class("a", 1)].into());
     world.update(first, &priority);
     expected.push(of(first, 1));
     assert_eq!(said(&world), expected);

@@ -78,7 +78,7 @@ fn without_a_table_at_either_end_nothing_is_inserted() {
 #[test]
 fn messages_wait_for_the_table_and_none_is_lost() {
     for seed in 0..20 {
-        let config = Config { qpack_encoder_blocked_streams: 16, ..Config::default() };
+        let config = Config::default().with_qpack_encoder_blocked_streams(16);
         let mut world = World::new(config.clone(), config);
         world.settle();
         world.pair.rng = Some(Rng::new(seed));
@@ -177,7 +177,7 @@ fn too_many_that_wait_are_an_error() {
 
 #[test]
 fn nothing_waits_where_nothing_may_wait() {
-    let config = Config { qpack_blocked_streams: 0, ..Config::default() };
+    let config = Config::default().with_qpack_blocked_streams(0);
     let mut bench = server_with(&config);
     bench.play(&[script(Bi, &waiting(), Fin)], 100);
     assert_eq!(bench.outcome.unwrap_err().code, Code::QPACK_DECOMPRESSION_FAILED);
@@ -234,7 +234,7 @@ fn errors_have_their_codes() {
 #[test]
 fn a_flood_of_cancellations_that_nobody_reads_is_bounded() {
     // Without the limit of cancelled requests, which would end it earlier.
-    let mut bench = server_with(&Config { cancelled_requests: None, ..Config::default() });
+    let mut bench = server_with(&Config::default().with_cancelled_requests(None));
     bench.pair.limits[Side::Client as usize][Dir::Bi.index()] = 1 << 20;
     bench.pair.window = 100;
     let mut rounds = 0;

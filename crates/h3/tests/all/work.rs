@@ -78,12 +78,10 @@ const fn uni(index: u64) -> StreamId {
 
 /// A server with `open` open requests, `open` answered ones, and a field section that waits for the table.
 fn with_requests(open: u64) -> Bench {
-    let config = Config {
-        enable_datagrams: true,
-        cancelled_requests: None,
-        qpack_encoder_capacity: 4096,
-        ..Config::default()
-    };
+    let config = Config::default()
+        .with_enable_datagrams(true)
+        .with_cancelled_requests(None)
+        .with_qpack_encoder_capacity(4096);
     let mut bench = Bench::with(Side::Server, &config);
     bench.pair.limits = [[100_000; 2]; 2];
     bench.pair.datagrams = Some([VecDeque::new(), VecDeque::new()]);

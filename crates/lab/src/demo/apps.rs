@@ -264,7 +264,7 @@ impl Setup {
             ..MessagePlan::new(messages())
         };
         let scheduler = Arc::new(Scheme::DEADLINE);
-        let transport = TransportConfig { scheduler, ..transport(redundancy) };
+        let transport = transport(redundancy).with_scheduler(scheduler);
         let outcome = self.scenario(seed).transport(&transport).messages(plan)?;
         let took = |delay: &Option<Duration>| (delay.unwrap_or(Duration::MAX), 1);
         let times = outcome.delays.iter().skip(skip).map(took).collect();
@@ -272,13 +272,11 @@ impl Setup {
     }
 
     fn download(&self, redundancy: Policy, seed: u64) -> Result<Run, Error> {
-        let client = TransportConfig {
-            stream_receive_window: BUFFER,
-            max_stream_receive_window: BUFFER,
-            receive_window: BUFFER,
-            max_receive_window: BUFFER,
-            ..transport(None)
-        };
+        let client = transport(None)
+            .with_stream_receive_window(BUFFER)
+            .with_max_stream_receive_window(BUFFER)
+            .with_receive_window(BUFFER)
+            .with_max_receive_window(BUFFER);
         let protection = redundancy.clone().map(Protection::new);
         let scenario = self.scenario(seed).client(&client).server(&transport(redundancy));
         let files = std::iter::repeat_n(Transfer::download(FILE), FILES);
@@ -290,5 +288,5 @@ impl Setup {
 
 /// The defaults, with this redundancy.
 fn transport(redundancy: Policy) -> TransportConfig {
-    TransportConfig { redundancy, ..TransportConfig::default() }
+    TransportConfig::default().with_redundancy(redundancy)
 }

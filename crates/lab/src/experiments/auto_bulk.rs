@@ -126,12 +126,10 @@ impl Subject for Downloads {
     fn run(&self, protection: Option<&Protection>, seed: u64) -> Result<Completions, Error> {
         let Self { losses, congestion, work } = *self;
         let path = losses.link()?;
-        let transport = TransportConfig {
-            congestion: Arc::new(congestion),
-            send_buffer: SEND_BUFFER,
-            redundancy: None,
-            ..TransportConfig::default()
-        };
+        let transport = TransportConfig::default()
+            .with_congestion(Arc::new(congestion))
+            .with_send_buffer(SEND_BUFFER)
+            .with_redundancy(None);
         let download =
             Transfer { protection: protection.cloned(), ..Transfer::download(work.bytes) };
         let scenario = Scenario::new(seed)

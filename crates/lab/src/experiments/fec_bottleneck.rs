@@ -45,12 +45,10 @@ struct Slowed {
 fn transfer(setup: &Bottleneck, seed: u64) -> Result<Slowed, Error> {
     let up: LinkConfig = PATH.parse()?;
     let down = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
-    let transport = TransportConfig {
-        congestion: Arc::new(setup.congestion),
+    let transport = TransportConfig::default()
+        .with_congestion(Arc::new(setup.congestion))
         // Enough for longer than a round trip with a full queue.
-        send_buffer: 4 << 20,
-        ..TransportConfig::default()
-    };
+        .with_send_buffer(4 << 20);
     let clock = Clock::default();
     let figures = Figures::default();
     let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);

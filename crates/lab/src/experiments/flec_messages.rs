@@ -66,12 +66,10 @@ impl Variant {
 
     fn transport(self) -> Result<TransportConfig, Error> {
         let (policy, scheduler) = self.policies();
-        Ok(TransportConfig {
-            congestion: Arc::new(Algorithm::BBR),
-            scheduler: sutura_research::schedulers().find(scheduler)?,
-            redundancy: redundancy(policy)?,
-            ..TransportConfig::default()
-        })
+        Ok(TransportConfig::default()
+            .with_congestion(Arc::new(Algorithm::BBR))
+            .with_scheduler(sutura_research::schedulers().find(scheduler)?)
+            .with_redundancy(redundancy(policy)?))
     }
 
     fn plan(self, trace: &[TimedMessage]) -> MessagePlan {

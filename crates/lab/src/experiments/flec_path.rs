@@ -168,20 +168,18 @@ impl Download {
         let buffer = self.buffer.unwrap_or(1_000_000_000);
         let decoder = FecConfig::default();
         let window = u32::try_from(buffer).unwrap_or(u32::MAX).min(MOST_DECODED);
-        TransportConfig {
-            congestion: Arc::new(self.congestion),
-            stream_receive_window: buffer,
-            max_stream_receive_window: buffer,
-            receive_window: buffer,
-            max_receive_window: buffer,
-            send_buffer: SEND_BUFFER,
-            fec: Some(FecConfig {
-                max_window_bytes: window,
-                max_window_symbols: window / SYMBOL_BYTES,
-                ..decoder
-            }),
-            ..TransportConfig::default()
-        }
+        TransportConfig::default()
+            .with_congestion(Arc::new(self.congestion))
+            .with_stream_receive_window(buffer)
+            .with_max_stream_receive_window(buffer)
+            .with_receive_window(buffer)
+            .with_max_receive_window(buffer)
+            .with_send_buffer(SEND_BUFFER)
+            .with_fec(Some(
+                decoder
+                    .with_max_window_bytes(window)
+                    .with_max_window_symbols(window / SYMBOL_BYTES),
+            ))
     }
 }
 

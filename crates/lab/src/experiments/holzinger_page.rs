@@ -7,7 +7,7 @@ use std::time::Duration;
 use sutura_analysis::statistics::millis;
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
-use sutura_proto::{Scheme, TransportConfig};
+use sutura_proto::Scheme;
 use sutura_sim::Scenario;
 
 use super::paper_path::transport;
@@ -220,7 +220,7 @@ impl PriorityLoad {
 /// Loads the page once.
 fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Error> {
     let path: LinkConfig = PATH.parse()?;
-    let transport = TransportConfig { scheduler: Arc::new(scheme), ..transport() };
+    let transport = transport().with_scheduler(Arc::new(scheme));
     let page = signals.page()?;
     let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
     let client = Client::new(page.clone());

@@ -33,11 +33,9 @@ impl Way {
         Self { http: true, congestion: "bbr:floor=off", reaction: "resend-at-once" };
 
     pub(super) fn transport(self) -> Result<TransportConfig, Error> {
-        Ok(TransportConfig {
-            congestion: registry::congestion().find(self.congestion)?,
-            loss_reaction: registry::loss_reactions().find(self.reaction)?,
-            ..transport()
-        })
+        Ok(transport()
+            .with_congestion(registry::congestion().find(self.congestion)?)
+            .with_loss_reaction(registry::loss_reactions().find(self.reaction)?))
     }
 
     pub(super) const fn carrier(self) -> &'static str {

@@ -58,11 +58,9 @@ struct Estimate {
 /// `None` if the connection broke.
 fn transfer(setup: &Floored, seed: u64) -> Result<Option<Estimate>, Error> {
     let up: LinkConfig = "rate=10mbit delay=50ms queue=187500b".parse()?;
-    let transport = TransportConfig {
-        congestion: Arc::new(setup.congestion),
-        send_buffer: 4 << 20,
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig::default()
+        .with_congestion(Arc::new(setup.congestion))
+        .with_send_buffer(4 << 20);
     let scenario = Scenario::new(seed).link(&up, &setup.down()?).transport(&transport);
     let outcome = unless_broken(scenario.transfer(Transfer::download(setup.bytes)).run())?;
     Ok(outcome.map(|outcome| Estimate {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use sutura_analysis::statistics::{mean, millis};
 use sutura_link::LinkConfig;
-use sutura_proto::TransportConfig;
 
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
 use super::paper_path::transport;
@@ -36,7 +35,7 @@ pub fn measure(
     let setups: Vec<(Entrant, u32)> = setups.collect();
     Runs::measure(options, &setups, pages.len() as u64, |(entrant, loss), page| {
         let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
-        let config = TransportConfig { scheduler: Arc::new(entrant.scheme), ..transport() };
+        let config = transport().with_scheduler(Arc::new(entrant.scheme));
         let view = Arc::new(entrant.view(&pages[page as usize]));
         Ok(load_over(&view, &link, &config, seed(options.seed, page))?)
     })

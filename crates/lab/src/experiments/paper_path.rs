@@ -45,11 +45,7 @@ impl Channel {
 /// The settings of both ends: BBR, as in the paper, no redundancy unless it is asked for, and otherwise the
 /// defaults.
 pub fn transport() -> TransportConfig {
-    TransportConfig {
-        congestion: Arc::new(Algorithm::BBR),
-        redundancy: None,
-        ..TransportConfig::default()
-    }
+    TransportConfig::default().with_congestion(Arc::new(Algorithm::BBR)).with_redundancy(None)
 }
 
 /// The protection of a burst loss tolerance; none if that is 0.

@@ -89,10 +89,9 @@ fn link() -> Result<LinkConfig, Error> {
 }
 
 fn transport(protected: bool) -> Arc<TransportConfig> {
-    let config =
-        TransportConfig { keep_alive: Some(Duration::from_secs(1)), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_keep_alive(Some(Duration::from_secs(1)));
     let redundancy = config.redundancy.clone().filter(|_| protected);
-    Arc::new(TransportConfig { redundancy, ..config })
+    Arc::new(config.with_redundancy(redundancy))
 }
 
 /// The cost of an event: the longest time without data from then until the next event, and the datagram size
@@ -133,7 +132,7 @@ impl LongSession {
         let config = server_config(ALPN, transport.clone());
         let protection = transport.redundancy.clone().map(Protection::new);
         let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
-        let sockets = SocketFeatures { ecn: true, unfragmented: true };
+        let sockets = SocketFeatures::default().with_ecn(true).with_unfragmented(true);
         let client = Host::with_sockets(sockets, None, 2 * seed);
         let server = Host::with_sockets(sockets, Some((config, accept)), 2 * seed + 1);
         let key = ResetKey::new(&seed.to_be_bytes().repeat(4), b"survival");

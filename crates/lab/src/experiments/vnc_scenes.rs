@@ -68,12 +68,10 @@ impl Replay {
     fn run(&self, seed: u64) -> Result<UpdatesOutcome, Error> {
         let loss = if self.scheme.ideal { "none" } else { self.loss };
         let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
-        let transport = TransportConfig {
-            redundancy: redundancy(self.scheme.policy)?,
-            max_concurrent_uni_streams: 4096,
-            fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
-            ..TransportConfig::default()
-        };
+        let transport = TransportConfig::default()
+            .with_redundancy(redundancy(self.scheme.policy)?)
+            .with_max_concurrent_uni_streams(4096)
+            .with_fec(Some(FecConfig::default().with_codes(CodeSet::all())));
         let plan = UpdatePlan {
             updates: self.updates.clone(),
             order: self.scheme.order,

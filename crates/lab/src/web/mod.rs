@@ -81,23 +81,14 @@ impl<E: End> App<quic::Connection> for Http<E> {
         event: quic::Event,
     ) -> Result<(), AppError> {
         let http = &mut self.connection;
+        // HTTP/3 polls for other events of streams itself, and nothing is sent in 0-RTT.
         match event {
-            quic::Event::Stream(event) => match event {
-                StreamEvent::Readable { id } => http.readable(id),
-                StreamEvent::Writable { id } => http.writable(id),
-                StreamEvent::Stopped { id, code } => http.stopped(id, h3::Code(code)),
-                // HTTP/3 polls for these itself.
-                StreamEvent::Opened { .. }
-                | StreamEvent::Available { .. }
-                | StreamEvent::Finished { .. } => {}
-            },
-            // Nothing is sent in 0-RTT.
-            quic::Event::Connected
-            | quic::Event::ZeroRttRejected
-            | quic::Event::ConnectionLost(_)
-            | quic::Event::DatagramReceived
-            | quic::Event::MessageOutcomes
-            | quic::Event::MessagesWritable => {}
+            quic::Event::Stream(StreamEvent::Readable { id }) => http.readable(id),
+            quic::Event::Stream(StreamEvent::Writable { id }) => http.writable(id),
+            quic::Event::Stream(StreamEvent::Stopped { id, code }) => {
+                http.stopped(id, h3::Code(code));
+            }
+            _ => {}
         }
         Ok(())
     }

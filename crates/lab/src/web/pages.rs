@@ -28,7 +28,7 @@ pub fn load_over(
         Request {
             fields: Fields::request("GET", "https", "server.example", format!("/{index}")),
             bytes: resource.bytes,
-            priority: Some(Priority { urgency, incremental, ..Priority::default() }),
+            priority: Some(Priority::default().with_urgency(urgency).with_incremental(incremental)),
             trigger: resource.trigger,
         }
     });
@@ -64,8 +64,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn load(page: &Arc<Page>, link: &str, scheduler: Scheme) -> Load {
-        let config =
-            TransportConfig { scheduler: Arc::new(scheduler), ..TransportConfig::default() };
+        let config = TransportConfig::default().with_scheduler(Arc::new(scheduler));
         load_over(page, &link.parse().unwrap(), &config, 7).unwrap()
     }
 

@@ -24,7 +24,7 @@ enum How {
 
 fn fetch(how: How, loss: &str, seed: u64) -> PageLoad {
     let path = format!("rate=10mbit delay=50ms {loss}").parse().unwrap();
-    let transport = TransportConfig { redundancy: None, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_redundancy(None);
     let scenario = Scenario::new(seed).link(&path, &path).transport(&transport);
     let page = (0..REQUESTS).map(|number| Request::described(number as usize, BYTES));
     let client = Client::new(page.collect());

@@ -21,13 +21,13 @@ const PACKET: usize = 1500;
 /// what to send next.
 fn eps() -> TransportConfig {
     let congestion = Arc::new(Algorithm::BBR);
-    TransportConfig { scheduler: Arc::new(Scheme::EPS), congestion, ..TransportConfig::default() }
+    TransportConfig::default().with_scheduler(Arc::new(Scheme::EPS)).with_congestion(congestion)
 }
 
 /// The same with send buffers that cover the path but not a whole response: most of a response is
 /// still in the application when its first bytes arrive.
 fn small_buffers() -> TransportConfig {
-    TransportConfig { send_buffer: 128 * 1024, ..eps() }
+    eps().with_send_buffer(128 * 1024)
 }
 
 /// An action of the client.
@@ -277,7 +277,7 @@ fn the_responses_own_field_wins_the_merge() {
 const SHARING: [Scheme; 2] = [Scheme::HMM, Scheme::HLS];
 
 fn sharing(scheduler: Scheme) -> TransportConfig {
-    TransportConfig { scheduler: Arc::new(scheduler), ..eps() }
+    eps().with_scheduler(Arc::new(scheduler))
 }
 
 /// The bytes of each request that have arrived when the first one is complete.

@@ -78,7 +78,7 @@ fn turns_of_a_congestion_window_get_longer() {
 fn small_stream_windows_stop_streams_for_a_while() {
     // Windows of 256 KiB: a sequential server has to go on with another file.
     let stack = stack(Preset::by_name("picoquic-alt").unwrap());
-    let server = TransportConfig { stream_receive_window: 256 << 10, ..stack };
+    let server = stack.with_stream_receive_window(256 << 10);
     let (up, down) = FileLoss::Lossless.links().unwrap();
     let files = Files { count: 3, bytes: 1_000_000 };
     let trace = download(&server, files, (&up, &down), 1).unwrap();
@@ -121,11 +121,9 @@ fn from_first_retransmission(trace: &FileTrace) -> String {
 /// packets of A and the first two of B.
 fn retransmissions(scheme: Scheme, number: u8) -> String {
     let sequential = scheme == fifo::SCHEME;
-    let server = &TransportConfig {
-        scheduler: Arc::new(scheme),
-        resend_order: resend_order(number, sequential),
-        ..server()
-    };
+    let server = &server()
+        .with_scheduler(Arc::new(scheme))
+        .with_resend_order(resend_order(number, sequential));
     let bytes = if sequential { 60_000 } else { 150_000 };
     let files = Files { count: 4, bytes };
     // The loss of one packet shows where the packets are among the datagrams.

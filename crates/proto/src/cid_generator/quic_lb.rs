@@ -29,6 +29,7 @@ const MAX_HALF: usize = MAX_PLAINTEXT.div_ceil(2);
 /// out, `nonce` is as long as it takes for 16 bytes together with `server-id`, and without `key` nothing
 /// is encrypted. Lines that begin with `#` are comments.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct QuicLbConfig {
     /// Which of the configurations in use this is, 0 to 6.
     pub rotation: u8,
@@ -53,6 +54,7 @@ impl fmt::Debug for QuicLbConfig {
 
 /// Why a configuration for load balancers cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum QuicLbError {
     /// The configuration's identifier is above 6.
     #[error("rotation is not 0 to 6")]
@@ -81,7 +83,7 @@ impl FromStr for QuicLbConfig {
             config.set(setting).ok_or_else(|| QuicLbError::Syntax(setting.to_owned()))?;
         }
         if config.nonce_size == 0 {
-            config.nonce_size = BLOCK.saturating_sub(config.server_id.len()).max(MIN_NONCE);
+            config.nonce_size = nonce_size(&config.server_id);
         }
         config.check()?;
         Ok(config)
@@ -89,6 +91,19 @@ impl FromStr for QuicLbConfig {
 }
 
 impl QuicLbConfig {
+    sutura_schedule::setters! {
+        with_rotation: rotation = u8,
+        with_nonce_size: nonce_size = usize,
+        with_key: key = Option<[u8; 16]>,
+    }
+
+    /// The configuration 0 with this identifier of the server, a nonce of as many bytes as it takes for 16
+    /// together with it, and no key. [`QuicLb::new`] checks it.
+    #[must_use]
+    pub fn new(server_id: Vec<u8>) -> Self {
+        Self { rotation: 0, nonce_size: nonce_size(&server_id), server_id, key: None }
+    }
+
     /// Reads one setting.
     fn set(&mut self, setting: &str) -> Option<()> {
         let (name, value) = setting.split_once('=')?;
@@ -117,6 +132,11 @@ impl QuicLbConfig {
         }
         Ok(())
     }
+}
+
+/// The size of a nonce that fills a block together with the server's identifier, if that is possible.
+fn nonce_size(server_id: &[u8]) -> usize {
+    BLOCK.saturating_sub(server_id.len()).max(MIN_NONCE)
 }
 
 fn from_hex(digits: &str) -> Option<Vec<u8>> {

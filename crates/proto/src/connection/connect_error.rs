@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 
 /// Why a connection could not be opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConnectError {
     /// The server's name or the TLS configuration is invalid.
     #[error(transparent)]

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 /// An event for the application.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event {
     /// The handshake is complete: the peer is authenticated and data may flow.
     Connected,
@@ -32,6 +33,7 @@ pub enum Event {
 
 /// An event for the endpoint.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum EndpointEvent {
     /// Route datagrams for this identifier to the connection.
     AddCid(ConnectionId),
@@ -60,6 +62,7 @@ pub enum EndpointEvent {
 
 /// Behaviour of a peer that makes this end work in vain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Offence {
     /// The peer cancelled a request before it was answered.
     Request,

@@ -20,6 +20,7 @@ const MIN_STREAMS: u64 = 8;
 
 /// The memory that a connection holds, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryUse {
     /// Written stream data that the peer may still need.
     pub send: usize,

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 /// Counters of UDP datagrams and QUIC packets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TrafficStats {
     /// UDP datagrams.
     pub datagrams: u64,
@@ -19,6 +20,7 @@ pub struct TrafficStats {
 
 /// Statistics of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[non_exhaustive]
 pub struct ConnectionStats {
     /// Traffic sent.
     pub sent: TrafficStats,

@@ -29,6 +29,7 @@ const SEGMENT_PADDING: usize = 16;
 
 /// One or more datagrams to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Transmit {
     /// Where to send them.
     pub destination: SocketAddr,
@@ -39,6 +40,19 @@ pub struct Transmit {
     /// If the bytes are several datagrams, the size of each; only the last may be shorter. `None`
     /// for a single datagram.
     pub segment_size: Option<usize>,
+}
+
+impl Transmit {
+    sutura_schedule::setters! {
+        with_ecn: ecn = Option<EcnCodepoint>,
+        with_segment_size: segment_size = Option<usize>,
+    }
+
+    /// One datagram of `size` bytes without an ECN mark.
+    #[must_use]
+    pub const fn new(destination: SocketAddr, size: usize) -> Self {
+        Self { destination, ecn: None, size, segment_size: None }
+    }
 }
 
 /// A packet that is being built at the end of the buffer.

@@ -41,6 +41,7 @@ pub const MASK_LEN: usize = 5;
 
 /// A packet could not be protected or unprotected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ProtectionError {
     /// The packet has no room for a tag, or ends before its header protection sample does.
     #[error("packet too short to be protected")]
@@ -304,6 +305,7 @@ pub trait Session: Send {
 
 /// A session could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StartError {
     /// The QUIC version is not supported.
     #[error("unsupported QUIC version {0:#x}")]

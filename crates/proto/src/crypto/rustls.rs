@@ -44,6 +44,7 @@ const NO_APPLICATION_PROTOCOL: u8 = 120;
 
 /// A TLS configuration that cannot be used for QUIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// The configuration has no application protocol, but QUIC requires one (RFC 9001 section 8.1).
     #[error("no application protocol (ALPN) is configured")]

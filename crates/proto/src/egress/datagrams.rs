@@ -16,6 +16,7 @@ const TYPE_SIZE: usize = 1;
 
 /// Why a datagram could not be queued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendDatagramError {
     /// The peer does not support datagrams.
     #[error("datagrams not supported by peer")]

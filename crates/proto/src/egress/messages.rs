@@ -32,6 +32,7 @@ const FIRST_DEADLINE: u64 = 1 << 62;
 
 /// Why a message was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendMessageError {
     /// Too many messages or bytes are waiting to be sent;
     /// [`Event::MessagesWritable`](crate::Event::MessagesWritable) will follow.
@@ -47,6 +48,7 @@ pub enum SendMessageError {
 
 /// How a message is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageOptions {
     /// When the message must be at the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
@@ -64,6 +66,14 @@ pub struct MessageOptions {
 }
 
 impl MessageOptions {
+    sutura_schedule::setters! {
+        with_deadline: deadline = Option<Instant>,
+        with_cancel_late: cancel_late = Option<u64>,
+        with_unreliable: unreliable = bool,
+        with_priority: priority = Priority,
+        with_stage: stage = Stage,
+    }
+
     /// A message that must be at the receiver by `deadline`.
     #[must_use]
     pub fn by(deadline: Instant) -> Self {
@@ -73,6 +83,7 @@ impl MessageOptions {
 
 /// The outcome of a message or datagram, as far as the sender can tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum MessageOutcome {
     /// The message arrived.
     Arrived,
@@ -88,6 +99,7 @@ pub enum MessageOutcome {
 
 /// The number of messages and datagrams with each outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MessageStats {
     /// Messages that the application sent.
     pub sent: u64,
@@ -342,7 +354,7 @@ impl Egress {
         }
         let id = table.next_id();
         let ticks = deadline.map(|deadline| table.ticks(deadline));
-        let place = Place::Waiting(data, Priority { deadline: ticks, ..priority });
+        let place = Place::Waiting(data, priority.with_deadline(ticks));
         let record = Record { place, deadline, cancel, recovered: false, buffer: 0, stage };
         table.records.insert(id, record);
         table.due.extend(deadline.map(|deadline| (deadline, id)));

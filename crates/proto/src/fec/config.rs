@@ -8,6 +8,7 @@ use crate::wire::code_id::CodeSet;
 /// idle session drops its symbols, or else the session that holds most drops its oldest quarter. A session
 /// can no longer use dropped symbols to recover losses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FecConfig {
     /// How many coding windows the peer may use at once.
     pub max_sessions: u16,
@@ -29,6 +30,13 @@ pub const MAX_WINDOW_BYTES: u32 = 6 << 20;
 const SYMBOL_BYTES: u32 = 1536;
 
 impl FecConfig {
+    sutura_schedule::setters! {
+        with_max_sessions: max_sessions = u16,
+        with_max_window_symbols: max_window_symbols = u32,
+        with_max_window_bytes: max_window_bytes = u32,
+        with_codes: codes = CodeSet,
+    }
+
     /// The default with windows of `symbols` source symbols of full packets, at least 1 and at most
     /// [`MAX_WINDOW_SYMBOLS`], and no more bytes than [`MAX_WINDOW_BYTES`]. Both ends go by the smaller of
     /// their windows: it bounds the losses that repair symbols can mend, and the cost of making and using a

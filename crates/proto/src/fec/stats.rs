@@ -10,6 +10,7 @@ use std::time::Duration;
 /// repair symbols that arrived precede repair symbols in flight. All other repair symbols are *wasted*, even
 /// if their fate is still open.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CodingCounts {
     /// Packets sent with a source symbol, including retransmissions.
     pub source_symbols: u64,
@@ -93,6 +94,7 @@ pub struct ProtectionStats {
 
 /// Erasure-coding counters of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FecStats {
     /// Whether the peer can decode our repair symbols.
     pub can_send: bool,

@@ -67,6 +67,7 @@ pub enum StreamKind {
 
 /// Why the beginning of a stream is not a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum GroupHeaderError {
     /// The bytes are the beginning of a header.
     Incomplete,

@@ -20,6 +20,7 @@ const CHUNK: usize = 64 * 1024;
 
 /// A violation of the rules of groups by the peer. The application closes the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GroupError {
     /// A stream does not begin as it must.
     #[error("stream {stream}: {reason}")]
@@ -42,6 +43,7 @@ pub enum GroupError {
 
 /// A message in its turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Delivered {
     /// Its group.
     pub group: GroupId,

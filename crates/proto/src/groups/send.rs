@@ -14,6 +14,7 @@ use sutura_schedule::Priority;
 
 /// Why a message of a group was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SendGroupError {
     /// The group was never opened, or is finished.
     #[error("no such group")]
@@ -32,6 +33,7 @@ pub enum SendGroupError {
 
 /// A message to send in a group.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct GroupMessage<'a> {
     /// Its bytes, at most [`MAX_MESSAGE`].
     pub data: &'a [u8],
@@ -42,6 +44,20 @@ pub struct GroupMessage<'a> {
     pub deadline: Option<Instant>,
     /// Whether the message is cancelled if it cannot arrive in time and some of it is still to be sent.
     pub cancel_late: bool,
+}
+
+impl<'a> GroupMessage<'a> {
+    /// A message of these bytes, which comes after all before the last fence.
+    #[must_use]
+    pub fn new(data: &'a [u8]) -> Self {
+        Self { data, ..Self::default() }
+    }
+
+    sutura_schedule::setters! {
+        with_after: after = &'a [u64],
+        with_deadline: deadline = Option<Instant>,
+        with_cancel_late: cancel_late = bool,
+    }
 }
 
 /// The latest of several deadlines.

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 /// Each event is queued at most once per stream or direction, so the number of streams bounds the
 /// queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StreamEvent {
     /// The peer opened streams. Accept streams until none is left.
     Opened {

@@ -127,7 +127,7 @@ impl Streams {
     pub fn withdraw_deadline(&mut self, id: StreamId) {
         if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {
             // A stream with a priority exists.
-            let _ = self.set_priority(id, Priority { deadline: None, ..priority });
+            let _ = self.set_priority(id, priority.with_deadline(None));
         }
     }
 }

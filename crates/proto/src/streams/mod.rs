@@ -125,6 +125,7 @@ impl PeerLimits {
 
 /// How far the peer has taken the data written on a stream, of which this end still holds a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Uptake {
     /// Every byte below this offset was acknowledged.
     pub acked: u64,
@@ -146,6 +147,7 @@ pub enum Outcome {
 
 /// The stream, or this half of it, can no longer be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ClosedStream {
     /// The peer stopped the stream with this code, so it was reset.
     #[error("stopped by peer: code {0}")]
@@ -157,6 +159,7 @@ pub enum ClosedStream {
 
 /// Why no byte was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The send buffer is full; [`StreamEvent::Writable`] will follow.
     #[error("send buffer is full")]
@@ -180,6 +183,7 @@ impl From<ClosedStream> for WriteError {
 
 /// Why a stream was not reset after a number of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ResetAtError {
     /// The peer does not understand RESET_STREAM_AT, or this end does not offer it. A
     /// [`reset`](crate::SendStream::reset) is possible, without any promise about bytes.
@@ -201,6 +205,7 @@ pub enum Read {
 
 /// Why no byte was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// No data is available yet; [`StreamEvent::Readable`] will follow.
     #[error("nothing to read yet")]
@@ -219,6 +224,7 @@ pub enum ReadError {
 
 /// The memory that the stream layer holds, and the bytes that it has transferred.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StreamStats {
     /// Streams with state.
     pub streams: usize,

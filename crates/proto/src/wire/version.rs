@@ -5,6 +5,7 @@
 /// The versions differ in nothing but numbers and labels: version 2 exists so that devices on the path do not
 /// come to rely on those of version 1. Newer versions are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Version {
     /// RFC 9000.
     V1,

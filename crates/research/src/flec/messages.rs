@@ -186,7 +186,7 @@ mod tests {
         with(View::default(), |view| {
             (view.next, view.unacked, view.unprotected) = (10, 10, unprotected);
             view.deadline = deadline;
-            view.message = Some(Message { deadline, size: 1_000, ..Message::default() });
+            view.message = Some(Message::default().with_deadline(deadline).with_size(1_000));
             view.next_message = next;
             view.path = path();
         })

@@ -135,16 +135,14 @@ fn every_length_of_a_turn_keeps_every_rule() {
 
 #[test]
 fn a_preset_sets_all_of_its_parts() {
-    let windows = TransportConfig {
-        receive_window: 1 << 20,
-        max_receive_window: 1 << 22,
-        stream_receive_window: 1,
-        max_stream_receive_window: 1,
-        ..TransportConfig::default()
-    };
+    let windows = TransportConfig::default()
+        .with_receive_window(1 << 20)
+        .with_max_receive_window(1 << 22)
+        .with_stream_receive_window(1)
+        .with_max_stream_receive_window(1);
     let before = |name: &str| {
         // Every part has another value than the default, so that parts which are left unset are seen.
-        TransportConfig { mix_streams: !name.starts_with("mvfst"), ..windows.clone() }
+        windows.clone().with_mix_streams(!name.starts_with("mvfst"))
     };
     let stream_windows =
         |config: &TransportConfig| (config.stream_receive_window, config.max_stream_receive_window);

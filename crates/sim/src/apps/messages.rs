@@ -104,12 +104,10 @@ impl MessageSource {
     fn send(&mut self, quic: &mut Connection, made: Instant) -> Result<bool, AppError> {
         let stamp = Stamp::new(self.sent as u64, made, &self.clock);
         let data = Bytes::from(stamp.message(self.plan.messages[self.sent].size));
-        let options = MessageOptions {
-            deadline: self.plan.deadline.map(|deadline| made + deadline),
-            cancel_late: self.plan.cancel_late,
-            unreliable: self.plan.unreliable,
-            ..MessageOptions::default()
-        };
+        let options = MessageOptions::default()
+            .with_deadline(self.plan.deadline.map(|deadline| made + deadline))
+            .with_cancel_late(self.plan.cancel_late)
+            .with_unreliable(self.plan.unreliable);
         match quic.send_message(data, options) {
             Ok(id) => {
                 self.open.insert(id, self.sent);

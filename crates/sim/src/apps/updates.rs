@@ -202,7 +202,7 @@ impl UpdateSource {
                 self.groups.fence(group);
             }
             let after = before.map_or(&[][..], |before| &before.after);
-            let message = GroupMessage { data: &data, after, deadline, ..GroupMessage::default() };
+            let message = GroupMessage::new(&data).with_after(after).with_deadline(deadline);
             match self.groups.send(quic, group, &message) {
                 Ok(number) if number == self.sent => {}
                 Err(SendGroupError::Message(SendMessageError::Blocked)) => return Ok(false),

@@ -50,7 +50,7 @@ impl crypto::ClientConfig for Client {
         let session = session.map_err(|error| match error {
             StartError::UnsupportedVersion(_) => ConnectError::UnsupportedVersion,
             StartError::InvalidServerName(name) => ConnectError::InvalidServerName(name),
-            StartError::Tls(problem) => ConnectError::InvalidServerName(problem),
+            problem => ConnectError::InvalidServerName(problem.to_string()),
         })?;
         Ok(Box::new(Adapter::new(Some(session), Side::Client)))
     }

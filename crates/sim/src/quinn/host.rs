@@ -218,12 +218,9 @@ impl QuinnGuest {
 }
 
 fn convert(transmit: &quinn::Transmit) -> Transmit {
-    Transmit {
-        destination: transmit.destination,
-        ecn: transmit.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)),
-        size: transmit.size,
-        segment_size: transmit.segment_size,
-    }
+    Transmit::new(transmit.destination, transmit.size)
+        .with_ecn(transmit.ecn.and_then(|ecn| EcnCodepoint::from_bits(ecn as u8)))
+        .with_segment_size(transmit.segment_size)
 }
 
 impl Node for QuinnHost {

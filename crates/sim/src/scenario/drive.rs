@@ -133,10 +133,10 @@ impl Run {
         if let Some(tracer) = &scenario.tracer {
             network.set_tracer((tracer.0)());
         }
-        let config = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
-            transport: scenario.server_transport(),
-        };
+        let config = ServerConfig::new(
+            Arc::new(NullServerConfig::new(vec![ALPN.to_vec()])),
+            scenario.server_transport(),
+        );
         let host = |server, seed| {
             let host = Host::with_sockets(scenario.sockets, server, seed);
             if scenario.checked { host.checked() } else { host }
@@ -151,10 +151,10 @@ impl Run {
 
     fn open(&mut self, scenario: &Scenario, app: impl App<Connection>) -> Result<(), Failure> {
         let now = self.network.clock().at(self.network.now());
-        let config = ClientConfig {
-            crypto: Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
-            transport: scenario.client_transport(),
-        };
+        let config = ClientConfig::new(
+            Arc::new(NullClientConfig::new(vec![ALPN.to_vec()])),
+            scenario.client_transport(),
+        );
         let host: &mut Host = self
             .network
             .node_mut(self.nodes[0])

@@ -18,7 +18,7 @@ fn auto() -> Option<Protection> {
 }
 
 fn config(algorithm: Algorithm) -> TransportConfig {
-    TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() }
+    TransportConfig::default().with_congestion(Arc::new(algorithm))
 }
 
 /// Ten seconds of a stream of 5 kB frames at 60 Hz.
@@ -83,7 +83,7 @@ fn a_stream_has_fewer_late_bytes_within_the_budget() {
 #[test]
 fn streams_gain_with_every_scheduler() {
     for scheme in [Scheme::EPS, Scheme::HMM, Scheme::HLS, Scheme::DEADLINE] {
-        let config = TransportConfig { scheduler: Arc::new(scheme), ..config(Algorithm::BBR) };
+        let config = config(Algorithm::BBR).with_scheduler(Arc::new(scheme));
         let (plain, with) = (stream(&config, BURSTS, None), stream(&config, BURSTS, auto()));
         assert!(late(&with) < late(&plain) / 2.0, "{scheme}: {} {}", late(&with), late(&plain));
     }
@@ -126,7 +126,7 @@ fn on_a_short_path_a_retransmission_is_soon_enough() {
 #[test]
 fn a_peer_that_does_not_decode_gets_plain_quic() {
     let server = config(Algorithm::BBR);
-    let client = TransportConfig { fec: None, ..TransportConfig::default() };
+    let client = TransportConfig::default().with_fec(None);
     let path = link(BURSTS);
     let run = |protection: Option<Protection>| {
         let plan = StreamPlan { protection, ..StreamPlan::frames(300) };
@@ -159,10 +159,8 @@ fn datagrams_are_mended_as_nobody_sends_them_again() {
 fn messages_are_in_time_where_a_retransmission_is_not() {
     let path = link("rate=8mbit delay=100ms loss=bern:0.02");
     let on_time = |policy: Option<&str>, deadline: Duration| {
-        let config = TransportConfig {
-            redundancy: policy.map(|policy| registry::redundancy().find(policy).unwrap()),
-            ..config(Algorithm::BBR)
-        };
+        let config = config(Algorithm::BBR)
+            .with_redundancy(policy.map(|policy| registry::redundancy().find(policy).unwrap()));
         let plan = MessagePlan::steady(1000, 2_000, 33 * MS);
         let plan = MessagePlan { deadline: Some(deadline), announce: true, ..plan };
         let scenario = Scenario::new(5).link(&path, &path).transport(&config);
@@ -189,7 +187,7 @@ fn a_target_that_a_retransmission_just_meets_without_any_reserve_is_protected() 
     let path = link("rate=10mbit delay=50ms loss=bern:0.03");
     let late = |policy: Option<&str>| {
         let redundancy = policy.map(|policy| registry::redundancy().find(policy).unwrap());
-        let config = TransportConfig { redundancy, ..config(Algorithm::BBR) };
+        let config = config(Algorithm::BBR).with_redundancy(redundancy);
         let plan = MessagePlan::steady(600, 2_000, 400 * MS);
         let outcome = Scenario::new(5).link(&path, &path).transport(&config).messages(plan);
         let outcome = outcome.unwrap();
@@ -205,10 +203,8 @@ fn a_target_that_a_retransmission_just_meets_without_any_reserve_is_protected() 
 #[test]
 fn a_message_in_a_hurry_is_protected_whatever_the_target() {
     let path = link("rate=8mbit delay=100ms loss=bern:0.02");
-    let config = TransportConfig {
-        redundancy: Some(registry::redundancy().find("auto:within=600ms").unwrap()),
-        ..config(Algorithm::BBR)
-    };
+    let config = config(Algorithm::BBR)
+        .with_redundancy(Some(registry::redundancy().find("auto:within=600ms").unwrap()));
     let plan = MessagePlan::steady(1000, 2_000, 33 * MS);
     let plan = MessagePlan { deadline: Some(250 * MS), announce: true, ..plan };
     let outcome = Scenario::new(5).link(&path, &path).transport(&config).messages(plan).unwrap();
@@ -223,11 +219,9 @@ fn a_message_in_a_hurry_is_protected_whatever_the_target() {
 #[test]
 fn a_receiver_with_a_small_buffer_gets_its_data_sooner() {
     let path = link("rate=20mbit delay=50ms loss=bern:0.02");
-    let config = TransportConfig {
-        stream_receive_window: 150_000,
-        max_stream_receive_window: 150_000,
-        ..config(Algorithm::BBR)
-    };
+    let config = config(Algorithm::BBR)
+        .with_stream_receive_window(150_000)
+        .with_max_stream_receive_window(150_000);
     let time = |protection: Option<Protection>| {
         let seeds = 0..10;
         let times = seeds.map(|seed| {

@@ -107,13 +107,11 @@ impl App<Connection> for Reader {
 
 /// How long the urgent stream takes, and how many bytes were buffered when it was written.
 fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usize) {
-    let transport = TransportConfig {
-        resend_order: approach,
-        connection_send_buffer: POOL,
-        receive_window: 16 << 20,
-        congestion: Arc::new(Algorithm::BBR),
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig::default()
+        .with_resend_order(approach)
+        .with_connection_send_buffer(POOL)
+        .with_receive_window(16 << 20)
+        .with_congestion(Arc::new(Algorithm::BBR));
     let path = "rate=10mbit delay=50ms queue=100p loss=bern:0.02";
     let (mut network, client, server) =
         crate::common::hosts::<Reader>(seed, path, &transport, Writer::default());

@@ -57,17 +57,15 @@ struct Outcome {
 /// Buffers that do not limit the data in flight.
 fn transport(download: &Download) -> TransportConfig {
     let name = if download.fixed { format!("fixed:{}mbit", download.mbit) } else { "bbr".into() };
-    TransportConfig {
-        congestion: registry::congestion().find(&name).unwrap(),
-        redundancy: None,
-        stream_receive_window: 64 << 20,
-        max_stream_receive_window: 64 << 20,
-        receive_window: 64 << 20,
-        max_receive_window: 64 << 20,
-        send_buffer: 32 << 20,
-        connection_send_buffer: 64 << 20,
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_congestion(registry::congestion().find(&name).unwrap())
+        .with_redundancy(None)
+        .with_stream_receive_window(64 << 20)
+        .with_max_stream_receive_window(64 << 20)
+        .with_receive_window(64 << 20)
+        .with_max_receive_window(64 << 20)
+        .with_send_buffer(32 << 20)
+        .with_connection_send_buffer(64 << 20)
 }
 
 fn run(download: &Download) -> Outcome {

@@ -10,7 +10,7 @@ use sutura_sim::{BulkOutcome, DatagramPlan, FailureKind, Scenario, StreamPlan, T
 const MEGABYTE: u64 = 1_000_000;
 
 fn without_fec() -> TransportConfig {
-    TransportConfig { fec: None, ..TransportConfig::default() }
+    TransportConfig::default().with_fec(None)
 }
 
 fn download(
@@ -34,10 +34,7 @@ fn download(
 fn downloads(seed: u64, down: &str, count: usize, protection: Option<Protection>) -> BulkOutcome {
     Scenario::new(seed)
         .link(&link("rate=20mbit delay=25ms"), &link(down))
-        .transport(&TransportConfig {
-            congestion: Arc::new(Algorithm::BBR),
-            ..TransportConfig::default()
-        })
+        .transport(&TransportConfig::default().with_congestion(Arc::new(Algorithm::BBR)))
         .protect(protection)
         .transfer(Transfer::download(MEGABYTE))
         .transfers(std::iter::repeat_n(Transfer::download(32_000), count))
@@ -84,8 +81,7 @@ fn congestion_control_hears_of_every_loss() {
     let protections = [None, tail(3), incremental(3, Duration::ZERO)];
     for congestion in ALGORITHMS {
         for (seed, protection) in (0..9).zip(protections.iter().cycle()) {
-            let config =
-                TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() };
+            let config = TransportConfig::default().with_congestion(Arc::new(congestion));
             let ends = download(seed, path, MEGABYTE, protection.clone(), &config).ends;
             assert!(ends.down.lost > 10, "seed {seed}: {} drops", ends.down.lost);
             let incremental =
@@ -156,8 +152,7 @@ fn datagrams_arrive_or_are_lost_with_their_packets() {
     let up = link("rate=10mbit delay=30ms loss=bern:0.03");
     let plan = DatagramPlan { size: 900, interval: 20 * MS, count: 1000 };
     // With BBR, the window stays larger than the load.
-    let config =
-        TransportConfig { congestion: Arc::new(Algorithm::BBR), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(Algorithm::BBR));
     let down = link("rate=10mbit delay=30ms");
     let outcome = Scenario::new(1).link(&up, &down).transport(&config).datagrams(plan).unwrap();
     let arrived = outcome.delays.len() as u64;

@@ -16,12 +16,12 @@ fn download(
     marks: bool,
     path: &str,
 ) -> BulkOutcome {
-    let config = TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
     Scenario::new(seed)
         .link(&link("rate=10mbit delay=25ms"), &link(path))
         .transport(&config)
         .protect(protection)
-        .sockets(SocketFeatures { ecn: marks, ..SocketFeatures::default() })
+        .sockets(SocketFeatures::default().with_ecn(marks))
         .transfer(Transfer::download(BYTES))
         .run()
         .unwrap_or_else(|failure| panic!("{failure}"))

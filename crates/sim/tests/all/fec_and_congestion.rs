@@ -59,7 +59,7 @@ fn download(
     loss: &str,
     protection: Option<Protection>,
 ) -> Outcome {
-    let config = TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
     let clock = Clock::default();
     let figures = Figures::default();
     let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
@@ -141,7 +141,7 @@ fn check_datagrams(from: &Record, to: &Record, what: &str) {
 fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Protection) {
     let what = format!("{algorithm}, {protection}, {loss}, seed {seed}");
     let [up, down] = [Shared::default(), Shared::default()];
-    let config = TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
     let protection = Some(protection);
     let transfer = Transfer { protection: protection.clone(), ..Transfer::both(500_000) };
     let client = BulkClient::new(vec![transfer; 4], 2, Duration::ZERO);

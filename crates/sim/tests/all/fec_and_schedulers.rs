@@ -18,7 +18,7 @@ const RTT: Duration = Duration::from_millis(100);
 fn over(path: &str, config: TransportConfig) -> Scenario {
     let congestion = Arc::new(Algorithm::BBR);
     let path = link(&format!("rate=10mbit delay=50ms {path}"));
-    Scenario::new(1).link(&path, &path).transport(&TransportConfig { congestion, ..config })
+    Scenario::new(1).link(&path, &path).transport(&config.with_congestion(congestion))
 }
 
 /// The indices of the two streams of [`in_turns`].
@@ -86,8 +86,7 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
     let busy = vec![(Duration::ZERO, 20_000_000)];
     for scheduler in [Scheme::EPS, Scheme::HMM, Scheme::HLS] {
         for (what, background) in [("pieces", &pieces), ("busy", &busy)] {
-            let scenario =
-                over("", TransportConfig { scheduler: Arc::new(scheduler), ..unlimited() });
+            let scenario = over("", unlimited().with_scheduler(Arc::new(scheduler)));
             let (entries, _) = send(&scenario, &in_turns(background.clone()));
             let early = repairs(&entries).find(|entry| entry.waiting.contains(&URGENT));
             assert_eq!(early, None, "{scheduler}, {what}");
@@ -118,7 +117,7 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
 /// A priority that shares with other streams of its urgency by weight.
 fn shared(weight: u32) -> Priority {
     let weight = Weight::new(1000 * weight).unwrap();
-    Priority { weight, ..Priority::new(3, true).unwrap() }
+    Priority::new(3, true).unwrap().with_weight(weight)
 }
 
 /// The bytes sent per stream while all streams are busy: data only, and data plus repair symbols.
@@ -160,11 +159,9 @@ fn busy_streams_share_by_weight_with_their_repair_symbols() {
         for (path, max_sessions, tolerance) in cases {
             for protected in protected {
                 let what = format!("{scheduler}, {path}, {max_sessions}, {protected:?}");
-                let fec = Some(FecConfig { max_sessions, ..FecConfig::default() });
-                let scenario = over(
-                    path,
-                    TransportConfig { scheduler: Arc::new(scheduler), fec, ..unlimited() },
-                );
+                let fec = Some(FecConfig::default().with_max_sessions(max_sessions));
+                let scenario =
+                    over(path, unlimited().with_scheduler(Arc::new(scheduler)).with_fec(fec));
                 let (entries, ends) = send(&scenario, &busy_streams(protected));
                 let (data, all) = shares::<3>(&entries);
                 let (data_sum, all_sum): (f64, f64) = (data.iter().sum(), all.iter().sum());
@@ -196,7 +193,7 @@ fn pieces_beside_busy_streams(
         Supply::bulk(shared(1), None, 3_500_000),
         Supply::bulk(shared(2), None, 7_000_000),
     ];
-    let scenario = over("", TransportConfig { scheduler: Arc::new(scheduler), ..unlimited() });
+    let scenario = over("", unlimited().with_scheduler(Arc::new(scheduler)));
     shares::<3>(&send(&scenario, &plan).0)
 }
 

@@ -22,7 +22,7 @@ fn protection(name: &str) -> Option<Protection> {
 }
 
 fn download(seed: u64, algorithm: Algorithm, path: &str, protection: Option<Protection>) -> Ends {
-    let config = TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
     let outcome = Scenario::new(seed)
         .link(&link("rate=10mbit delay=25ms"), &link(path))
         .transport(&config)

@@ -197,7 +197,7 @@ fn a_controller_from_outside_conforms() {
 
 fn transfer(seed: u64, congestion: Arc<dyn CongestionFactory>) -> BulkOutcome {
     let path = link("rate=20mbit delay=20ms jitter=4ms,reorder loss=bern:0.02");
-    let config = TransportConfig { congestion, ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(congestion);
     Scenario::new(seed)
         .link(&path, &path)
         .transport(&config)
@@ -229,7 +229,7 @@ fn download(
     protection: Option<Protection>,
 ) -> (Ends, Arc<Totals>) {
     let factory = Arc::new(Ledgers::new(algorithm));
-    let config = TransportConfig { congestion: factory.clone(), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(factory.clone());
     let outcome = Scenario::new(1)
         .link(&link("rate=10mbit delay=25ms"), &link(down))
         .transport(&config)

@@ -18,11 +18,9 @@ use sutura_sim::{
 };
 
 fn config(policy: Option<&str>) -> TransportConfig {
-    TransportConfig {
-        max_concurrent_uni_streams: 4096,
-        redundancy: policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()),
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_max_concurrent_uni_streams(4096)
+        .with_redundancy(policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()))
 }
 
 fn run(config: &TransportConfig, path: &str, plan: &UpdatePlan, seed: u64) -> UpdatesOutcome {
@@ -51,7 +49,7 @@ fn every_message_is_delivered_in_its_turn_whatever_the_path_does() {
             for policy in
                 [None, Some("auto"), Some("tail:burst=2"), Some("messages"), Some("block")]
             {
-                let config = TransportConfig { congestion: Arc::new(algorithm), ..config(policy) };
+                let config = config(policy).with_congestion(Arc::new(algorithm));
                 for order in [UpdateOrder::Total, UpdateOrder::Partial] {
                     let plan = UpdatePlan { order, ..UpdatePlan::equal(8, 20, 1100) };
                     assert_eq!(run(&config, path, &plan, seed).delivered.len(), 160);
@@ -75,15 +73,13 @@ fn messages_of_an_update_do_not_wait_for_each_other() {
 /// A peer that allows few streams, and less data than one update has.
 #[test]
 fn small_windows_do_not_stall_a_group() {
-    let small = TransportConfig {
-        max_concurrent_uni_streams: 3,
-        max_concurrent_group_streams: 3,
-        stream_receive_window: 4_000,
-        max_stream_receive_window: 4_000,
-        receive_window: 6_000,
-        max_receive_window: 6_000,
-        ..config(Some("auto"))
-    };
+    let small = config(Some("auto"))
+        .with_max_concurrent_uni_streams(3)
+        .with_max_concurrent_group_streams(3)
+        .with_stream_receive_window(4_000)
+        .with_max_stream_receive_window(4_000)
+        .with_receive_window(6_000)
+        .with_max_receive_window(6_000);
     for order in [UpdateOrder::Total, UpdateOrder::Partial] {
         let plan = UpdatePlan { order, ..UpdatePlan::equal(5, 10, 3000) };
         let outcome = run(&small, "rate=10mbit delay=20ms loss=bern:0.05", &plan, 9);
@@ -97,11 +93,9 @@ fn small_windows_do_not_stall_a_group() {
 fn a_receiver_permits_as_many_streams_as_groups_need() {
     let path = "rate=50mbit delay=50ms";
     let times = [100, 4096].map(|max_concurrent_group_streams| {
-        let config = TransportConfig {
-            max_concurrent_group_streams,
-            congestion: Arc::new(Algorithm::CUBIC),
-            ..TransportConfig::default()
-        };
+        let config = TransportConfig::default()
+            .with_max_concurrent_group_streams(max_concurrent_group_streams)
+            .with_congestion(Arc::new(Algorithm::CUBIC));
         assert_eq!(config.max_concurrent_uni_streams, 100);
         let plan = UpdatePlan::equal(100, 100, 1100);
         let outcome = run(&config, path, &plan, 3);
@@ -210,7 +204,7 @@ fn what_is_cancelled_is_not_waited_for() {
         }
         let group = *group.get_or_insert_with(|| groups.open(Priority::default()).unwrap());
         for _ in 0..9 {
-            let message = GroupMessage { data: &[7; 2500], ..GroupMessage::default() };
+            let message = GroupMessage::new(&[7; 2500]);
             sent.push(groups.send(quic, group, &message).unwrap());
         }
         let last = sent.len() as u64;
@@ -221,7 +215,7 @@ fn what_is_cancelled_is_not_waited_for() {
         groups.fence(group);
         if last == 90 {
             groups.finish(quic, group);
-            let late = GroupMessage { data: b"late", ..GroupMessage::default() };
+            let late = GroupMessage::new(b"late");
             assert_eq!(groups.send(quic, group, &late), Err(SendGroupError::NoGroup));
         }
         Ok(Some(now + 5 * MS))
@@ -251,14 +245,13 @@ fn messages_come_after_those_that_they_name() {
         let group = groups.open(Priority::default()).unwrap();
         for number in 0..60u64 {
             let after = if number % 4 == 3 { vec![number - 1, number / 2] } else { vec![] };
-            let message =
-                GroupMessage { data: &[1; 900], after: &after, ..GroupMessage::default() };
+            let message = GroupMessage::new(&[1; 900]).with_after(&after);
             assert_eq!(groups.send(quic, group, &message), Ok(number));
         }
-        let unsent = GroupMessage { after: &[60], ..GroupMessage::default() };
+        let unsent = GroupMessage::default().with_after(&[60]);
         assert_eq!(groups.send(quic, group, &unsent), Err(SendGroupError::NotSent(60)));
         let many: Vec<u64> = (0..40).collect();
-        let many = GroupMessage { after: &many, ..GroupMessage::default() };
+        let many = GroupMessage::default().with_after(&many);
         assert_eq!(groups.send(quic, group, &many), Err(SendGroupError::TooManyAfter));
         Ok(None)
     };
@@ -310,12 +303,9 @@ fn message(group: u64, number: u64, free: u64, size: usize) -> Vec<u8> {
 
 /// The error that a flood leads to.
 fn refused(make: impl FnMut(u64) -> Option<Vec<u8>> + 'static) -> GroupError {
-    let limits = TransportConfig {
-        max_concurrent_uni_streams: 1000,
-        max_concurrent_group_streams: 1000,
-        ..config(None)
-    };
-    let config = TransportConfig { send_buffer: 8 << 20, ..limits };
+    let limits =
+        config(None).with_max_concurrent_uni_streams(1000).with_max_concurrent_group_streams(1000);
+    let config = limits.with_send_buffer(8 << 20);
     let mut error = None;
     receive("rate=1gbit delay=1ms", &config, flood(make), |receiver| {
         error = receiver.error;
@@ -363,7 +353,7 @@ fn what_waits_is_bounded_and_not_lost() {
         flood(now, quic, event)?;
         Ok((!freed).then_some(start + 1000 * MS * 20))
     };
-    let config = TransportConfig { send_buffer: 8 << 20, ..config(None) };
+    let config = config(None).with_send_buffer(8 << 20);
     let (mut most, mut delivered) = (0, 0);
     receive("rate=100mbit delay=5ms", &config, client, |receiver| {
         assert_eq!(receiver.error, None);

@@ -123,10 +123,10 @@ fn quinn_without_tls_and_our_server() {
     let run_once = |seed| {
         let mut network = Network::new(Clock::default());
         let client = network.add(address(1), QuinnHost::client(seed));
-        let config = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(vec![b"perf".to_vec()])),
-            transport: Arc::new(TransportConfig::default()),
-        };
+        let config = ServerConfig::new(
+            Arc::new(NullServerConfig::new(vec![b"perf".to_vec()])),
+            Arc::new(TransportConfig::default()),
+        );
         let accept = Box::new(|| Box::new(BulkServer::default()) as _);
         let server = network.add(address(2), Host::server(Arc::new(config), accept, seed));
         lay(&mut network, client, server, seed);

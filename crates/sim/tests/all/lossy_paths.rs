@@ -34,8 +34,7 @@ fn run(
 
 /// The mean time of a download of 1 MB with BBR.
 fn megabyte(protection: Option<&Protection>) -> Duration {
-    let transport =
-        TransportConfig { congestion: Arc::new(Algorithm::BBR), ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_congestion(Arc::new(Algorithm::BBR));
     let times = (0..SEEDS).map(|seed| {
         let plan = vec![Transfer::download(1_000_000)];
         run(seed, &transport, protection.cloned(), plan).transfers[0].time
@@ -88,8 +87,7 @@ fn pages_of_quinn(seed: u64) -> Vec<Duration> {
 
 /// Times of our downloads of the same sizes: the time of the first download, and the times of the later ones.
 fn pages_of_ours(seed: u64) -> (Duration, Vec<Duration>) {
-    let transport =
-        TransportConfig { congestion: Arc::new(Algorithm::CUBIC), ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_congestion(Arc::new(Algorithm::CUBIC));
     let times: Vec<_> =
         run(seed, &transport, None, plan()).transfers.iter().map(|t| t.time).collect();
     (times[0], times[1..].to_vec())

@@ -18,12 +18,10 @@ fn frames() -> MessagePlan {
 }
 
 fn config(algorithm: Algorithm, scheme: Scheme, policy: Option<&str>) -> TransportConfig {
-    TransportConfig {
-        congestion: Arc::new(algorithm),
-        scheduler: Arc::new(scheme),
-        redundancy: policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()),
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_congestion(Arc::new(algorithm))
+        .with_scheduler(Arc::new(scheme))
+        .with_redundancy(policy.map(|policy| sutura_research::redundancy().find(policy).unwrap()))
 }
 
 fn run(config: &TransportConfig, path: &str, plan: MessagePlan, seed: u64) -> MessagesOutcome {
@@ -141,7 +139,7 @@ fn the_fate_of_every_protected_datagram_is_told_whatever_the_policy() {
 fn a_peer_without_the_extension_gets_plain_messages() {
     let path = link(LOSSY);
     let server = config(Algorithm::BBR, Scheme::DEADLINE, Some("messages"));
-    let client = TransportConfig { fec: None, ..TransportConfig::default() };
+    let client = TransportConfig::default().with_fec(None);
     let plan = MessagePlan { unreliable: true, ..frames() };
     let plan = MessagePlan { protection: Some(Protection::tail(1, Duration::ZERO)), ..plan };
     let scenario = Scenario::new(4).link(&path, &path).client(&client).server(&server);

@@ -56,7 +56,7 @@ impl App<Connection> for Protecting {
 }
 
 fn transport(algorithm: Algorithm) -> TransportConfig {
-    TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() }
+    TransportConfig::default().with_congestion(Arc::new(algorithm))
 }
 
 fn connection(network: &Network, node: NodeId) -> &Connection {

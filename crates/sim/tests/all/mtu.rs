@@ -9,20 +9,22 @@ use sutura_proto::{Algorithm, MtuDiscovery, Protection, SocketFeatures, Transpor
 use sutura_sim::{BulkOutcome, Scenario, Transfer};
 
 const BYTES: u64 = 8_000_000;
-const SOCKETS: SocketFeatures = SocketFeatures { ecn: true, unfragmented: true };
+
+/// Sockets that do everything.
+fn sockets() -> SocketFeatures {
+    SocketFeatures::default().with_ecn(true).with_unfragmented(true)
+}
 
 fn download(algorithm: Algorithm, protection: Option<Protection>, path: &str) -> BulkOutcome {
-    let discovery = MtuDiscovery { retry_interval: Duration::from_secs(1), ..Default::default() };
-    let config = TransportConfig {
-        congestion: Arc::new(algorithm),
-        mtu_discovery: Some(discovery),
-        ..TransportConfig::default()
-    };
+    let discovery = MtuDiscovery::default().with_retry_interval(Duration::from_secs(1));
+    let config = TransportConfig::default()
+        .with_congestion(Arc::new(algorithm))
+        .with_mtu_discovery(Some(discovery));
     Scenario::new(9)
         .link(&link("rate=10mbit delay=25ms"), &link(path))
         .transport(&config)
         .protect(protection)
-        .sockets(SOCKETS)
+        .sockets(sockets())
         .transfer(Transfer::download(BYTES))
         .run()
         .unwrap_or_else(|failure| panic!("{failure}"))

@@ -15,12 +15,10 @@ const RTT: Duration = Duration::from_millis(50);
 const FLOWING: u64 = 20_000;
 
 fn transport(algorithm: Algorithm, fec: bool) -> TransportConfig {
-    TransportConfig {
-        congestion: Arc::new(algorithm),
-        redundancy: fec.then(|| Arc::new(Auto::default()) as _),
-        max_idle_timeout: Some(IDLE_TIMEOUT),
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_congestion(Arc::new(algorithm))
+        .with_redundancy(fec.then(|| Arc::new(Auto::default()) as _))
+        .with_max_idle_timeout(Some(IDLE_TIMEOUT))
 }
 
 /// Runs a transfer through an outage; returns how long after its end data flows again.

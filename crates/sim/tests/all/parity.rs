@@ -14,14 +14,12 @@ const BYTES: usize = 1300;
 /// The counts of a sender of updates that are protected by `policy`, over a path with a round-trip time of
 /// 100 ms.
 fn updates(policy: &str, mbit: u64, algorithm: Algorithm) -> FecStats {
-    let config = TransportConfig {
-        redundancy: Some(registry::redundancy().find(policy).unwrap()),
-        congestion: Arc::new(algorithm),
-        udp_payload_size: 1472,
-        max_concurrent_uni_streams: 4096,
-        fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
-        ..TransportConfig::default()
-    };
+    let config = TransportConfig::default()
+        .with_redundancy(Some(registry::redundancy().find(policy).unwrap()))
+        .with_congestion(Arc::new(algorithm))
+        .with_udp_payload_size(1472)
+        .with_max_concurrent_uni_streams(4096)
+        .with_fec(Some(FecConfig::default().with_codes(CodeSet::all())));
     let path = link(&format!("rate={mbit}mbit delay=50ms queue=9mb loss=bern:0.0025"));
     let plan = UpdatePlan::equal(UPDATES, MESSAGES, BYTES);
     let outcome = Scenario::new(7).link(&path, &path).transport(&config).updates(&plan);

@@ -21,11 +21,8 @@ fn stream(
     policy: Option<&str>,
     seed: u64,
 ) -> StreamOutcome {
-    let transport = TransportConfig {
-        congestion: Arc::new(algorithm),
-        redundancy: None,
-        ..TransportConfig::default()
-    };
+    let transport =
+        TransportConfig::default().with_congestion(Arc::new(algorithm)).with_redundancy(None);
     let find = |name| Protection::new(sutura_research::redundancy().find(name).unwrap());
     let plan = StreamPlan { protection: policy.map(find), ..plan.clone() };
     let scenario = Scenario::new(seed).link(&link(PATH), &link(PATH)).transport(&transport);

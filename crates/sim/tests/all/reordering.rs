@@ -19,7 +19,7 @@ const DISORDERS: [&str; 2] = ["reorder=0.3,10ms", "reorder=0.3,50ms"];
 
 /// A download over a path that is disturbed towards the client.
 fn download(seed: u64, algorithm: Algorithm, path: &str, protection: Option<Protection>) -> Ends {
-    let config = TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
+    let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
     let outcome = Scenario::new(seed)
         .link(&link(PATH), &link(path))
         .transport(&config)

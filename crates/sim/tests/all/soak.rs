@@ -51,16 +51,16 @@ fn protection(rng: &mut Rng) -> Option<Protection> {
 fn settings(rng: &mut Rng) -> TransportConfig {
     let small = rng.below(4) == 0;
     let window = if small { 20_000 + rng.below(100_000) } else { 1 << 20 };
-    TransportConfig {
-        congestion: Arc::new(ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize]),
-        fec: if rng.below(4) == 0 { None } else { Some(FecConfig::default()) },
-        stream_receive_window: window,
-        receive_window: window + window / 2,
-        send_buffer: if small { 64 << 10 } else { 1 << 20 },
+    TransportConfig::default()
+        .with_congestion(Arc::new(ALGORITHMS[rng.below(ALGORITHMS.len() as u64) as usize]))
+        .with_fec(if rng.below(4) == 0 { None } else { Some(FecConfig::default()) })
+        .with_stream_receive_window(window)
+        .with_receive_window(window + window / 2)
+        .with_send_buffer(if small { 64 << 10 } else { 1 << 20 })
         // Nine losses in a row do happen.
-        max_idle_timeout: Some(Duration::from_secs(120)),
-        udp_payload_size: 1200 + rng.below(253) as u16,
-        resend_order: match rng.below(4) {
+        .with_max_idle_timeout(Some(Duration::from_secs(120)))
+        .with_udp_payload_size(1200 + rng.below(253) as u16)
+        .with_resend_order(match rng.below(4) {
             0 => Arc::new(InTurn),
             1 => Arc::new(First),
             2 => {
@@ -69,10 +69,8 @@ fn settings(rng: &mut Rng) -> TransportConfig {
                 Arc::new(FirstBy(schedulers.entries()[index].make("").unwrap()))
             }
             _ => Arc::new(ByLoss),
-        },
-        connection_send_buffer: if small { 0 } else { 16 << 20 },
-        ..TransportConfig::default()
-    }
+        })
+        .with_connection_send_buffer(if small { 0 } else { 16 << 20 })
 }
 
 /// The handshake and a megabyte each way at the same time, over one or several streams.

@@ -66,17 +66,17 @@ impl Path {
             Box::new(Reader { arrival: of_server.clone(), stream: None, bytes: 0 }) as _
         });
         let client = network.add(address(1), Host::client(2 * seed));
-        let server = ServerConfig {
-            crypto: Arc::new(NullServerConfig::new(alpn.clone()).with_early_data()),
-            transport: Arc::default(),
-        };
+        let server = ServerConfig::new(
+            Arc::new(NullServerConfig::new(alpn.clone()).with_early_data()),
+            Arc::default(),
+        );
         let server = Host::server(Arc::new(server), accept, 2 * seed + 1);
         let server = network.add(address(2), server);
         let path = link(&format!("rate=50mbit delay={}ms loss=bern:{loss}%", ONE_WAY.as_millis()));
         network.connect(client, server, &path, 2 * seed);
         network.connect(server, client, &path, 2 * seed + 1);
         let crypto = Arc::new(NullClientConfig::new(alpn).with_early_data());
-        let config = ClientConfig { crypto, transport: Arc::default() };
+        let config = ClientConfig::new(crypto, Arc::default());
         Self { network, client, config, arrival }
     }
 

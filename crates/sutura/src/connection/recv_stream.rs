@@ -15,6 +15,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// Why a read failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The peer reset the stream, with this error code of its application.
     #[error("reset by peer: code {0}")]
@@ -46,6 +47,7 @@ impl From<ReadError> for io::Error {
 
 /// Why [`RecvStream::read_exact`] failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadExactError {
     /// The stream ended after this many bytes.
     #[error("stream ended after {0} bytes")]
@@ -57,6 +59,7 @@ pub enum ReadExactError {
 
 /// Why [`RecvStream::read_to_end`] failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadToEndError {
     /// The stream is longer than the limit.
     #[error("stream longer than {0} bytes")]
@@ -159,9 +162,7 @@ impl RecvStream {
         let mut state = self.lock()?;
         state.quic.recv_stream(self.id).set_delivery(factory).map_err(|error| match error {
             sutura_proto::ReadError::IllegalOrderedRead => ReadError::IllegalOrderedRead,
-            sutura_proto::ReadError::Blocked
-            | sutura_proto::ReadError::Reset(_)
-            | sutura_proto::ReadError::Closed => ReadError::ClosedStream,
+            _ => ReadError::ClosedStream,
         })
     }
 
@@ -264,12 +265,12 @@ impl RecvStream {
                 self.ended = true;
                 Poll::Ready(Err(ReadError::Reset(code)))
             }
-            Err(sutura_proto::ReadError::Closed) => {
-                self.ended = true;
-                Poll::Ready(Err(ReadError::ClosedStream))
-            }
             Err(sutura_proto::ReadError::IllegalOrderedRead) => {
                 Poll::Ready(Err(ReadError::IllegalOrderedRead))
+            }
+            Err(_) => {
+                self.ended = true;
+                Poll::Ready(Err(ReadError::ClosedStream))
             }
         }
     }

@@ -14,6 +14,7 @@ use tokio::io::AsyncWrite;
 
 /// Why a write failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum WriteError {
     /// The peer stopped the stream, with this error code of its application.
     #[error("stopped by peer: code {0}")]
@@ -31,6 +32,7 @@ pub enum WriteError {
 
 /// Why the outcome of a stream is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoppedError {
     /// The connection is over.
     #[error("connection lost: {0}")]
@@ -246,9 +248,7 @@ impl SendStream {
 fn convert(error: sutura_proto::WriteError) -> WriteError {
     match error {
         sutura_proto::WriteError::Stopped(code) => WriteError::Stopped(code),
-        sutura_proto::WriteError::Blocked | sutura_proto::WriteError::Closed => {
-            WriteError::ClosedStream
-        }
+        _ => WriteError::ClosedStream,
     }
 }
 

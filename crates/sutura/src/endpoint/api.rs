@@ -108,7 +108,7 @@ impl Endpoint {
         let seed = crate::config::random_seed()?;
         let early_data = server.as_ref().is_some_and(ServerConfig::accepts_early_data);
         let server = server.map(|s| Arc::new(s.into_proto()));
-        let config = EndpointConfig { socket: socket.features(), ..config };
+        let config = config.with_socket(socket.features());
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
             sockets: Mutex::new(Sockets { present: socket, previous: None }),

@@ -282,8 +282,7 @@ impl Driver {
             return Ok(false);
         }
         while let Some((destination, contents)) = self.take_reply() {
-            let size = contents.len();
-            let transmit = Transmit { destination, ecn: None, size, segment_size: None };
+            let transmit = Transmit::new(destination, contents.len());
             if !self.send(cx, Unsent { transmit, contents, sent: 0, source: None })? {
                 return Ok(false);
             }

@@ -17,6 +17,7 @@ const READ_SIZE: usize = 64 * 1024;
 
 /// The head of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Response {
     /// The status code.
     pub status: u16,
@@ -32,6 +33,7 @@ impl Response {
 
 /// A piece of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Piece {
     /// Where in the body it begins, in bytes.
     pub offset: u64,

@@ -45,6 +45,7 @@ use sutura_proto::ConnectionError;
 
 /// Why a request or response failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The connection is over.
     #[error("connection lost: {0}")]

@@ -9,6 +9,7 @@ const MAX_EARLY: usize = 16;
 
 /// How a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RefusedAnswer {
     /// With a response of this status, such as 431.
     Status(u16),
@@ -18,6 +19,7 @@ pub enum RefusedAnswer {
 
 /// A request that the application never sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Refused {
     /// The stream of the request.
     pub stream: StreamId,

@@ -16,6 +16,7 @@ use tokio::time::{Sleep, sleep_until};
 
 /// The head of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Request {
     /// The method, such as `GET`.
     pub method: String,

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 /// How long a server waits for a client that makes no progress. `None` waits for as long as the connection
 /// lasts. The defaults are the same as nginx's, and longer than an outage of the path may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Timeouts {
     /// From the begin of a request to the end of its head. The request is then rejected
     /// (H3_REQUEST_REJECTED). 60 s.
@@ -29,6 +30,12 @@ impl Default for Timeouts {
 }
 
 impl Timeouts {
+    sutura_proto::setters! {
+        with_head: head = Option<Duration>,
+        with_body: body = Option<Duration>,
+        with_response: response = Option<Duration>,
+    }
+
     /// No timeouts.
     #[must_use]
     pub const fn none() -> Self {

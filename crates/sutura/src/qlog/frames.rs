@@ -250,6 +250,7 @@ fn entry<'a>(frame: &Frame<'a>, ack_delay_exponent: u8) -> FrameEntry<'a> {
         Frame::StreamsBlocked { dir, limit } => {
             FrameEntry::StreamsBlocked { stream_type: stream_type(dir), limit }
         }
+        _ => FrameEntry::Unknown { reason: "a frame without an entry".into() },
     }
 }
 

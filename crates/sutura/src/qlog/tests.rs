@@ -167,15 +167,15 @@ fn time_never_goes_back() {
 
 #[test]
 fn only_metrics_that_changed_are_written() {
-    let metrics = Metrics {
-        smoothed_rtt: Duration::from_millis(20),
-        latest_rtt: Duration::from_micros(20_500),
-        min_rtt: Duration::from_millis(19),
-        congestion_window: 12_000,
-        bytes_in_flight: 2400,
-        pacing_rate: Some(1000),
-    };
-    let fewer = Metrics { bytes_in_flight: 1200, ..metrics };
+    let mut metrics = Metrics::default();
+    metrics.smoothed_rtt = Duration::from_millis(20);
+    metrics.latest_rtt = Duration::from_micros(20_500);
+    metrics.min_rtt = Duration::from_millis(19);
+    metrics.congestion_window = 12_000;
+    metrics.bytes_in_flight = 2400;
+    metrics.pacing_rate = Some(1000);
+    let mut fewer = metrics;
+    fewer.bytes_in_flight = 1200;
     let records = records(&[
         (0, Observation::Metrics(metrics)),
         (0, Observation::Metrics(metrics)),

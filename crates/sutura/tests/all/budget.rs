@@ -15,8 +15,7 @@ const RESPONSE: usize = 256 << 10;
 
 /// An endpoint whose peers may send one byte on each connection. It acknowledges that byte.
 fn slow_endpoint() -> Endpoint {
-    let transport =
-        TransportConfig { receive_window: 1, max_receive_window: 1, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_receive_window(1).with_max_receive_window(1);
     let config = ClientConfig::without_verification(&[http::ALPN]).unwrap().transport(transport);
     let mut endpoint = Endpoint::client(localhost()).unwrap();
     endpoint.set_default_client_config(config);

@@ -153,7 +153,7 @@ async fn messages_and_datagrams_go_early_and_groups_wait() {
 }
 
 fn group_message() -> sutura::groups::GroupMessage<'static> {
-    sutura::groups::GroupMessage { data: b"part of a group", ..Default::default() }
+    sutura::groups::GroupMessage::new(b"part of a group")
 }
 
 #[tokio::test]

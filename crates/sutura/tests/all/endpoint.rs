@@ -42,7 +42,7 @@ async fn closing_an_endpoint_closes_its_connections() {
 
 #[tokio::test]
 async fn limits_of_a_connection_can_be_raised() {
-    let transport = TransportConfig { max_concurrent_uni_streams: 0, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_max_concurrent_uni_streams(0);
     let (a, b, _client) = connected(b"x", &transport).await;
     let open = tokio::spawn({
         let a = a.clone();
@@ -80,11 +80,11 @@ async fn version_2_is_used_if_the_client_begins_with_it_or_the_server_has_no_oth
         let (certificate, key) = crate::common::certificate();
         let server =
             sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-        let config = EndpointConfig { versions: theirs, ..EndpointConfig::default() };
+        let config = EndpointConfig::default().with_versions(theirs);
         let server = Endpoint::bind(config, Some(server.unwrap()), localhost()).unwrap();
         let address = server.local_addr().unwrap();
         echo(server);
-        let config = EndpointConfig { versions: ours.to_vec(), ..EndpointConfig::default() };
+        let config = EndpointConfig::default().with_versions(ours.to_vec());
         let client = client_of(certificate, Endpoint::bind(config, None, localhost()).unwrap());
         for _ in 0..2 {
             let connection = client.connect(address, "localhost").unwrap().await.unwrap();
@@ -101,10 +101,9 @@ async fn a_client_goes_over_to_the_address_that_its_server_prefers() {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let there = std::net::SocketAddrV4::new([127, 0, 0, 2].into(), port);
-    let config = EndpointConfig {
-        preferred_address: Some(PreferredAddresses { ipv4: Some(there), ipv6: None }),
-        ..EndpointConfig::default()
-    };
+    let config = EndpointConfig::default().with_preferred_address(Some(
+        PreferredAddresses::default().with_ipv4(Some(there)).with_ipv6(None),
+    ));
     let server =
         sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]).unwrap();
     echo(Endpoint::with_socket(config, Some(server), socket).unwrap());

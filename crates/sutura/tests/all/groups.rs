@@ -21,7 +21,7 @@ async fn send_updates(connection: Connection) {
     let mut cancelled = BTreeSet::new();
     for number in 0..MESSAGES {
         let data = pattern(size(number));
-        let message = GroupMessage { data: &data, ..GroupMessage::default() };
+        let message = GroupMessage::new(&data);
         assert_eq!(group.send(&message).await, Ok(number));
         if number % STAGE == STAGE - 1 {
             group.fence();
@@ -35,7 +35,7 @@ async fn send_updates(connection: Connection) {
         let given_up = outcome == MessageOutcome::GivenUp;
         assert_eq!(given_up, cancelled.contains(&number), "{number}: {outcome:?}");
     }
-    let last = GroupMessage { data: b"last", ..GroupMessage::default() };
+    let last = GroupMessage::new(b"last");
     group.send(&last).await.unwrap();
     assert_eq!(group.outcome().await.unwrap(), (MESSAGES, MessageOutcome::Arrived));
 }
@@ -43,11 +43,9 @@ async fn send_updates(connection: Connection) {
 #[tokio::test]
 async fn updates_are_delivered_in_partial_order() {
     // Few streams: the sender waits for the receiver again and again.
-    let transport = TransportConfig {
-        max_concurrent_uni_streams: 50,
-        max_concurrent_group_streams: 50,
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig::default()
+        .with_max_concurrent_uni_streams(50)
+        .with_max_concurrent_group_streams(50);
     let (a, b, _client) = connected(b"x", &transport).await;
     let mut groups = b.receive_groups();
     let sender = tokio::spawn(send_updates(a.clone()));

@@ -32,7 +32,7 @@ async fn parallel_downloads_with_and_without_protection() {
     all(0..30, |i| {
         let client = client.clone();
         let burst = Some((i % 3) as u32);
-        let priority = Priority { burst, incremental: i % 2 == 0, ..Priority::default() };
+        let priority = Priority::default().with_burst(burst).with_incremental(i % 2 == 0);
         async move {
             let len = i * 7919;
             let (status, body) = get(&client, &format!("/{len}"), Some(priority)).await;
@@ -48,7 +48,7 @@ async fn parallel_downloads_with_and_without_protection() {
 #[tokio::test]
 async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
     let delivery = Arc::new(ArrivalOrder);
-    let transport = TransportConfig { delivery, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_delivery(delivery);
     let (client, _endpoint) = client_with(&transport).await;
     let (status, body) = get(&client, "/300000", None).await;
     assert_eq!(status, 200);
@@ -80,7 +80,7 @@ async fn bodies_are_read_in_pieces_with_their_place() {
     stream.finish().await.unwrap();
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
     let (mut body, mut read) = (vec![0; 300_000], 0);
-    while let Some(http::Piece { offset, data }) = stream.recv_piece().await.unwrap() {
+    while let Some(http::Piece { offset, data, .. }) = stream.recv_piece().await.unwrap() {
         let start = offset as usize;
         body[start..start + data.len()].copy_from_slice(&data);
         read += data.len();
@@ -215,8 +215,7 @@ async fn a_request_with_too_large_a_head_is_answered_and_the_server_hears_of_it(
 
 #[tokio::test]
 async fn a_server_that_goes_away_gets_no_more_requests() {
-    let transport =
-        TransportConfig { max_concurrent_bidi_streams: 1, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_max_concurrent_bidi_streams(1);
     let (server, endpoint, address) = pair(http::ALPN, &transport);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
@@ -305,7 +304,7 @@ async fn interim_responses_are_read_or_skipped() {
 
 #[tokio::test]
 async fn an_extended_connect_carries_data_both_ways() {
-    let config = http::Config { enable_connect_protocol: true, ..http::Config::default() };
+    let config = http::Config::default().with_enable_connect_protocol(true);
     let (client, mut server, _endpoints) = ends(config).await;
     let serve = async {
         let (request, mut stream) = server.accept().await.unwrap().unwrap();
@@ -360,7 +359,7 @@ async fn a_server_announces_its_end() {
 /// Requests that their client resets before the application accepts them leave nothing behind.
 #[tokio::test]
 async fn rapid_resets_do_not_pile_up() {
-    let config = http::Config { cancelled_requests: None, ..http::Config::default() };
+    let config = http::Config::default().with_cancelled_requests(None);
     let (client, mut server, _endpoints) = ends(config).await;
     for _ in 0..1000 {
         let mut stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
@@ -386,11 +385,8 @@ async fn rapid_resets_do_not_pile_up() {
 /// Datagrams and capsules in an exchange that both ends know how to use.
 #[tokio::test]
 async fn datagrams_and_capsules() {
-    let config = http::Config {
-        enable_connect_protocol: true,
-        enable_datagrams: true,
-        ..http::Config::default()
-    };
+    let config =
+        http::Config::default().with_enable_connect_protocol(true).with_enable_datagrams(true);
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     let serve = async {
         let connection = server.accept().await.unwrap().await.unwrap();

@@ -88,8 +88,7 @@ async fn a_client_that_made_room_for_another_is_not_accepted() {
     let memory = Memory::default();
     let (certificate, key) = certificate();
     let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-    let limits =
-        EndpointConfig { max_handshakes: 1, retry_above: None, ..EndpointConfig::default() };
+    let limits = EndpointConfig::default().with_max_handshakes(1).with_retry_above(None);
     let socket = memory.socket(1);
     let address = socket.address;
     let server =
@@ -100,8 +99,7 @@ async fn a_client_that_made_room_for_another_is_not_accepted() {
     };
     let second = client_of(certificate.clone(), client(102));
     // The first client does not repeat itself.
-    let transport =
-        TransportConfig { initial_rtt: Duration::from_secs(3600), ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_initial_rtt(Duration::from_secs(3600));
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
     let config = ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
@@ -159,8 +157,7 @@ async fn clients_beyond_the_backlog_are_refused() {
     let memory = Memory::default();
     let (certificate, key) = certificate();
     let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-    let limits =
-        EndpointConfig { max_handshakes: 10_000, retry_above: None, ..EndpointConfig::default() };
+    let limits = EndpointConfig::default().with_max_handshakes(10_000).with_retry_above(None);
     let socket = memory.socket(1);
     let address = socket.address;
     let server =

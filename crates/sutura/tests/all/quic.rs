@@ -74,7 +74,7 @@ async fn what_is_behind_a_loss_is_read_at_once_where_order_does_not_matter() {
 #[tokio::test]
 async fn the_order_of_streams_can_be_chosen_for_all_and_for_one() {
     let delivery = Arc::new(ArrivalOrder);
-    let transport = TransportConfig { delivery, ..TransportConfig::default() };
+    let transport = TransportConfig::default().with_delivery(delivery);
     let (a, b, _client) = connected(b"x", &transport).await;
     let mut send = a.open_uni().await.unwrap();
     send.write_all(b"some words").await.unwrap();
@@ -150,11 +150,9 @@ async fn a_wrong_name_ends_in_an_error_at_both_ends() {
 
 #[tokio::test]
 async fn nobody_there_times_out() {
-    let transport = TransportConfig {
-        max_idle_timeout: Some(Duration::from_millis(300)),
-        initial_rtt: Duration::from_millis(20),
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig::default()
+        .with_max_idle_timeout(Some(Duration::from_millis(300)))
+        .with_initial_rtt(Duration::from_millis(20));
     let (server, client, _) = pair(b"x", &transport);
     drop(server);
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -164,18 +162,16 @@ async fn nobody_there_times_out() {
 
 #[tokio::test]
 async fn messages_arrive_and_their_sender_is_told() {
-    let transport = TransportConfig {
-        redundancy: Some(Arc::new(sutura::policy::Auto::default())),
-        scheduler: Arc::new(sutura::Scheme::DEADLINE),
-        ..TransportConfig::default()
-    };
+    let transport = TransportConfig::default()
+        .with_redundancy(Some(Arc::new(sutura::policy::Auto::default())))
+        .with_scheduler(Arc::new(sutura::Scheme::DEADLINE));
     let (a, b, _client) = connected(b"x", &transport).await;
     let by = MessageOptions::by(Instant::now() + Duration::from_secs(60));
     a.next_message_at(Some(Instant::now() + Duration::from_millis(1)));
     let mut sent = Vec::new();
     for n in 0..50 {
         let unreliable = n % 2 == 0;
-        let options = MessageOptions { unreliable, ..by.clone() };
+        let options = by.clone().with_unreliable(unreliable);
         sent.push(a.send_message(pattern(1_000).into(), options).await.unwrap());
     }
     a.next_message_at(None);

@@ -43,7 +43,7 @@ async fn verified(
     let verifier = Arc::new(verifier);
     let config = ClientConfig::with_trust(verifier.clone(), &[PROTOCOL]).unwrap();
     for version in versions {
-        let limits = EndpointConfig { versions: vec![version], ..EndpointConfig::default() };
+        let limits = EndpointConfig::default().with_versions(vec![version]);
         let mut client = Endpoint::bind(limits, None, localhost()).unwrap();
         client.set_default_client_config(config.clone());
         let chain = vec![certificate.clone()];

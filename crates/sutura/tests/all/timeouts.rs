@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 const SHORT: Duration = Duration::from_millis(200);
 
 fn short() -> Timeouts {
-    Timeouts { head: Some(SHORT), body: Some(SHORT), response: Some(SHORT) }
+    Timeouts::default().with_head(Some(SHORT)).with_body(Some(SHORT)).with_response(Some(SHORT))
 }
 
 /// A client of a server that answers each request with `answer`, and the outcomes of the answers.
@@ -87,7 +87,7 @@ async fn large(mut stream: RequestStream) -> Result<(), http::Error> {
 
 #[tokio::test]
 async fn a_response_that_nobody_reads_is_given_up() {
-    let transport = TransportConfig { stream_receive_window: 10_000, ..Default::default() };
+    let transport = TransportConfig::default().with_stream_receive_window(10_000);
     let (connection, _endpoint, mut outcomes) = with(&transport, large).await;
     let client = Client::new(connection, http::Config::default()).await.unwrap();
     let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();

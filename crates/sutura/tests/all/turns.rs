@@ -84,7 +84,7 @@ impl AsyncUdpSocket for Flooded {
         };
         for _ in 0..self.batch {
             let remote = FLOOD.into();
-            each(Received { remote, local: None, ecn: None }, &mut self.junk.clone());
+            each(Received::new(remote), &mut self.junk.clone());
         }
         self.datagrams.count(received + self.batch);
         Poll::Ready(Ok(received + self.batch))
@@ -192,10 +192,8 @@ async fn a_connection_with_much_to_send_leaves_others_their_turn() {
     let socket = Noting { socket: memory.socket(3), destinations: destinations.clone() };
     let client = client_of(certificate.clone(), open(Arc::new(socket), None));
     // A rate at which a connection may send everything at once.
-    let transport = TransportConfig {
-        congestion: Arc::new(FixedRate::new(1 << 36).unwrap()),
-        ..TransportConfig::default()
-    };
+    let transport =
+        TransportConfig::default().with_congestion(Arc::new(FixedRate::new(1 << 36).unwrap()));
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
     let config = sutura::ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();

@@ -8,7 +8,7 @@ use sutura::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, Version};
 const PROTOCOL: &[u8] = b"versions";
 
 fn supporting(versions: &[Version]) -> EndpointConfig {
-    EndpointConfig { versions: versions.to_vec(), ..EndpointConfig::default() }
+    EndpointConfig::default().with_versions(versions.to_vec())
 }
 
 /// A server with these settings, its address, and the configuration of a client that trusts it.
@@ -48,7 +48,7 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
     for (theirs, expected) in [(&[V1, V2][..], V1), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)] {
         let (server, address, config) = server(supporting(theirs));
         echo(server);
-        let ours = EndpointConfig { original_version: Some(V1), ..supporting(&[V2, V1]) };
+        let ours = supporting(&[V2, V1]).with_original_version(Some(V1));
         let mut client = Endpoint::bind(ours, None, localhost()).unwrap();
         client.set_default_client_config(config);
         // The later connection uses the ticket and token that the client keeps from the first.
@@ -63,7 +63,7 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
 
 #[tokio::test]
 async fn both_ends_agree_on_the_version_after_a_retry() {
-    let endpoint = EndpointConfig { retry_above: Some(0), ..supporting(&[V2, V1]) };
+    let endpoint = supporting(&[V2, V1]).with_retry_above(Some(0));
     let (server, address, config) = server(endpoint);
     let mut client = Endpoint::bind(supporting(&[V1, V2]), None, localhost()).unwrap();
     client.set_default_client_config(config);

@@ -10,8 +10,7 @@ use sutura_interop_endpoint::{
 };
 
 fn transport(environment: &Environment) -> TransportConfig {
-    let mut transport =
-        TransportConfig { max_idle_timeout: Some(IDLE_TIMEOUT), ..TransportConfig::default() };
+    let mut transport = TransportConfig::default().with_max_idle_timeout(Some(IDLE_TIMEOUT));
     match environment.case {
         TestCase::Transfer => {
             [transport.stream_receive_window, transport.receive_window] =

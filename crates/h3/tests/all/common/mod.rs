@@ -431,7 +431,7 @@ impl Bench {
     }
 
     pub fn with(side: Side, config: &Config) -> Self {
-        let config = Config { grease: None, ..config.clone() };
+        let config = config.clone().with_grease(None);
         let connection = match side {
             Side::Client => Connection::client(config),
             Side::Server => Connection::server(config),

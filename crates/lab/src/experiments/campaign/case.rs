@@ -86,7 +86,9 @@ impl seeded::Case for TransferCase {
         let calm = if peers == Peers::QuinnClient { mixed::START } else { Duration::ZERO };
         let (up, down) = (paths::random(&mut rng, calm)?, paths::random(&mut rng, calm)?);
         let slowest = up.slowest.min(down.slowest);
-        let sockets = SocketFeatures { ecn: rng.below(2) == 0, unfragmented: rng.below(2) == 0 };
+        let sockets = SocketFeatures::default()
+            .with_ecn(rng.below(2) == 0)
+            .with_unfragmented(rng.below(2) == 0);
         let mut client = settings::random(&mut rng, slowest, up.mtu)?;
         let unordered = work == Work::Bulk && rng.below(3) == 0;
         if unordered {

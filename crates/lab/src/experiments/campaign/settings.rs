@@ -56,31 +56,30 @@ pub fn random(rng: &mut Rng, slowest: u64, mtu: u16) -> Result<TransportConfig, 
         _ => registry::congestion().find(["newreno", "cubic", "bbr"][rng.below(3) as usize])?,
     };
     let redundancy = redundancy(rng)?;
-    Ok(TransportConfig {
-        congestion,
-        redundancy,
-        fec: (rng.below(4) > 0).then(FecConfig::default),
-        scheduler: pick(rng, &sutura_research::schedulers())?,
-        loss_reaction: pick(rng, &registry::loss_reactions())?,
-        resend_order: pick(rng, &registry::resend_orders())?,
-        mix_streams: rng.below(2) == 0,
-        stream_receive_window: window,
-        max_stream_receive_window: window * (1 + rng.below(8)),
-        receive_window: window + window / 2,
-        max_receive_window: window * (2 + rng.below(8)),
-        send_buffer: if small { 3000 + rng.below(64_000) as usize } else { 1 << 20 },
-        connection_send_buffer: if small { 0 } else { 16 << 20 },
-        max_concurrent_bidi_streams: 1 + rng.below(100),
-        max_concurrent_uni_streams: 4096,
-        max_idle_timeout: Some(IDLE),
-        keep_alive: Some(KEEP_ALIVE),
-        initial_rtt: Duration::from_millis(20 + rng.below(500)),
-        max_ack_delay: Duration::from_millis(rng.below(100)),
-        udp_payload_size: 1200 + rng.below(u64::from(mtu) - 1199) as u16,
-        mtu_discovery: (rng.below(2) == 0).then(|| MtuDiscovery {
-            upper_bound: 1200 + rng.below(273) as u16,
-            retry_interval: Duration::from_secs(1 + rng.below(60)),
-        }),
-        ..TransportConfig::default()
-    })
+    Ok(TransportConfig::default()
+        .with_congestion(congestion)
+        .with_redundancy(redundancy)
+        .with_fec((rng.below(4) > 0).then(FecConfig::default))
+        .with_scheduler(pick(rng, &sutura_research::schedulers())?)
+        .with_loss_reaction(pick(rng, &registry::loss_reactions())?)
+        .with_resend_order(pick(rng, &registry::resend_orders())?)
+        .with_mix_streams(rng.below(2) == 0)
+        .with_stream_receive_window(window)
+        .with_max_stream_receive_window(window * (1 + rng.below(8)))
+        .with_receive_window(window + window / 2)
+        .with_max_receive_window(window * (2 + rng.below(8)))
+        .with_send_buffer(if small { 3000 + rng.below(64_000) as usize } else { 1 << 20 })
+        .with_connection_send_buffer(if small { 0 } else { 16 << 20 })
+        .with_max_concurrent_bidi_streams(1 + rng.below(100))
+        .with_max_concurrent_uni_streams(4096)
+        .with_max_idle_timeout(Some(IDLE))
+        .with_keep_alive(Some(KEEP_ALIVE))
+        .with_initial_rtt(Duration::from_millis(20 + rng.below(500)))
+        .with_max_ack_delay(Duration::from_millis(rng.below(100)))
+        .with_udp_payload_size(1200 + rng.below(u64::from(mtu) - 1199) as u16)
+        .with_mtu_discovery((rng.below(2) == 0).then(|| {
+            MtuDiscovery::default()
+                .with_upper_bound(1200 + rng.below(273) as u16)
+                .with_retry_interval(Duration::from_secs(1 + rng.below(60)))
+        })))
 }

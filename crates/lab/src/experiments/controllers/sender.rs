@@ -98,16 +98,14 @@ impl fmt::Display for Sender {
 /// The settings of our ends: the defaults, except that buffers and flow control leave `window` bytes
 /// in flight, so that the controllers alone hold back.
 pub fn our_transport(congestion: Arc<dyn CongestionFactory>, window: u32) -> TransportConfig {
-    TransportConfig {
-        congestion,
-        send_buffer: window as usize,
-        connection_send_buffer: window as usize,
-        stream_receive_window: window.into(),
-        max_stream_receive_window: window.into(),
-        receive_window: window.into(),
-        max_receive_window: window.into(),
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_congestion(congestion)
+        .with_send_buffer(window as usize)
+        .with_connection_send_buffer(window as usize)
+        .with_stream_receive_window(window.into())
+        .with_max_stream_receive_window(window.into())
+        .with_receive_window(window.into())
+        .with_max_receive_window(window.into())
 }
 
 /// The settings of quinn's ends, likewise. quinn's packets stay as large as ours: it does not look for a

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use sutura_h3::Priority;
 use sutura_link::LinkConfig;
-use sutura_proto::{Algorithm, TransportConfig};
+use sutura_proto::Algorithm;
 use sutura_sim::{Observed, Scenario};
 
 use super::paper_path::transport;
@@ -106,9 +106,8 @@ impl Visit {
     /// The requests: the earlier transfer, if there is one, and after a pause the resources of the page.
     fn requests(&self) -> Vec<Request> {
         let priority = |urgency, incremental, protect| {
-            let bare = Priority { urgency, incremental, ..Priority::default() };
-            let protected = |bare| Priority { burst: Some(self.burst), delay: self.delay, ..bare };
-            if protect { protected(bare) } else { bare }
+            let bare = Priority::default().with_urgency(urgency).with_incremental(incremental);
+            if protect { bare.with_burst(Some(self.burst)).with_delay(self.delay) } else { bare }
         };
         let urgent = priority(1, false, self.protected != Protected::Nothing);
         // Images, which are of use piece by piece.
@@ -163,7 +162,7 @@ pub struct VisitTimes {
 /// The simulation fails.
 pub fn load(setup: Visit, seed: u64) -> Result<VisitTimes, Error> {
     let path: LinkConfig = format!("{PATH} loss=bern:{}%", setup.loss).parse()?;
-    let transport = TransportConfig { congestion: Arc::new(setup.congestion), ..transport() };
+    let transport = transport().with_congestion(Arc::new(setup.congestion));
     let requests = setup.requests();
     let page = requests.len() - URGENT - OTHERS;
     let coverage = Coverage::default();

@@ -195,19 +195,17 @@ impl Screen {
             true => Arc::new(ResendAtOnce),
             false => defaults.loss_reaction.clone(),
         };
-        Ok(TransportConfig {
-            congestion: Arc::new(self.path.congestion),
-            redundancy: redundancy(self.scheme.policy)?,
-            loss_reaction,
-            stop_recovered: self.scheme.stops.then_some(RECOVERED),
-            udp_payload_size: PACKET,
-            max_concurrent_uni_streams: STREAMS,
-            receive_window: window,
-            max_receive_window: window,
-            connection_send_buffer: 64 << 20,
-            fec: Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() }),
-            ..defaults
-        })
+        Ok(defaults
+            .with_congestion(Arc::new(self.path.congestion))
+            .with_redundancy(redundancy(self.scheme.policy)?)
+            .with_loss_reaction(loss_reaction)
+            .with_stop_recovered(self.scheme.stops.then_some(RECOVERED))
+            .with_udp_payload_size(PACKET)
+            .with_max_concurrent_uni_streams(STREAMS)
+            .with_receive_window(window)
+            .with_max_receive_window(window)
+            .with_connection_send_buffer(64 << 20)
+            .with_fec(Some(FecConfig::default().with_codes(CodeSet::all()))))
     }
 
     /// The part of a gap between two updates that is there anyway: the user's pause and the round trip of the

@@ -1,6 +1,5 @@
 //! The cost of a stream for each message, where the paper has a stream for each update (section 4.1).
 
-use sutura_proto::TransportConfig;
 use sutura_sim::{Scenario, UpdatePlan, UpdatesOutcome};
 
 use super::{BASELINE, BYTES, MESSAGES, Mode, SCHEMES, Screen, ScreenPath, UPDATES, seed};
@@ -29,12 +28,11 @@ impl Grain {
         let path = ScreenPath { loss: 0.0, mbit: self.mbit, ..BASELINE };
         let [_, partial, ..] = SCHEMES;
         let setup = Screen { workload: Mode::Streaming, path, scheme: partial };
-        let transport = TransportConfig {
-            max_concurrent_uni_streams: self.permitted,
-            max_concurrent_group_streams: self.permitted,
-            stream_receive_window: 1 << 20,
-            ..setup.transport()?
-        };
+        let transport = setup
+            .transport()?
+            .with_max_concurrent_uni_streams(self.permitted)
+            .with_max_concurrent_group_streams(self.permitted)
+            .with_stream_receive_window(1 << 20);
         let (streams, _) = self.grain;
         let plan = UpdatePlan::equal(updates, streams, MESSAGES * BYTES / streams);
         let link = path.link()?;

@@ -80,20 +80,17 @@ impl Pacing {
     fn transport(self) -> TransportConfig {
         // The sums of rows and columns are not among the codes that a decoder accepts by default.
         let codes = CodeSet::default().with(CodeId::PARITY_2D);
-        let base = TransportConfig {
-            redundancy: None,
-            fec: Some(FecConfig { codes, ..FecConfig::default() }),
-            udp_payload_size: UDP_PAYLOAD,
-            ..TransportConfig::default()
-        };
+        let base = TransportConfig::default()
+            .with_redundancy(None)
+            .with_fec(Some(FecConfig::default().with_codes(codes)))
+            .with_udp_payload_size(UDP_PAYLOAD);
         match self {
-            Self::Fixed => TransportConfig {
-                // `FixedRate` accepts this rate, so the default is never used.
-                congestion: FixedRate::new(FIXED_RATE)
-                    .map_or_else(|| base.congestion.clone(), |fixed| Arc::new(fixed)),
-                ..base
+            // `FixedRate` accepts this rate, so the default is never used.
+            Self::Fixed => match FixedRate::new(FIXED_RATE) {
+                Some(fixed) => base.with_congestion(Arc::new(fixed)),
+                None => base,
             },
-            Self::Bbr => TransportConfig { congestion: Arc::new(Algorithm::BBR), ..base },
+            Self::Bbr => base.with_congestion(Arc::new(Algorithm::BBR)),
         }
     }
 }

@@ -83,14 +83,12 @@ impl FileLoss {
 /// A server with CUBIC, without erasure coding. It has the windows that its client offers.
 #[must_use]
 pub fn server() -> TransportConfig {
-    TransportConfig {
-        receive_window: WINDOW,
-        stream_receive_window: WINDOW,
+    TransportConfig::default()
+        .with_receive_window(WINDOW)
+        .with_stream_receive_window(WINDOW)
         // Like the stacks that are compared, this controller reacts to every loss.
-        congestion: Arc::new(Algorithm::CUBIC_WITHOUT_FLOOR),
-        fec: None,
-        ..TransportConfig::default()
-    }
+        .with_congestion(Arc::new(Algorithm::CUBIC_WITHOUT_FLOOR))
+        .with_fec(None)
 }
 
 /// A server with the defaults of a stack.
@@ -134,14 +132,12 @@ pub fn download(
     seed: u64,
 ) -> Result<FileTrace, Error> {
     // All requests are in one packet, so that the server knows all files before it sends any.
-    let client = TransportConfig {
-        receive_window: server.receive_window,
-        stream_receive_window: server.stream_receive_window,
-        mix_streams: true,
-        congestion: server.congestion.clone(),
-        fec: None,
-        ..TransportConfig::default()
-    };
+    let client = TransportConfig::default()
+        .with_receive_window(server.receive_window)
+        .with_stream_receive_window(server.stream_receive_window)
+        .with_mix_streams(true)
+        .with_congestion(server.congestion.clone())
+        .with_fec(None);
     let recorder = Recorder::default();
     let plan = std::iter::repeat_n(Transfer::download(files.bytes), files.count);
     let client_app = BulkClient::new(plan, files.count, Duration::ZERO);

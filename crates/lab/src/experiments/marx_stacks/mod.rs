@@ -117,12 +117,10 @@ fn approaches(channel: FileLoss) -> Vec<Served> {
             for (streams, mix_streams) in [("one stream", false), ("several streams", true)] {
                 setups.push(Served {
                     name: format!("{order}, RA #{number}, {streams}"),
-                    server: TransportConfig {
-                        scheduler: Arc::new(scheme),
-                        resend_order: resend_order(number, scheme == fifo::SCHEME),
-                        mix_streams,
-                        ..server()
-                    },
+                    server: server()
+                        .with_scheduler(Arc::new(scheme))
+                        .with_resend_order(resend_order(number, scheme == fifo::SCHEME))
+                        .with_mix_streams(mix_streams),
                     channel,
                 });
             }

@@ -53,7 +53,9 @@ impl seeded::Case for MeetingCase {
         let slowest = up.slowest.min(down.slowest);
         Ok(Self {
             seed,
-            sockets: SocketFeatures { ecn: rng.below(2) == 0, unfragmented: rng.below(2) == 0 },
+            sockets: SocketFeatures::default()
+                .with_ecn(rng.below(2) == 0)
+                .with_unfragmented(rng.below(2) == 0),
             client: settings::random(&mut rng, slowest, up.mtu)?,
             server: settings::random(&mut rng, slowest, down.mtu)?,
             up: up.link,
@@ -99,12 +101,11 @@ fn extensions(rng: &mut Rng) -> Extensions {
     if rng.below(4) > 0 {
         return Extensions::default();
     }
-    Extensions {
-        grease_quic_bit: rng.below(2) == 0,
-        reset_stream_at: rng.below(2) == 0,
-        version_information: rng.below(2) == 0,
-        ack_frequency: rng.below(2) == 0,
-    }
+    Extensions::default()
+        .with_grease_quic_bit(rng.below(2) == 0)
+        .with_reset_stream_at(rng.below(2) == 0)
+        .with_version_information(rng.below(2) == 0)
+        .with_ack_frequency(rng.below(2) == 0)
 }
 
 impl fmt::Display for MeetingCase {

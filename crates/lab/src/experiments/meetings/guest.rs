@@ -232,13 +232,11 @@ impl Guest {
 
     fn send_message(&mut self, now: Instant, quic: &mut Connection) {
         let deadline = now + Duration::from_millis(self.rng.below(800));
-        let options = MessageOptions {
-            deadline: (self.rng.below(2) == 0).then_some(deadline),
-            cancel_late: (self.rng.below(2) == 0).then_some(5),
-            unreliable: self.rng.below(3) == 0,
-            priority: self.priority(),
-            ..MessageOptions::default()
-        };
+        let options = MessageOptions::default()
+            .with_deadline((self.rng.below(2) == 0).then_some(deadline))
+            .with_cancel_late((self.rng.below(2) == 0).then_some(5))
+            .with_unreliable(self.rng.below(3) == 0)
+            .with_priority(self.priority());
         let most = [200, 3_000][self.rng.below(2) as usize];
         let size = HEADER + self.rng.below(most) as usize;
         self.messages.extend(quic.send_message(body(self.rng.next_u64(), size), options));
@@ -311,7 +309,7 @@ impl Guest {
                     Ok(n) => *written += n as u64,
                     Err(WriteError::Blocked) => return true,
                     // The peer stopped it.
-                    Err(WriteError::Stopped(_) | WriteError::Closed) => return false,
+                    Err(_) => return false,
                 }
             }
             let _ = quic.send_stream(*id).finish();
@@ -358,9 +356,7 @@ impl Guest {
                         self.reading.remove(&id);
                         break;
                     }
-                    Err(error @ ReadError::IllegalOrderedRead) => {
-                        return Err(AppError(error.to_string()));
-                    }
+                    Err(error) => return Err(AppError(error.to_string())),
                 }
             }
         }

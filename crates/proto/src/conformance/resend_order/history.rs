@@ -42,7 +42,7 @@ fn priority(random: &mut Rng) -> Priority {
     let urgency = Urgency::new(random.below(9) as u8).unwrap_or(Urgency::CONTROL);
     let deadline = (random.below(2) == 0).then(|| random.below(1_000));
     let incremental = random.below(2) == 0;
-    Priority { urgency, incremental, deadline, ..Priority::default() }
+    Priority::default().with_urgency(urgency).with_incremental(incremental).with_deadline(deadline)
 }
 
 /// The `index`-th stream of a connection. Some identifiers are as large as possible.

@@ -125,11 +125,11 @@ fn repairs_before_others(class: Option<u8>) -> u64 {
     pair.handshake();
     let parents = class.map(|urgency| {
         let urgency = Urgency::new(urgency).unwrap();
-        Arc::from([Class { urgency, ..Class::default() }])
+        Arc::from([Class::default().with_urgency(urgency)])
     });
     let protected = pair.server.conn().open(Dir::Uni).unwrap();
     let mut stream = pair.server.conn().send_stream(protected);
-    let priority = Priority { parents, ..Priority::new(0, false).unwrap() };
+    let priority = Priority::new(0, false).unwrap().with_parents(parents);
     stream.set_priority(priority).unwrap();
     stream.protect(Some(tail())).unwrap();
     stream.write(&pattern(3_000)).unwrap();

@@ -112,6 +112,7 @@ impl PathView {
 
 /// A piece of a stream that is useful only as a whole, and perhaps only until a deadline.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Message {
     /// When the message must reach the receiver; `None` if it is never too late.
     pub deadline: Option<Instant>,
@@ -119,6 +120,14 @@ pub struct Message {
     pub size: u64,
     /// The place of the message in an ordered group.
     pub stage: Stage,
+}
+
+impl Message {
+    sutura_schedule::setters! {
+        with_deadline: deadline = Option<Instant>,
+        with_size: size = u64,
+        with_stage: stage = Stage,
+    }
 }
 
 /// Where a message stands among the fences of an [ordered group](crate::groups).

@@ -22,6 +22,7 @@ policies! {
 
 /// Bytes of a stream and their offset.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Chunk {
     /// Stream offset of the first byte.
     pub offset: u64,

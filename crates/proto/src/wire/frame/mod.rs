@@ -31,6 +31,7 @@ pub const RESET_TOKEN_SIZE: usize = 16;
 
 /// A frame; variable-length fields are borrowed from the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Frame<'a> {
     /// One or more PADDING frames in a row.
     Padding,

@@ -23,6 +23,7 @@ impl Carrier {
 
 /// Properties of a frame type that do not depend on the frame's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FrameInfo {
     /// The kind of frame.
     pub kind: FrameKind,
@@ -109,6 +110,7 @@ macro_rules! frames {
     ($($(#[$doc:meta])* $kind:ident $first:literal..=$last:literal $name:literal $carriers:literal $marks:literal;)*) => {
         /// A kind of frame. Kinds whose type contains flag bits have several types.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum FrameKind { $($(#[$doc])* $kind,)* }
 
         impl FrameKind {

@@ -69,6 +69,7 @@ pub const FEC_VERSION: u64 = 1;
 /// The parameters that one end declares during the handshake. Absent parameters have the default values of
 /// RFC 9000 section 18.2, which `default()` returns.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TransportParameters {
     /// The destination connection identifier of the client's first Initial packet. Server only.
     pub original_destination_connection_id: Option<ConnectionId>,

@@ -250,13 +250,11 @@ impl App<Connection> for Reader {
 
 /// Settings for both ends with windows and buffers so large that flow control never limits.
 pub fn unlimited() -> TransportConfig {
-    TransportConfig {
-        stream_receive_window: 64 << 20,
-        max_stream_receive_window: 64 << 20,
-        receive_window: 256 << 20,
-        max_receive_window: 256 << 20,
-        ..TransportConfig::default()
-    }
+    TransportConfig::default()
+        .with_stream_receive_window(64 << 20)
+        .with_max_stream_receive_window(64 << 20)
+        .with_receive_window(256 << 20)
+        .with_max_receive_window(256 << 20)
 }
 
 /// Runs the plan, sending down the scenario's link.

@@ -56,13 +56,13 @@ pub fn server() -> rustls::ServerConfig {
 /// A client of ours.
 pub fn our_client(transport: &TransportConfig) -> ClientConfig {
     let crypto = Arc::new(RustlsClientConfig::new(client()).unwrap());
-    ClientConfig { crypto, transport: Arc::new(transport.clone()) }
+    ClientConfig::new(crypto, Arc::new(transport.clone()))
 }
 
 /// A server of ours.
 pub fn our_server(transport: &TransportConfig) -> Arc<ServerConfig> {
     let crypto = Arc::new(RustlsServerConfig::new(server()).unwrap());
-    Arc::new(ServerConfig { crypto, transport: Arc::new(transport.clone()) })
+    Arc::new(ServerConfig::new(crypto, Arc::new(transport.clone())))
 }
 
 /// How quinn's ends are set: without packets that test the size of the path.

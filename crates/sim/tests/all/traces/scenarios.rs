@@ -49,7 +49,7 @@ pub const ALL: &[(&str, u64, Run)] = &[
     ("streams-hmm", 17, |s| ranked(&on(s, CLEAN), Scheme::HMM, ByLoss)),
     ("streams-hmm-loss", 18, |s| ranked(&on(s, LOSSY), Scheme::HMM, First)),
     ("streams-mixed", 19, |s| {
-        let config = TransportConfig { mix_streams: true, ..congestion(Algorithm::CUBIC) };
+        let config = congestion(Algorithm::CUBIC).with_mix_streams(true);
         let small = vec![Transfer::both(3000); 60];
         bulk(on(s, LOSSY).transport(&config).transfers(small).parallel(12))
     }),
@@ -95,36 +95,30 @@ fn down(scenario: Scenario, path: &str, config: &TransportConfig) -> Scenario {
 }
 
 fn congestion(congestion: Algorithm) -> TransportConfig {
-    TransportConfig { congestion: Arc::new(congestion), ..TransportConfig::default() }
+    TransportConfig::default().with_congestion(Arc::new(congestion))
 }
 
 /// Settings that make flow control and buffers the limit.
 fn small_windows() -> TransportConfig {
-    TransportConfig {
-        stream_receive_window: 30_000,
-        max_stream_receive_window: 60_000,
-        receive_window: 40_000,
-        max_receive_window: 80_000,
-        send_buffer: 50_000,
-        fec: None,
-        ..congestion(Algorithm::CUBIC)
-    }
+    congestion(Algorithm::CUBIC)
+        .with_stream_receive_window(30_000)
+        .with_max_stream_receive_window(60_000)
+        .with_receive_window(40_000)
+        .with_max_receive_window(80_000)
+        .with_send_buffer(50_000)
+        .with_fec(None)
 }
 
 /// Settings with large datagrams and coding windows.
 fn wide(loss_reaction: impl LossReactionFactory + 'static) -> TransportConfig {
-    let fec = FecConfig {
-        max_window_symbols: 1024,
-        max_window_bytes: 2 << 20,
-        max_sessions: 4,
-        ..FecConfig::default()
-    };
-    TransportConfig {
-        udp_payload_size: 1452,
-        fec: Some(fec),
-        loss_reaction: Arc::new(loss_reaction),
-        ..congestion(Algorithm::BBR)
-    }
+    let fec = FecConfig::default()
+        .with_max_window_symbols(1024)
+        .with_max_window_bytes(2 << 20)
+        .with_max_sessions(4);
+    congestion(Algorithm::BBR)
+        .with_udp_payload_size(1452)
+        .with_fec(Some(fec))
+        .with_loss_reaction(Arc::new(loss_reaction))
 }
 
 fn bulk(scenario: Scenario) -> Result<Ends, Failure> {
@@ -147,11 +141,9 @@ fn ranked(
     scheduler: Scheme,
     resend_order: impl ResendOrderFactory + 'static,
 ) -> Result<Ends, Failure> {
-    let config = TransportConfig {
-        scheduler: Arc::new(scheduler),
-        resend_order: Arc::new(resend_order),
-        ..congestion(Algorithm::CUBIC)
-    };
+    let config = congestion(Algorithm::CUBIC)
+        .with_scheduler(Arc::new(scheduler))
+        .with_resend_order(Arc::new(resend_order));
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
     let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);
     let server = || Ranked { app: BulkServer::default(), streams: 0 };
@@ -172,18 +164,18 @@ struct Ranked<A> {
 
 /// The priority of the stream with this index.
 fn priority(index: u64) -> Priority {
-    let shared = |weight| Priority {
-        urgency: Urgency::new(5).unwrap(),
-        incremental: true,
-        weight: Weight::new(weight).unwrap(),
-        ..Priority::default()
+    let shared = |weight| {
+        Priority::default()
+            .with_urgency(Urgency::new(5).unwrap())
+            .with_incremental(true)
+            .with_weight(Weight::new(weight).unwrap())
     };
-    let class = Class { name: Some("class".into()), incremental: true, ..Class::default() };
+    let class = Class::default().with_name(Some("class".into())).with_incremental(true);
     match index % 4 {
         0 => shared(1000),
         1 => Priority::new(1, false).unwrap(),
         2 => shared(3000),
-        _ => Priority { parents: Some([class].into()), ..shared(2000) },
+        _ => shared(2000).with_parents(Some([class].into())),
     }
 }
 

@@ -62,7 +62,7 @@ impl AsyncUdpSocket for MemorySocket {
             return Poll::Pending;
         };
         drop(boxes);
-        each(Received { remote, local: None, ecn: None }, &mut datagram);
+        each(Received::new(remote), &mut datagram);
         Poll::Ready(Ok(1))
     }
 

@@ -63,7 +63,7 @@ fn read_error(error: quic::ReadError) -> ReadError {
     match error {
         quic::ReadError::Blocked => ReadError::Blocked,
         quic::ReadError::Reset(code) => ReadError::Reset(Code(code)),
-        // An illegal ordered read is none of them: stream order was set when the stream was new, and nothing is
+        // An illegal ordered read does not occur: stream order was set when the stream was new, and nothing is
         // read in order while bytes are missing before those that were read.
         _ => ReadError::Closed,
     }

@@ -158,7 +158,7 @@ pub use streams::{
 };
 #[doc(hidden)]
 pub use sutura_schedule::setters;
-pub use sutura_schedule::{Priority, Scheme, Urgency};
+pub use sutura_schedule::{Class, Priority, Scheme, Urgency, Weight};
 pub use wire::code_id::{CodeId, CodeSet};
 pub use wire::version::Version;
 

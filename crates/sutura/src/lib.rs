@@ -52,22 +52,36 @@ pub use connection::{
 };
 pub use endpoint::{Connecting, Endpoint, Incoming, RetryError, ZeroRttAccepted};
 pub use socket::{AsyncUdpSocket, Received, Transmit};
+// Whole, because it has a kit for each seam of `policy`.
 #[cfg(feature = "conformance")]
 pub use sutura_proto::conformance;
-pub use sutura_proto::crypto::ExportError;
+pub use sutura_proto::crypto::{ExportError, StartError};
+// Whole, because a policy of one's own takes the trait, the factory and the view of its seam.
+pub use sutura_proto::policy;
+// Whole, because each seam has a registry of its own.
+pub use sutura_proto::registry;
 pub use sutura_proto::{
-    Algorithm, Chunk, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError, ConnectionId,
-    ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, FecConfig, FecStats,
-    MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MemoryUse, Message, MessageId, MessageOptions,
-    MessageOutcome, MessageStats, Metrics, Observation, Observer, PreferredAddresses, Priority,
-    Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError, RandomIds, Reason,
-    ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SocketFeatures,
-    SpaceId, StreamId, TransportError, TransportErrorCode, Urgency, Version, policy, registry,
-    wire_format,
+    Algorithm, Chunk, Class, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError,
+    ConnectionId, ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, EcnState, FecConfig,
+    FecStats, MAX_UDP_PAYLOAD, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MemoryUse,
+    Message, MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, MtuDiscovery,
+    Observation, Observer, PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb,
+    QuicLbConfig, QuicLbError, RandomIds, Reason, ResetAtError, ResetKey, Scheme,
+    SendDatagramError, SendMessageError, Side, SocketFeatures, SpaceId, StreamId, StreamStats,
+    TrafficStats, TransportError, TransportErrorCode, Urgency, Version, Weight,
 };
-
 pub use tickets::TicketKey;
 pub use trust::{ServerTrust, ShownIdentity, certificate_fingerprint};
+
+/// Frames and transport parameters as an [`Observer`] sees them.
+pub mod wire_format {
+    pub use sutura_proto::wire_format::{
+        AckFrame, AckFrequency, AckRanges, Carrier, Close, EcnCounts, FecParameters, Frame,
+        FrameInfo, FrameIter, FrameKind, Grease, NewConnectionId, PreferredAddress, Repair,
+        RepairHeader, SourceSymbol, StreamFrame, SymbolAck, SymbolRanges, SymbolRef, SymbolWindow,
+        TransportParameters, VersionInformation,
+    };
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -34,9 +34,9 @@ pub use server::{Request, Responder, Server};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
     ALPN, CancelLimit, Capsule, CapsuleError, Class, Code, Config, DefaultProtection,
-    DefaultProtections, Extension, Field, Fields, FrameAction, FrameContent, FrameEvent,
-    MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError, PriorityParameters,
-    SendDatagramError, Urgency, Weight,
+    DefaultProtections, Error as ProtocolError, Extension, Field, Fields, FrameAction,
+    FrameContent, FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError,
+    PriorityParameters, SendDatagramError, SendError, Urgency, Weight,
 };
 pub use timeouts::Timeouts;
 pub use types::Protocol;
@@ -79,7 +79,7 @@ pub enum Error {
     Body(String),
     /// The fields cannot be sent, or not at this point of the exchange.
     #[error("{0}")]
-    Invalid(sutura_h3::SendError),
+    Invalid(SendError),
     /// The request was sent in 0-RTT, which the server does not accept. It never existed for the server.
     #[error("0-RTT rejected")]
     ZeroRttRejected,

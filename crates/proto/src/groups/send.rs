@@ -136,7 +136,7 @@ impl Group {
 /// let screen = groups.open(sutura_proto::Priority::default()).ok_or(SendGroupError::NoGroup)?;
 /// for update in [[b"left", b"half"], [b"next", b"part"]] {
 ///     for tile in update {
-///         let message = GroupMessage { data: tile, ..GroupMessage::default() };
+///         let message = GroupMessage::new(tile);
 ///         groups.send(connection, screen, &message)?;
 ///     }
 ///     groups.fence(screen);

@@ -362,13 +362,13 @@ impl Session {
                 self.sent.arrived(number, true);
                 self.source.arrived(number);
             }
-            // If the piece was superseded, the source has forgotten it.
-            MessageOutcome::GivenUp => self.source.lost(number),
-            // It arrived, in time or not.
-            _ => {
+            MessageOutcome::Arrived | MessageOutcome::Late => {
                 self.sent.arrived(number, false);
                 self.source.arrived(number);
             }
+            // The piece was given up, or may not have arrived. If it was superseded, the source has forgotten
+            // it.
+            _ => self.source.lost(number),
         }
     }
 }

@@ -128,7 +128,7 @@ impl Connection {
         exchange.method = head.method;
         if let Some(priority) = priority {
             exchange.client = priority.into();
-            quic.set_priority(stream, priority.of_stream());
+            quic.set_priority(stream, priority.of_stream(None));
         }
         self.exchanges.insert(stream, exchange);
         self.keep_alive(quic);
@@ -542,7 +542,7 @@ impl Connection {
             content: FrameContent::PriorityUpdate { element: stream, value: value.into() },
         });
         exchange.client = priority.into();
-        quic.set_priority(stream, priority.of_stream());
+        quic.set_priority(stream, priority.of_stream(None));
         self.flush_control(quic)
     }
 

@@ -96,9 +96,7 @@ impl Exchange {
 
     /// The priority of the response's stream.
     fn of_stream(&self) -> StreamPriority {
-        let mut priority = self.priority().of_stream();
-        priority.extension = self.extension.clone();
-        priority
+        self.priority().of_stream(self.extension.clone())
     }
 
     /// Sets the priority of the response's stream and, once the response has begun, its protection.

@@ -54,9 +54,7 @@ impl Said {
 
     /// The priority of the response's stream.
     pub(super) fn of_stream(&self) -> StreamPriority {
-        let mut priority = self.parameters().resolve().of_stream();
-        priority.extension = self.extension.clone();
-        priority
+        self.parameters().resolve().of_stream(self.extension.clone())
     }
 }
 

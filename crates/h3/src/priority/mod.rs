@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use sfv::{KeyRef, key_ref};
 use sutura_proto::Protection;
-use sutura_schedule::{Class, MAX_DEPTH, Weight};
+use sutura_schedule::{Class, Extension, MAX_DEPTH, Weight};
 
 use crate::fields::Fields;
 
@@ -134,13 +134,16 @@ impl Priority {
         write::field_value(&parameters).unwrap_or_else(|| format!("u={DEFAULT_URGENCY}"))
     }
 
-    /// The priority of the stream that carries the response.
-    pub(crate) fn of_stream(&self) -> sutura_schedule::Priority {
+    /// The priority of the stream that carries the response, with what a scheduler of the application's own
+    /// reads.
+    pub(crate) fn of_stream(&self, extension: Option<Extension>) -> sutura_schedule::Priority {
         let urgency = self.urgency.min(MAX_URGENCY);
-        sutura_schedule::Priority::new(urgency, self.incremental)
+        let mut priority = sutura_schedule::Priority::new(urgency, self.incremental)
             .unwrap_or_default()
             .with_weight(self.weight)
-            .with_parents(Some(self.parents.clone()).filter(|parents| !parents.is_empty()))
+            .with_parents(Some(self.parents.clone()).filter(|parents| !parents.is_empty()));
+        priority.extension = extension;
+        priority
     }
 
     /// The erasure coding that it asks for. Incremental responses are repaired incrementally.

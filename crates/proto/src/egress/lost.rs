@@ -278,16 +278,12 @@ impl LossLedger {
 
     /// Takes the held frames whose time is over and of which the peer misses a part, in the order in which
     /// they were lost. They have to be [queued](Self::queue) next.
-    pub fn take_due(
-        &mut self,
-        streams: &Streams,
-        now: Instant,
-    ) -> impl Iterator<Item = StreamToken> + use<> {
+    pub fn take_due(&mut self, streams: &Streams, now: Instant) -> Vec<StreamToken> {
         let mut due = Vec::new();
         if !self.held.is_empty() {
             self.held.sweep(|frame| streams.is_missing(frame));
             due.extend(self.held.take_due(now).filter(|frame| streams.is_missing(frame)));
         }
-        due.into_iter()
+        due
     }
 }

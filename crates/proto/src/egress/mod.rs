@@ -267,7 +267,7 @@ impl Egress {
 
     /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
-        let (streams, id) = (streams, pending.id);
+        let id = pending.id;
         let Some(wanted) = streams.protection(id).filter(|_| self.sessions.is_enabled()) else {
             return false;
         };

@@ -49,8 +49,9 @@ impl Connection {
     pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
         let mut settled = std::mem::take(&mut self.settled);
         let persistent = self.path.detect_lost(now, space, &mut settled);
-        self.on_lost(now, space, settled, persistent);
-        self.path.conclude(now);
+        self.on_lost(now, space, &mut settled, persistent);
+        self.path.conclude(now, &mut settled);
+        self.settled = settled;
         if space == SpaceId::Data {
             self.update_ack_rate();
         }
@@ -75,8 +76,8 @@ impl Connection {
     }
 
     /// Tells everyone involved that packets were declared lost.
-    fn on_lost(&mut self, now: Instant, space: SpaceId, mut settled: Settled, persistent: bool) {
-        self.path.on_lost(now, space, &settled.lost, persistent);
+    fn on_lost(&mut self, now: Instant, space: SpaceId, settled: &mut Settled, persistent: bool) {
+        self.path.on_lost(now, space, settled, persistent);
         let path = self.path.view();
         for packet in settled.lost.drain(..) {
             if packet.is_mtu_probe() {
@@ -91,7 +92,6 @@ impl Connection {
                 self.on_token(now, space, token, PacketOutcome::Lost(packet.time), &path);
             }
         }
-        self.settled = settled;
         // The peer cannot acknowledge 1-RTT packets before it has this data, so a window full of
         // them would never open. One packet may be sent when recovery begins (RFC 9002 section
         // 7.3.2).
@@ -173,15 +173,15 @@ impl Connection {
         let mut settled = std::mem::take(&mut self.settled);
         match self.path.on_timeout(now, context, &mut settled) {
             Timeout::Loss { space, persistent_congestion } => {
-                self.on_lost(now, space, settled, persistent_congestion);
+                self.on_lost(now, space, &mut settled, persistent_congestion);
             }
             Timeout::Probe { space, count } => {
-                self.settled = settled;
                 self.stats.probe_timeouts += 1;
                 self.probe(now, space, count);
             }
-            Timeout::Early => self.settled = settled,
+            Timeout::Early => {}
         }
+        self.settled = settled;
         self.egress.release_overdue(&mut self.streams, now);
         self.path.update_pacer(now);
         self.observe_metrics(now);

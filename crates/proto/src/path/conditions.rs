@@ -57,7 +57,6 @@ impl Path {
             floor: std::mem::replace(&mut self.floor, floor),
         };
         self.app_limited = true;
-        self.reports = super::settle::Reports::default();
         self.update_pacer(now);
         old
     }

@@ -32,7 +32,6 @@ use cids::RemoteCids;
 use ecn::EcnMarks;
 use loss_estimate::LossEstimate;
 use loss_runs::LossRuns;
-use settle::Reports;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -71,7 +70,6 @@ pub struct Path {
     loss: LossEstimate,
     runs: LossRuns,
     floor: LossFloorEstimator,
-    reports: Reports,
 }
 
 /// The parameters of a new path.
@@ -120,7 +118,6 @@ impl Path {
             loss: LossEstimate::default(),
             runs: LossRuns::default(),
             floor: LossFloorEstimator::new(loss_memory),
-            reports: Reports::default(),
         }
     }
 

@@ -21,11 +21,12 @@ pub struct Settled {
     pub late: Vec<LostPacket<PacketState>>,
     /// Declared lost, oldest first.
     pub lost: Vec<SentPacket<PacketState>>,
+    reports: Reports,
 }
 
-/// Reports for congestion control, to be made once an ACK frame is fully processed.
+/// What congestion control is told of these packets, once an ACK frame is fully processed.
 #[derive(Debug, Default)]
-pub(super) struct Reports {
+struct Reports {
     acked: Vec<Acked>,
     refuted: Vec<Lost>,
     lost: Vec<Lost>,
@@ -42,7 +43,7 @@ fn sized(packet: &SentPacket<PacketState>) -> Sized {
 
 impl Path {
     /// Handles an ACK frame. Appends the acknowledged packets to `settled.acked` and `settled.late`. Once all
-    /// frames of its packet are processed, call [`detect_lost`](Self::detect_lost) and
+    /// frames of its packet are processed, pass `settled` to [`detect_lost`](Self::detect_lost) and
     /// [`conclude`](Self::conclude).
     ///
     /// # Errors
@@ -59,7 +60,7 @@ impl Path {
     where
         R: Iterator<Item = RangeInclusive<u64>> + Clone,
     {
-        let Settled { acked, late, .. } = settled;
+        let Settled { acked, late, reports, .. } = settled;
         let outcome = self.recovery.on_ack_received(now, space, ranges, delay, acked, late)?;
         // Frames may be reordered; only the newest counts (RFC 9000 section 13.4.2.1).
         let mut marked = false;
@@ -76,7 +77,7 @@ impl Path {
         for packet in acked.iter().filter(counts) {
             self.loss.on_packet(false);
             if packet.in_flight {
-                self.reports.acked.push(report(space, packet));
+                reports.acked.push(report(space, packet));
             }
         }
         // Congestion control was never told of the loss of packets that were not in flight.
@@ -89,13 +90,7 @@ impl Path {
                 continue;
             }
             let LostPacket { pn, size, time, cc, .. } = *packet;
-            self.reports.refuted.push(Packet {
-                space,
-                pn,
-                bytes: size.into(),
-                sent: time,
-                state: cc,
-            });
+            reports.refuted.push(Packet { space, pn, bytes: size.into(), sent: time, state: cc });
         }
         if space == SpaceId::Data {
             let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
@@ -167,12 +162,12 @@ impl Path {
         timeout
     }
 
-    /// Reports lost packets to congestion control.
+    /// Reports the packets in `settled.lost` to congestion control.
     pub fn on_lost(
         &mut self,
         now: Instant,
         space: SpaceId,
-        lost: &[SentPacket<PacketState>],
+        settled: &mut Settled,
         persistent_congestion: bool,
     ) {
         if persistent_congestion {
@@ -183,10 +178,10 @@ impl Path {
             recovery.is_on_path(space, packet.pn) && !packet.is_mtu_probe()
         };
         if space == SpaceId::Data {
-            self.mtu.on_lost(lost.iter().filter(counts).map(sized));
+            self.mtu.on_lost(settled.lost.iter().filter(counts).map(sized));
         }
-        let reports = &mut self.reports.lost;
-        for packet in lost.iter().filter(counts) {
+        let reports = &mut settled.reports.lost;
+        for packet in settled.lost.iter().filter(counts) {
             self.loss.on_packet(true);
             self.ecn.on_lost(packet.ect0.into());
             if !packet.in_flight {
@@ -234,8 +229,8 @@ impl Path {
 
     /// Reports spurious losses and acknowledgements to congestion control, after losses (RFC 9002
     /// appendix A.7).
-    pub fn conclude(&mut self, now: Instant) {
-        let Reports { acked, refuted, .. } = &mut self.reports;
+    pub fn conclude(&mut self, now: Instant, settled: &mut Settled) {
+        let Reports { acked, refuted, .. } = &mut settled.reports;
         if !refuted.is_empty() {
             self.congestion.on_spurious_loss(now, refuted);
             refuted.clear();

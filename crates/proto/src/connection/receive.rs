@@ -443,6 +443,10 @@ impl Connection {
             Frame::HandshakeDone | Frame::NewToken(_) if self.side.is_server() => {
                 Err(violation("frame that only servers send"))
             }
+            Frame::StopSending { id, code } => {
+                let path = self.path.view();
+                self.egress.received_stop_sending(&mut self.streams, now, id, code, &path)
+            }
             _ => self.on_data_frame(frame),
         }
     }
@@ -460,9 +464,6 @@ impl Connection {
             }
             Frame::ResetStreamAt { id, code, final_size, reliable_size } => {
                 self.streams.received_reset_at(id, code, final_size, reliable_size)
-            }
-            Frame::StopSending { id, code } => {
-                self.egress.received_stop_sending(&mut self.streams, id, code)
             }
             Frame::MaxData(max) => {
                 self.streams.received_max_data(max);

@@ -19,9 +19,7 @@ impl Egress {
         self.messages.check().map_err(|wrong| format!("messages: {wrong}"))?;
         self.check_queued_symbols(streams)?;
         let mut with_stream = self.messages.streams();
-        let lost = with_stream.find(|(id, stream)| {
-            !streams.ended_a_message(*id) && streams.message_id(*stream) != Some(*id)
-        });
+        let lost = with_stream.find(|(id, stream)| streams.message_id(*stream) != Some(*id));
         ensure(lost.is_none(), || format!("a message without its stream: {lost:?}"))
     }
 

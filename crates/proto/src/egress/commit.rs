@@ -154,30 +154,28 @@ impl Egress {
             Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
             Stage::Apart | Stage::Within | Stage::First => message,
         });
-        let symbol = self.commit_symbol(
-            to.streams,
-            session,
-            to.slot,
-            NewSymbol { bytes: &to.out[start..], contents, message },
-        );
-        if written.flushed {
-            let around = self.surroundings(to.streams, session, to.slot.path);
-            self.sessions.on_flushed(to.slot.now, session, token.fin, &around);
-        }
+        let ended = written.flushed.then_some(token.fin);
+        let new = NewSymbol { bytes: &to.out[start..], contents, message };
+        let symbol = self.commit_symbol(to.streams, session, to.slot, new, ended);
         to.tokens.push(Token::Stream(StreamToken { symbol, ..token }));
     }
 
-    /// Puts a source symbol that was just written into its coding window.
+    /// Puts a source symbol that was just written into its coding window. `flushed` if the symbol was the last
+    /// data that waited in its stream or in the queue of datagrams: then whether there will be no more.
     pub(super) fn commit_symbol(
         &mut self,
         streams: &mut Streams,
         session: u16,
         slot: &Slot<'_>,
         new: NewSymbol<'_>,
+        flushed: Option<bool>,
     ) -> Option<SymbolRef> {
         let around = self.surroundings(streams, session, slot.path);
         let mut evicted = SmallVec::new();
         let symbol = self.sessions.commit_symbol(slot.now, session, new, &around, &mut evicted);
+        if let Some(ended) = flushed {
+            self.sessions.on_flushed(slot.now, session, ended, &around);
+        }
         evicted.iter().for_each(|evicted| self.on_evicted(streams, session, evicted));
         self.enforce_budget(streams);
         symbol

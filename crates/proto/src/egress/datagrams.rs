@@ -137,11 +137,8 @@ impl Egress {
         let size = (to.out.len() - start) as u64;
         let message = Some(Message { deadline, size, ..Message::default() });
         let new = NewSymbol { bytes: &to.out[start..], contents, message };
-        let symbol = self.commit_symbol(to.streams, session, to.slot, new);
-        if self.datagrams.is_empty() {
-            let around = self.surroundings(to.streams, session, to.slot.path);
-            self.sessions.on_flushed(to.slot.now, session, false, &around);
-        }
+        let flushed = self.datagrams.is_empty().then_some(false);
+        let symbol = self.commit_symbol(to.streams, session, to.slot, new, flushed);
         to.tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
     }
 

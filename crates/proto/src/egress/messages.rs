@@ -411,17 +411,19 @@ impl Egress {
         !self.messages.records.is_empty() || !self.messages.datagrams.is_empty()
     }
 
-    /// Settles messages that are over, gives up deadlines that cannot be met, and starts messages that
+    /// The stream of a message is over.
+    pub(super) fn on_message_ended(&mut self, now: Instant, ended: EndedMessage, path: &PathView) {
+        let EndedMessage { id, complete } = ended;
+        if complete {
+            self.messages.arrived(id, path.heard_from(now), false);
+        } else {
+            self.messages.give_up(id);
+        }
+    }
+
+    /// Gives up deadlines that cannot be met, and starts messages that
     /// waited. Called before packets are sent, after a packet was received, and by the timer.
     pub fn tend(&mut self, streams: &mut Streams, now: Instant, path: &PathView) {
-        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
-        for EndedMessage { id, complete } in streams.take_ended_messages() {
-            if complete {
-                self.messages.arrived(id, earlier, false);
-            } else {
-                self.messages.give_up(id);
-            }
-        }
         if let Some(horizon) = now.checked_add(path.one_way()) {
             self.expire(streams, horizon);
         }

@@ -217,10 +217,14 @@ impl Egress {
     pub fn received_stop_sending(
         &mut self,
         streams: &mut Streams,
+        now: Instant,
         id: StreamId,
         code: u64,
+        path: &PathView,
     ) -> Result<(), TransportError> {
-        streams.received_stop_sending(id, code)?;
+        if let Some(ended) = streams.received_stop_sending(id, code)? {
+            self.on_message_ended(now, ended, path);
+        }
         self.withdraw(streams, id);
         Ok(())
     }
@@ -308,17 +312,21 @@ impl Egress {
         streams.set_session(id, None);
     }
 
-    /// Whether data that is sent now becomes a source symbol of `session`.
+    /// Whether the data that is about to be sent becomes a source symbol of `session`.
     fn protects(&self, streams: &Streams, session: u16, path: &PathView) -> bool {
-        self.sessions.protects(session, &self.surroundings(streams, session, path))
+        // The data itself waits.
+        let idle = false;
+        self.sessions.protects(session, &self.surroundings_if(streams, idle, session, path))
     }
 
-    /// The facts that a session may know about the rest of the connection.
+    /// The facts that a session may know about the rest of the connection. They hold for all that is done for
+    /// one frame.
     fn surroundings(&self, streams: &Streams, session: u16, path: &PathView) -> Surroundings {
         let idle = self.datagrams.is_empty() && !self.has_stream_data(streams);
         self.surroundings_if(streams, idle, session, path)
     }
 
+    /// The surroundings of a session where it is known whether nothing but redundancy waits (`idle`).
     fn surroundings_if(
         &self,
         streams: &Streams,
@@ -445,9 +453,9 @@ impl Egress {
         let mut unqueued = Unqueued::new();
         for frame in &delivered.frames {
             streams.message_id(frame.id).into_iter().for_each(|id| self.messages.recovered(id));
-            unqueued.extend(self.delivered(streams, frame));
+            unqueued.extend(self.delivered(streams, now, frame, path));
         }
-        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
+        let earlier = path.heard_from(now);
         delivered.datagrams.iter().for_each(|id| self.messages.arrived(*id, earlier, true));
         self.settle(streams, unqueued);
         Ok(count)

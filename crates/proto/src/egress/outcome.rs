@@ -42,8 +42,16 @@ impl Egress {
 
     /// The peer has the contents of a frame. Returns the symbols that no longer wait to be sent again for
     /// that reason.
-    pub(super) fn delivered(&mut self, streams: &mut Streams, frame: &StreamToken) -> Unqueued {
-        streams.delivered(frame);
+    pub(super) fn delivered(
+        &mut self,
+        streams: &mut Streams,
+        now: Instant,
+        frame: &StreamToken,
+        path: &PathView,
+    ) -> Unqueued {
+        if let Some(ended) = streams.delivered(frame) {
+            self.on_message_ended(now, ended, path);
+        }
         self.lost.arrived(streams, frame)
     }
 
@@ -73,8 +81,7 @@ impl Egress {
             PacketOutcome::Late => Arrival::Late,
             PacketOutcome::Lost(_) => return self.on_lost_datagram(streams, now, id, symbol, path),
         };
-        let earlier = now.checked_sub(path.one_way()).unwrap_or(now);
-        self.messages.arrived(id, earlier, false);
+        self.messages.arrived(id, path.heard_from(now), false);
         if let Some(symbol) = symbol {
             let around = self.surroundings(streams, symbol.session, path);
             self.sessions.on_acked(now, symbol, how, &around);
@@ -124,7 +131,7 @@ impl Egress {
         how: Arrival,
         path: &PathView,
     ) {
-        let unqueued = self.delivered(streams, frame);
+        let unqueued = self.delivered(streams, now, frame, path);
         if let Some(symbol) = frame.symbol {
             let around = self.surroundings(streams, symbol.session, path);
             self.sessions.on_acked(now, symbol, how, &around);
@@ -157,7 +164,7 @@ impl Egress {
         }
         let lost = self.lost_data(streams, frame, sent, repair, path);
         let verdict = self.reaction.on_lost(now, &lost);
-        self.react(streams, frame, symbol, verdict);
+        self.react(streams, now, (frame, symbol), verdict, path);
     }
 
     fn lost_data(
@@ -180,15 +187,17 @@ impl Egress {
         }
     }
 
-    /// Applies the verdict of the loss reaction to lost data. `symbol` is the source symbol that carried the
-    /// data, if the symbol is still in its window.
+    /// Applies the verdict of the loss reaction to a lost frame. The second part of `lost` is the source symbol
+    /// that carried the frame, if the symbol is still in its window.
     fn react(
         &mut self,
         streams: &mut Streams,
-        frame: &StreamToken,
-        symbol: Option<SymbolRef>,
+        now: Instant,
+        lost: (&StreamToken, Option<SymbolRef>),
         verdict: Verdict,
+        path: &PathView,
     ) {
+        let (frame, symbol) = lost;
         match (verdict, symbol) {
             (Verdict::Resend, Some(symbol)) => self.resend_symbol(streams, symbol),
             (Verdict::Resend, None) => self.resend(streams, frame),
@@ -200,7 +209,9 @@ impl Egress {
             }
             (Verdict::Drop { code }, symbol) => {
                 symbol.into_iter().for_each(|symbol| self.give_up_symbol(symbol));
-                streams.give_up(frame, code.min(VARINT_MAX));
+                if let Some(ended) = streams.give_up(frame, code.min(VARINT_MAX)) {
+                    self.on_message_ended(now, ended, path);
+                }
                 let unqueued = self.lost.arrived(streams, frame);
                 self.settle(streams, unqueued);
             }

@@ -111,18 +111,6 @@ impl Streams {
         newest.is_some_and(|message| message.stage != Stage::Apart)
     }
 
-    /// Takes the messages whose streams are over.
-    pub fn take_ended_messages(&mut self) -> Vec<EndedMessage> {
-        std::mem::take(&mut self.ended_messages)
-    }
-
-    /// Whether the stream of a message is over, and [`take_ended_messages`](Self::take_ended_messages) would
-    /// return the message.
-    #[cfg(feature = "testing")]
-    pub fn ended_a_message(&self, id: MessageId) -> bool {
-        self.ended_messages.iter().any(|ended| ended.id == id)
-    }
-
     /// Withdraws a stream's deadline from the scheduler, because the deadline can no longer be met.
     pub fn withdraw_deadline(&mut self, id: StreamId) {
         if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {

@@ -259,8 +259,6 @@ pub struct Streams {
     delivery: Arc<dyn DeliveryFactory>,
     /// The protection of new streams.
     protection: Option<Protection>,
-    /// Messages whose streams are over, until `Egress` takes them.
-    ended_messages: Vec<EndedMessage>,
     /// Streams to be stopped because repair completed them.
     whole: Whole,
 }
@@ -290,7 +288,6 @@ impl Streams {
             events: Events::default(),
             delivery: Arc::new(StreamOrder),
             protection: None,
-            ended_messages: Vec::new(),
             whole: Whole::default(),
         }
     }
@@ -417,12 +414,17 @@ impl Streams {
     }
 
     /// Reports how the sending half of a stream ended: to the application, or, if the stream was opened for a
-    /// message, to `Egress`.
-    fn report_end(&mut self, message: Option<MessageId>, event: StreamEvent, complete: bool) {
-        match message {
-            Some(id) => self.ended_messages.push(EndedMessage { id, complete }),
-            None => self.events.push(event),
+    /// message, to the caller.
+    fn report_end(
+        &mut self,
+        message: Option<MessageId>,
+        event: StreamEvent,
+        complete: bool,
+    ) -> Option<EndedMessage> {
+        if message.is_none() {
+            self.events.push(event);
         }
+        message.map(|id| EndedMessage { id, complete })
     }
 
     /// Credits received bytes that were read, or will not be read, to the connection's window.

@@ -2,7 +2,7 @@
 
 use super::recv::FrameEffect;
 use super::table::{Lookup, MAX_STREAM_COUNT};
-use super::{Half, StreamEvent, Streams};
+use super::{EndedMessage, Half, StreamEvent, Streams};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Dir, StreamId};
 use crate::wire::frame::FrameKind;
@@ -128,30 +128,33 @@ impl Streams {
 
     /// STOP_SENDING (section 19.5): resets the stream with the peer's code and notifies the application,
     /// unless the peer has the whole stream. If the code says that the peer
-    /// [recovered](Self::with_stop_recovered) the stream, the application learns that it is finished.
+    /// [recovered](Self::with_stop_recovered) the stream, the application learns that it is finished. Returns
+    /// the message of the stream if the message ended.
     ///
     /// # Errors
     /// We cannot send on the stream, or the peer may not open it.
-    pub fn received_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), TransportError> {
+    pub fn received_stop_sending(
+        &mut self,
+        id: StreamId,
+        code: u64,
+    ) -> Result<Option<EndedMessage>, TransportError> {
         let exists = self
             .open_by_peer(id, Half::Send)
             .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
         let stream = self.table.get_mut(id).filter(|_| exists);
         let Some(send) = stream.and_then(|stream| stream.send.as_mut()) else {
-            return Ok(());
+            return Ok(None);
         };
         let message = send.message;
         if self.whole.is_meant(code) && send.is_all_sent() {
             self.abandon(id, code);
-            self.report_end(message, StreamEvent::Finished { id }, true);
-            return Ok(());
+            return Ok(self.report_end(message, StreamEvent::Finished { id }, true));
         }
         if !send.stop(code) {
-            return Ok(());
+            return Ok(None);
         }
         self.abandon(id, code);
-        self.report_end(message, StreamEvent::Stopped { id, code }, false);
-        Ok(())
+        Ok(self.report_end(message, StreamEvent::Stopped { id, code }, false))
     }
 
     /// MAX_DATA (section 19.9).

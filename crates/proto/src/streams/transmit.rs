@@ -11,7 +11,7 @@ use super::resend_order::{Precedence, ResendOrder};
 use super::send::{Completion, NextLost, SendHalf, Sendable};
 use super::send_pool::SendPool;
 use super::table::{Stream, Table};
-use super::{StreamEvent, Streams};
+use super::{EndedMessage, StreamEvent, Streams};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
@@ -472,43 +472,53 @@ impl Streams {
     }
 
     /// The peer has the contents of a frame: its packet was acknowledged, or the peer recovered it
-    /// from repair symbols. Storage is freed, and the data will not be sent again.
-    pub fn delivered(&mut self, token: &StreamToken) {
-        self.settle(token.id, |send| send.acked(token.range(), token.fin));
+    /// from repair symbols. Storage is freed, and the data will not be sent again. Returns the message of the
+    /// stream if the message ended.
+    pub fn delivered(&mut self, token: &StreamToken) -> Option<EndedMessage> {
+        self.settle(token.id, |send| send.acked(token.range(), token.fin))
     }
 
     /// The contents of a frame will not be sent again, although the peer does not have them. When no other
-    /// data of the stream is outstanding, the stream ends with a reset that carries `code`.
-    pub fn give_up(&mut self, token: &StreamToken, code: u64) {
-        self.settle(token.id, |send| send.give_up(token.range(), token.fin, code));
+    /// data of the stream is outstanding, the stream ends with a reset that carries `code`. Returns the message
+    /// of the stream if the message ended.
+    pub fn give_up(&mut self, token: &StreamToken, code: u64) -> Option<EndedMessage> {
+        self.settle(token.id, |send| send.give_up(token.range(), token.fin, code))
     }
 
     /// Updates a stream after one of its frames was acknowledged or given up.
-    fn settle(&mut self, id: StreamId, act: impl FnOnce(&mut SendHalf) -> Completion) {
-        let Some(stream) = self.table.get_mut(id) else { return };
-        let Some(send) = &mut stream.send else { return };
-        match act(send) {
+    fn settle(
+        &mut self,
+        id: StreamId,
+        act: impl FnOnce(&mut SendHalf) -> Completion,
+    ) -> Option<EndedMessage> {
+        let stream = self.table.get_mut(id)?;
+        let send = stream.send.as_mut()?;
+        let ended = match act(send) {
             Completion::Open => {
                 self.out.account(send);
                 Self::notify_writable(stream, &mut self.out.pool, &mut self.events);
+                None
             }
             Completion::Finished => {
                 let message = send.message;
                 self.out.refresh(stream, &mut self.control);
-                self.report_end(message, StreamEvent::Finished { id }, true);
+                let ended = self.report_end(message, StreamEvent::Finished { id }, true);
                 self.reap(id);
+                ended
             }
             Completion::Reset => {
                 self.out.refresh(stream, &mut self.control);
                 self.reap(id);
+                None
             }
             Completion::Incomplete(code) => {
                 let message = send.message;
                 send.reset(code, 0);
                 self.out.refresh(stream, &mut self.control);
-                self.report_end(message, StreamEvent::Finished { id }, false);
+                self.report_end(message, StreamEvent::Finished { id }, false)
             }
-        }
+        };
         self.wake_writers();
+        ended
     }
 }

@@ -108,6 +108,11 @@ impl PathView {
     pub fn one_way(&self) -> Duration {
         self.rtt / 2
     }
+
+    /// When the peer sent the packet that arrived at `now`, as far as it can be told.
+    pub(crate) fn heard_from(&self, now: Instant) -> Instant {
+        now.checked_sub(self.one_way()).unwrap_or(now)
+    }
 }
 
 /// A piece of a stream that is useful only as a whole, and perhaps only until a deadline.

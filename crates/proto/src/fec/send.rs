@@ -1,29 +1,28 @@
 //! The sending side of erasure coding: all sessions of a connection.
 
+mod lost;
+mod memory;
+mod repair;
 #[cfg(test)]
 mod tests;
 
-use super::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
-use super::code::{self, SlidingWindow};
 use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
-use super::redundancy::{Arrival, Decision, Protection, Reason, RepairPlan, SHORT_KEYS};
-use super::session::{
-    CodingSession, Contents, DataKind, Evicted, Frames, NewSymbol, Surroundings, Symbol,
-    SymbolState,
-};
+use super::redundancy::{Arrival, Protection, Reason, RepairPlan, SHORT_KEYS};
+use super::session::{CodingSession, Contents, DataKind, Evicted, NewSymbol, Surroundings};
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 #[cfg(feature = "testing")]
 use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
-use crate::recovery::token::{StreamToken, Token};
-use crate::wire::code_id::{CodeId, CodeSet};
+#[cfg(feature = "testing")]
+use crate::recovery::token::StreamToken;
+use crate::recovery::token::Token;
+use crate::wire::code_id::CodeSet;
 use crate::wire::coding::varint_size;
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use crate::work;
 use smallvec::SmallVec;
-use std::ops::Range;
 use std::time::Instant;
 use sutura_erasure::WindowLimits;
 
@@ -129,15 +128,6 @@ impl SendSessions {
     /// Whether no session has changed since [`rest`](Self::rest), and no session is due.
     pub fn is_resting(&self, now: Instant) -> bool {
         self.rest.is_some_and(|rest| rest.wake.is_none_or(|at| at > now))
-    }
-
-    /// How many bytes all windows may hold.
-    fn budget(&self) -> usize {
-        MAX_ENCODER_BYTES.saturating_sub(self.withheld)
-    }
-
-    fn is_over_budget(&self) -> bool {
-        self.allocated() > self.budget()
     }
 
     /// Sets the space for frames in a full packet.
@@ -407,95 +397,6 @@ impl SendSessions {
         Some(SymbolRef { session, id })
     }
 
-    /// Forgets symbols that left the window of `session` while all sessions remember too many of them.
-    fn limit_beyond(&mut self, session: u16, mut forget: impl FnMut(Evicted)) {
-        let most = MAX_BEYOND_SYMBOLS.min(self.budget() * MAX_BEYOND_SYMBOLS / MAX_ENCODER_BYTES);
-        let mut surplus = self.beyond().saturating_sub(most);
-        let Some(s) = self.session(session).filter(|_| surplus > 0) else { return };
-        while surplus > 0
-            && let Some(forgotten) = s.forget_beyond()
-        {
-            forget(forgotten);
-            surplus -= 1;
-        }
-    }
-
-    /// Number of symbols that left the windows and are remembered.
-    fn beyond(&self) -> usize {
-        self.sessions.iter().map(CodingSession::beyond_len).sum()
-    }
-
-    /// Evicts the oldest symbols of the largest windows while all sessions together hold more than the
-    /// allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for evicted symbols that are not known to have
-    /// arrived.
-    pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
-        if self.rest.is_some() {
-            return;
-        }
-        let mut held = self.allocated();
-        while held > self.budget() {
-            let sessions = (0u16..).zip(&mut self.sessions);
-            let Some((session, s)) = sessions.max_by_key(|(_, s)| s.encoder.allocated()) else {
-                return;
-            };
-            let before = s.encoder.allocated();
-            s.give_up_kept();
-            s.shrink();
-            if s.encoder.allocated() == before {
-                // Evict a quarter of the window at a time, so that not every new symbol evicts again.
-                for _ in 0..s.window_len().div_ceil(4) {
-                    s.evict().into_iter().for_each(|evicted| evict(session, evicted));
-                }
-                s.shrink();
-            }
-            let freed = before - s.encoder.allocated();
-            if freed == 0 {
-                return;
-            }
-            held -= freed;
-            self.limit_beyond(session, |evicted| evict(session, evicted));
-        }
-    }
-
-    /// Sets how many bytes all coding windows may hold, [`MAX_ENCODER_BYTES`] at most. Returns whether
-    /// they hold more.
-    pub fn set_allowance(&mut self, bytes: usize) -> bool {
-        self.rest = None;
-        self.withheld = MAX_ENCODER_BYTES.saturating_sub(bytes);
-        self.withheld > 0 && self.allocated() > bytes
-    }
-
-    /// Number of bytes that all coding windows hold.
-    fn allocated(&self) -> usize {
-        self.sessions.iter().map(|s| s.encoder.allocated()).sum()
-    }
-
-    /// Bytes of memory of all coding windows and of the symbols that left them.
-    pub fn memory(&self) -> usize {
-        self.allocated() + self.beyond() * Beyond::SYMBOL_COST
-    }
-
-    /// When an idle session releases its memory.
-    pub fn idle_timeout(&self) -> Option<Instant> {
-        match self.rest {
-            Some(rest) => rest.idle,
-            None => self.sessions.iter().filter_map(CodingSession::idle_at).min(),
-        }
-    }
-
-    /// Releases the memory of idle sessions.
-    pub fn release_idle(&mut self, now: Instant) {
-        if self.idle_timeout().is_none_or(|at| at > now) {
-            return;
-        }
-        self.rest = None;
-        for s in &mut self.sessions {
-            if s.idle_at().is_some_and(|at| at <= now) {
-                s.shrink();
-            }
-        }
-    }
-
     /// A stream of `session` has no more data to send, for now or (`ended`) for good.
     pub fn on_flushed(&mut self, now: Instant, session: u16, ended: bool, around: &Surroundings) {
         if let Some(s) = self.session(session) {
@@ -520,46 +421,6 @@ impl SendSessions {
         }
     }
 
-    /// The packet with `symbol` was declared lost, and congestion control was told.
-    pub fn on_lost(
-        &mut self,
-        now: Instant,
-        symbol: SymbolRef,
-        around: &Surroundings,
-    ) -> LostSymbol {
-        let Some(s) = self.session(symbol.session) else { return LostSymbol::Unprotected };
-        match s.state(symbol.id) {
-            None => LostSymbol::Unprotected,
-            Some(SymbolState::InFlight) => {
-                s.on_lost(now, symbol.id);
-                if !s.is_beyond(symbol.id) {
-                    let view = s.view(around);
-                    s.policy.on_lost(now, symbol.id, &view);
-                }
-                LostSymbol::Open(s.outlook(symbol.id))
-            }
-            Some(SymbolState::Held { .. } | SymbolState::Resend | SymbolState::Done) => {
-                LostSymbol::Settled
-            }
-        }
-    }
-
-    /// A lost symbol waits until `until` for repair symbols in flight that cover it.
-    pub fn hold(&mut self, symbol: SymbolRef, until: Instant) {
-        if let Some(s) = self.session(symbol.session) {
-            s.hold(symbol.id, until);
-            self.held += 1;
-        }
-    }
-
-    /// Keeps a lost symbol that is never sent again in the window until `until`, as long as repair symbols
-    /// can mend the symbol.
-    pub fn keep(&mut self, symbol: SymbolRef, until: Instant) {
-        if let Some(s) = self.session(symbol.session) {
-            s.hold(symbol.id, until);
-        }
-    }
-
     /// The datagrams that a symbol carries.
     pub fn datagrams_of(&self, symbol: SymbolRef) -> &[MessageId] {
         let session = self.sessions.get(usize::from(symbol.session));
@@ -578,45 +439,6 @@ impl SendSessions {
         self.sessions.iter_mut().for_each(|s| changed |= s.expire(time));
         if changed {
             self.rest = None;
-        }
-    }
-
-    /// Gives up a symbol that left its window before it was known to have arrived. Returns its contents,
-    /// whose frames can only be sent again as bare data.
-    pub fn send_bare(&mut self, symbol: SymbolRef) -> Option<Contents> {
-        self.session(symbol.session)?.send_bare(symbol.id)
-    }
-
-    /// Queues a symbol to be sent again. Returns its frames.
-    pub fn queue(&mut self, symbol: SymbolRef) -> &[StreamToken] {
-        if let Some(s) = self.session(symbol.session) {
-            s.queue(symbol.id);
-        }
-        self.resend_frames(symbol)
-    }
-
-    /// A symbol is no longer needed. Returns the datagrams that it carried, unless it was done before.
-    pub fn finish(&mut self, symbol: SymbolRef) -> Vec<MessageId> {
-        let Some(s) = self.session(symbol.session) else { return Vec::new() };
-        let contents = s.done(symbol.id);
-        s.slide();
-        s.release_repairs();
-        contents.map(|contents| contents.datagrams).unwrap_or_default()
-    }
-
-    /// The oldest symbol in `span` that is held.
-    pub fn oldest_held(&self, session: u16, span: Range<u64>) -> Option<SymbolRef> {
-        let s = self.sessions.get(usize::from(session))?;
-        s.oldest_held(&span).map(|id| SymbolRef { session, id })
-    }
-
-    /// Whether a probe may send a symbol: it is in the window, and has neither arrived nor waits to
-    /// be sent again.
-    pub fn may_probe(&self, symbol: SymbolRef) -> Option<bool> {
-        let s = self.sessions.get(usize::from(symbol.session))?;
-        match s.window_state(symbol.id)? {
-            SymbolState::InFlight | SymbolState::Held { .. } => Some(true),
-            SymbolState::Resend | SymbolState::Done => Some(false),
         }
     }
 
@@ -664,146 +486,6 @@ impl SendSessions {
             self.count(ack.session, |counts| counts.add(&came));
         }
         Ok(u32::try_from(news.len()).unwrap_or(u32::MAX))
-    }
-
-    /// A symbol that waits to be sent again, if it is still in the window.
-    fn resend(&self, symbol: SymbolRef) -> Option<(&CodingSession, &Symbol)> {
-        let session = self.sessions.get(usize::from(symbol.session))?;
-        let is_queued = session.window_state(symbol.id) == Some(SymbolState::Resend);
-        Some((session, session.get(symbol.id).filter(|_| is_queued)?))
-    }
-
-    /// Size of a symbol that waits to be sent again, including the frame's header. `None` if the symbol need
-    /// not be sent again, or if it left the window.
-    pub fn resend_size(&self, symbol: SymbolRef) -> Option<usize> {
-        let bytes = self.resend(symbol)?.0.encoder.symbol(symbol.id)?;
-        Some(SourceSymbol::header_size(symbol) + bytes.len())
-    }
-
-    /// The frames of a symbol that waits to be sent again; empty if the symbol need not be sent again.
-    pub fn resend_frames(&self, symbol: SymbolRef) -> &[StreamToken] {
-        self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
-    }
-
-    /// Appends a symbol that is sent again, and returns its frames.
-    pub fn write_resend(&mut self, now: Instant, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
-        let Some((session, entry)) = self.resend(symbol) else { return Frames::new() };
-        let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
-        SourceSymbol::encode_header(symbol, out);
-        out.extend_from_slice(bytes);
-        let size = bytes.len() as u64;
-        let frames = entry.contents.frames.iter();
-        let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
-        self.count(symbol.session, |counts| {
-            counts.source_symbols += 1;
-            counts.resent_symbols += 1;
-            counts.source_bytes += size;
-        });
-        if let Some(s) = self.session(symbol.session) {
-            s.sent_again(now, symbol.id);
-        }
-        frames
-    }
-
-    /// Divides `bytes`, the size of a repair symbol of `session`, among the streams whose data it protects.
-    /// Each stream's share is proportional to its data that is in the coding window and not known to have
-    /// arrived. Calls `charge` once for each stream.
-    pub fn share_repair(&self, session: u16, bytes: usize, charge: impl FnMut(StreamId, usize)) {
-        if let Some(s) = self.sessions.get(usize::from(session)) {
-            s.share(bytes, charge);
-        }
-    }
-
-    /// Asks the policies about a free slot: returns a bid for each session that would send a repair
-    /// symbol of at most `room` bytes. `around` returns the surroundings of a session. Changes
-    /// nothing.
-    pub fn bids<'a>(
-        &'a self,
-        now: Instant,
-        room: usize,
-        around: impl Fn(u16) -> Surroundings + 'a,
-    ) -> impl Iterator<Item = RepairBid> + 'a {
-        let sessions = (0u16..).zip(&self.sessions);
-        let bidding = sessions.filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
-        bidding.filter_map(move |(session, s)| {
-            let view = s.view(&around(session));
-            let plan = match s.policy.decide(now, &view) {
-                Decision::Repair(plan) => plan,
-                Decision::Source => return None,
-            };
-            let span = plan.span.start.max(view.kept)..plan.span.end.min(view.next);
-            let (code, key) = self.code_of(&plan, &span, s.peek_key());
-            let header = RepairHeader::new(session, code, &span, key);
-            let size = header.size() + s.encoder.repair_size(span.clone()).ok()?;
-            let plan = RepairPlan { span, ..plan };
-            (size <= room).then_some(RepairBid { session, plan, header, size })
-        })
-    }
-
-    /// The code and the key of a repair symbol: the code and key of the plan, if the peer accepts the code
-    /// and the code has such a repair symbol.
-    fn code_of(&self, plan: &RepairPlan, span: &Range<u64>, next_key: u32) -> (CodeId, u32) {
-        let key = plan.key.unwrap_or(next_key);
-        let known = code::find(plan.code).filter(|_| self.codes.contains(plan.code));
-        match known {
-            Some(code) if code.admits(span, key) => (plan.code, key),
-            _ => (CodeId::SLIDING_WINDOW, next_key),
-        }
-    }
-
-    /// Appends the REPAIR frame of a bid.
-    pub fn write_repair(
-        &mut self,
-        now: Instant,
-        bid: &RepairBid,
-        around: &Surroundings,
-        out: &mut Vec<u8>,
-    ) -> Option<Token> {
-        let session = bid.session;
-        self.rest = None;
-        let s = self.sessions.get_mut(usize::from(session))?;
-        let (span, key) = (bid.header.span(), bid.header.key);
-        let start = out.len();
-        bid.header.encode(out);
-        let code = code::find(bid.header.code).unwrap_or(&SlidingWindow);
-        if code.encode(&s.encoder, span.clone(), key, out).is_err() {
-            out.truncate(start);
-            return None;
-        }
-        let size = out.len() - start;
-        s.use_key();
-        s.repair_sent(now, &span, size);
-        let view = s.view(around);
-        s.policy.on_repair_sent(now, &view);
-        s.release_kept();
-        self.count(session, |counts| {
-            counts.repair_symbols += 1;
-            counts.repair_bytes += size as u64;
-        });
-        Some(Token::Repair { session, first: span.start, end: span.end })
-    }
-
-    /// A repair symbol over `span` was acknowledged, or else lost, so symbols that were held for it
-    /// must be reconsidered.
-    pub fn on_repair_settled(&mut self, session: u16, span: &Range<u64>, arrived: bool) {
-        if let Some(s) = self.session(session) {
-            s.repair_settled(span, arrived);
-        }
-    }
-
-    /// Takes the held symbols that wait no longer: their time is over, or the repair symbols in flight cannot
-    /// mend all held symbols. The caller sends them again. Call this after the frames of a packet were
-    /// processed, and when the timer fires.
-    pub fn take_overdue(&mut self, now: Instant) -> SmallVec<[SymbolRef; 4]> {
-        let mut due = SmallVec::new();
-        if self.is_resting(now) {
-            return due;
-        }
-        self.rest = None;
-        for (session, s) in (0u16..).zip(&mut self.sessions).filter(|(_, s)| s.has_overdue()) {
-            due.extend(s.take_overdue(now).into_iter().map(|id| SymbolRef { session, id }));
-        }
-        due
     }
 
     /// Appends SYMBOL_WINDOW frames for the sessions in which they allow the peer to free a good part of its

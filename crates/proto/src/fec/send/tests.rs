@@ -1,4 +1,5 @@
 use super::*;
+use crate::fec::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
 use std::time::Duration;
 
 const WINDOW: u32 = 8;

@@ -1,7 +1,7 @@
 //! The sending half of one session: its coding window and the state of each symbol.
 
 use super::CodingCounts;
-use super::beyond::{Beyond, Left, LeftState};
+use super::beyond::{Beyond, Left};
 use super::carried::Carried;
 use super::lost_symbols::{LostState, LostSymbols};
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
@@ -338,18 +338,13 @@ impl CodingSession {
 
     /// Whether [`take_overdue`](Self::take_overdue) may have work to do.
     pub(super) fn has_overdue(&self) -> bool {
-        self.holds_any() || self.beyond.has_bare()
+        self.lost.holds_any() || self.beyond.has_bare()
     }
 
     /// How many symbols of the window are held.
     #[cfg(test)]
     pub(super) fn held_len(&self) -> usize {
         self.lost.held_len()
-    }
-
-    /// Whether a symbol waits for a repair symbol in flight.
-    pub(super) fn holds_any(&self) -> bool {
-        self.lost.held_len() > 0 || self.beyond.held() > 0
     }
 
     /// Whether the session may have work to do at `now`, or later without any event: the policy or
@@ -363,25 +358,27 @@ impl CodingSession {
 
     /// When the first of the held symbols stops waiting.
     pub(super) fn held_until(&self) -> Option<Instant> {
-        self.lost.held_until().into_iter().chain(self.beyond.held_until()).min()
+        self.lost.held_until()
     }
 
     /// The state of a symbol whose fate may be open: in the window or beyond it.
     pub(super) fn state(&self, id: u64) -> Option<SymbolState> {
-        self.window_state(id).or_else(|| {
-            Some(match self.beyond.get(id)?.fate {
-                LeftState::InFlight => SymbolState::InFlight,
-                LeftState::Held(until) => SymbolState::Held { until },
-                LeftState::Bare => SymbolState::Done,
-            })
-        })
+        let is_done = match self.get(id) {
+            Some(symbol) => symbol.done,
+            None => self.beyond.get(id)?.bare,
+        };
+        let open = || self.lost.state(id).map_or(SymbolState::InFlight, SymbolState::from);
+        Some(if is_done { SymbolState::Done } else { open() })
     }
 
     /// The state of a symbol in the window.
     pub(super) fn window_state(&self, id: u64) -> Option<SymbolState> {
-        let is_done = self.get(id)?.done;
-        let open = || self.lost.state(id).map_or(SymbolState::InFlight, SymbolState::from);
-        Some(if is_done { SymbolState::Done } else { open() })
+        self.get(id).and_then(|_| self.state(id))
+    }
+
+    /// Whether the fate of a symbol is open: in the window or beyond it.
+    fn is_open(&self, id: u64) -> bool {
+        self.state(id).is_some_and(|state| state != SymbolState::Done)
     }
 
     /// Whether a symbol left the window and is remembered.
@@ -405,21 +402,30 @@ impl CodingSession {
     /// the symbol and as long as such a repair symbol is in flight.
     pub(super) fn send_bare(&mut self, id: u64) -> Option<Contents> {
         let contents = self.beyond.send_bare(id)?;
-        if !self.repairs.on_sent_bare(id) {
-            self.beyond.remove(id);
+        self.lost.sent_bare(id);
+        let is_awaited = self.repairs.on_sent_bare(id);
+        if !is_awaited || !self.is_beyond(id) {
+            self.remove_beyond(id);
         }
         self.release_repairs();
         Some(contents)
     }
 
+    /// Forgets a symbol that left the window. Returns its contents.
+    fn remove_beyond(&mut self, id: u64) -> Option<Contents> {
+        self.lost.remove(id);
+        self.beyond.remove(id).map(|left| left.contents)
+    }
+
     /// Forgets the oldest of the symbols that left the window.
     pub(super) fn forget_beyond(&mut self) -> Option<Evicted> {
-        let (id, Left { contents, fate, .. }) = self.beyond.pop()?;
-        self.repairs.on_abandoned(id);
-        let is_open = match fate {
-            LeftState::InFlight | LeftState::Bare => true,
-            LeftState::Held(_) => false,
+        let id = self.beyond.first()?;
+        let is_open = match self.lost.state(id) {
+            None | Some(LostState::InFlight | LostState::Resend) => true,
+            Some(LostState::Held { .. }) => false,
         };
+        let contents = self.remove_beyond(id)?;
+        self.repairs.on_abandoned(id);
         Some(Evicted { id, in_flight: is_open, queued: false, contents })
     }
 
@@ -463,18 +469,15 @@ impl CodingSession {
     pub(super) fn evict(&mut self) -> Option<Evicted> {
         let id = self.first();
         let sent = self.symbols.front()?.sent;
-        let (state, lost) = (self.window_state(id)?, self.lost.lost_at(id));
+        let (state, record) = (self.window_state(id)?, self.lost.record(id));
         let contents = self.done(id);
         self.slide();
         self.give_up_kept();
-        let fate = match state {
-            SymbolState::Held { until } => LeftState::Held(until),
-            SymbolState::InFlight | SymbolState::Resend | SymbolState::Done => LeftState::InFlight,
-        };
         let queued = state == SymbolState::Resend;
         let contents = contents?;
         if let Some(last_repair) = self.repairs.newest_number(id).filter(|_| !queued) {
-            self.beyond.insert(id, Left { contents, sent, lost, fate, last_repair });
+            self.beyond.insert(id, Left { contents, sent, last_repair, bare: false });
+            record.into_iter().for_each(|record| self.lost.leave(id, record, last_repair));
             return None;
         }
         self.repairs.on_abandoned(id);
@@ -495,8 +498,8 @@ impl CodingSession {
 
     /// Marks a symbol as done. Returns its contents if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
-        if let Some(left) = self.beyond.remove(id) {
-            return Some(left.contents);
+        if self.is_beyond(id) {
+            return self.remove_beyond(id);
         }
         let symbol = self.symbol(id)?;
         if std::mem::replace(&mut symbol.done, true) {
@@ -510,7 +513,7 @@ impl CodingSession {
         self.done.insert(id..id + 1);
         self.open -= 1;
         // With this symbol, the peer may recover symbols that wait for it.
-        self.overheld |= was_lost && self.holds_any();
+        self.overheld |= was_lost && self.lost.holds_any();
         Some(contents)
     }
 
@@ -566,7 +569,7 @@ impl CodingSession {
         } else {
             self.repairs.on_lost(span);
         }
-        self.overheld = self.holds_any();
+        self.overheld = self.lost.holds_any();
     }
 
     /// A symbol was sent again.
@@ -578,7 +581,7 @@ impl CodingSession {
 
     /// Holds a lost symbol until `until`.
     pub(super) fn hold(&mut self, id: u64, until: Instant) {
-        if !self.beyond.hold(id, until) && self.get(id).is_some_and(|symbol| !symbol.done) {
+        if self.is_open(id) {
             self.lost.hold(id, until, &self.repairs);
         }
         self.overheld = true;
@@ -587,20 +590,9 @@ impl CodingSession {
     /// The chance of the repair symbols to recover `id`.
     pub(super) fn outlook(&self, id: u64) -> RepairOutlook {
         if self.is_beyond(id) {
-            return self.outlook_beyond(id);
+            return self.lost.outlook_beyond(id, &self.repairs);
         }
         self.lost.outlook(id, &self.repairs, self.mends())
-    }
-
-    /// The outlook of a symbol that left the window: no more repair symbols are to come for it.
-    fn outlook_beyond(&self, id: u64) -> RepairOutlook {
-        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        RepairOutlook {
-            newest_repair: self.repairs.newest(id),
-            repairs: count(self.repairs.bringing(id)),
-            held: count(self.beyond.held()),
-            mends: false,
-        }
     }
 
     /// Whether losses are mended by repair symbols instead of being sent again.
@@ -636,7 +628,7 @@ impl CodingSession {
     /// Sets the space for frames in a full packet.
     pub(super) fn set_packet_room(&mut self, bytes: usize) {
         self.packet_room = bytes;
-        self.overheld = self.holds_any();
+        self.overheld = self.lost.holds_any();
     }
 
     /// Whether more repair symbols are to come for held symbols: the policy mends losses, or has yet to
@@ -649,33 +641,21 @@ impl CodingSession {
     /// Held symbols that must wait no longer, in the window and beyond it; see [`LostSymbols::overdue`]. They
     /// have to be sent again.
     pub(super) fn take_overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
-        self.beyond.forget_bare(self.repairs.oldest_in_flight());
-        let mut due = self.overdue_beyond(now);
-        due.extend(self.overdue(now));
+        let oldest = self.repairs.oldest_in_flight();
+        while let Some(id) = self.beyond.over(oldest) {
+            self.remove_beyond(id);
+        }
+        let mut due = self.lost.overdue_beyond(now, &self.repairs);
+        self.discount_arrived();
+        let awaited = self.awaits_repairs();
+        let changed = std::mem::take(&mut self.overheld);
+        due.extend(self.lost.overdue(now, &self.repairs, awaited, changed));
         due
     }
 
     /// The oldest symbol in `span` that is held, in the window or beyond it.
     pub(super) fn oldest_held(&self, span: &Range<u64>) -> Option<u64> {
-        let beyond = self.beyond.held_symbols().filter(|id| span.contains(id)).min();
-        let window = || self.lost.held().map(|(id, _)| id).find(|id| span.contains(id));
-        beyond.or_else(window)
-    }
-
-    /// Symbols beyond the window that must wait no longer.
-    fn overdue_beyond(&self, now: Instant) -> SmallVec<[u64; 4]> {
-        if self.beyond.held() == 0 {
-            return SmallVec::new();
-        }
-        self.beyond.overdue(now, self.repairs.oldest_number()).collect()
-    }
-
-    /// Symbols in the window that must wait no longer.
-    fn overdue(&mut self, now: Instant) -> SmallVec<[u64; 4]> {
-        self.discount_arrived();
-        let awaited = self.awaits_repairs();
-        let changed = std::mem::take(&mut self.overheld);
-        self.lost.overdue(now, &self.repairs, awaited, changed)
+        self.lost.oldest_held(span)
     }
 
     /// Once no packet of the session is in flight, the repair symbols that arrived have mended all that they
@@ -711,7 +691,7 @@ impl CodingSession {
     ) -> Option<usize> {
         let mended = match how {
             Arrival::Recovered => {
-                self.overheld = self.holds_any();
+                self.overheld = self.lost.holds_any();
                 self.repairs.on_recovered(id)
             }
             Arrival::Acked | Arrival::Late => None,
@@ -723,20 +703,20 @@ impl CodingSession {
 
     /// Notes when a symbol was first declared lost.
     pub(super) fn on_lost(&mut self, now: Instant, id: u64) {
-        self.beyond.on_lost(now, id);
-        if self.get(id).is_some_and(|symbol| !symbol.done) {
-            self.lost.on_lost(now, id);
+        if self.is_open(id) {
+            let left = self.beyond.get(id).map(|left| left.last_repair);
+            self.lost.on_lost(now, id, left);
         }
     }
 
     /// How much earlier the peer had symbol `id`, which it reports as recovered at `now`, than a
     /// retransmission would have brought it. See [`CodingCounts::time_saved`].
     pub(super) fn time_saved(&self, now: Instant, id: u64, rtt: Duration) -> Duration {
-        let window = self.get(id).map(|symbol| (symbol.sent, self.lost.lost_at(id)));
-        let known = window.or_else(|| self.beyond.get(id).map(|left| (left.sent, left.lost)));
-        let Some((sent, lost)) = known else { return Duration::ZERO };
+        let window = self.get(id).map(|symbol| symbol.sent);
+        let sent = window.or_else(|| self.beyond.get(id).map(|left| left.sent));
+        let Some(sent) = sent else { return Duration::ZERO };
         let detected = sent + rtt * LOSS_DETECTION_EIGHTHS / 8;
-        let resent = lost.unwrap_or(detected);
+        let resent = self.lost.lost_at(id).unwrap_or(detected);
         // A retransmission takes half a round trip to the peer, and the report takes as long back.
         (resent + rtt).saturating_duration_since(now)
     }

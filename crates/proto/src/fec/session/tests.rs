@@ -223,6 +223,7 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
     session.told(1);
 
     let later = now + Duration::from_secs(1);
+    session.on_lost(now, 1);
     let RepairOutlook { newest_repair, repairs, held, mends } = session.outlook(1);
     assert_eq!((newest_repair, repairs, held, mends), (Some(now), 1, 0, false));
     session.hold(1, later);
@@ -257,7 +258,7 @@ fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
     }
     assert_eq!(session.take_overdue(until)[..], [0, 1], "their time is over");
     assert!(session.send_bare(0).is_some() && session.send_bare(1).is_some());
-    assert_eq!((session.state(0), session.holds_any()), (Some(SymbolState::Done), false));
+    assert_eq!((session.state(0), session.lost.holds_any()), (Some(SymbolState::Done), false));
     assert!(session.take_overdue(until).is_empty() && session.open_within(0..2).eq([0, 1]));
     assert_eq!(session.done(0).map(|contents| contents.frames.len()), Some(1));
     let around = Surroundings::default();

@@ -173,7 +173,7 @@ impl Default for TransportConfig {
             mix_streams: false,
             delivery: Arc::new(StreamOrder),
             fec: Some(FecConfig::default()),
-            initial_rtt: crate::recovery::rtt::INITIAL_RTT,
+            initial_rtt: crate::rtt::INITIAL_RTT,
             udp_payload_size: MIN_UDP_PAYLOAD,
             mtu_discovery: Some(MtuDiscovery::default()),
             datagram_receive_buffer: Some(1 << 20),

@@ -1,5 +1,7 @@
 //! Basic names: sides, directions, streams, packet number spaces, identifiers; the sizes of datagrams.
 
+pub use sutura_congestion::SpaceId;
+
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
@@ -99,22 +101,6 @@ impl fmt::Display for StreamId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.0, f)
     }
-}
-
-/// A packet number space (RFC 9000 section 12.3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SpaceId {
-    /// Initial packets.
-    Initial,
-    /// Handshake packets.
-    Handshake,
-    /// 0-RTT and 1-RTT packets.
-    Data,
-}
-
-impl SpaceId {
-    /// All three, in the order in which a connection uses them.
-    pub const ALL: [Self; 3] = [Self::Initial, Self::Handshake, Self::Data];
 }
 
 /// The maximum length of a connection identifier in QUIC v1, in bytes.

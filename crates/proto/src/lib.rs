@@ -91,7 +91,6 @@ mod cid_generator;
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
-mod congestion;
 mod connection;
 pub mod crypto;
 mod datagram_queue;
@@ -108,7 +107,6 @@ mod ids;
 mod ingress;
 #[cfg(feature = "testing")]
 mod invariant;
-mod loss_floor;
 mod loss_reaction;
 mod observe;
 mod path;
@@ -121,6 +119,9 @@ mod version;
 mod wire;
 #[doc(hidden)]
 pub mod work;
+
+// Modules that are crates of their own.
+use sutura_congestion::{self as congestion, loss_floor, rtt};
 
 pub use cid_generator::{
     ConnectionIdGenerator, MIN_SERVER_CID_SIZE, QuicLb, QuicLbConfig, QuicLbError, RandomIds,
@@ -213,7 +214,7 @@ pub mod policy {
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
         Verdict,
     };
-    pub use crate::recovery::rtt::RttEstimator;
+    pub use crate::rtt::RttEstimator;
     pub use crate::streams::delivery::{
         ArrivalOrder, Delivery, DeliveryFactory, Held, StreamOrder,
     };

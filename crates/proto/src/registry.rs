@@ -44,7 +44,7 @@ pub fn deliveries() -> Registry<dyn DeliveryFactory> {
 /// How much may be in flight.
 #[must_use]
 pub fn congestion() -> Registry<dyn CongestionFactory> {
-    Registry::new("congestion control algorithm", congestion::ENTRIES)
+    Registry::new("congestion control algorithm", congestion::ALGORITHMS)
 }
 
 #[cfg(test)]

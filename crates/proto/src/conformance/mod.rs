@@ -5,7 +5,6 @@
 //! it from a test in the crate of the policy. A run needs no clock, socket or external seed, and is
 //! the same every time.
 
-mod congestion;
 mod delivery;
 mod loss_reaction;
 mod redundancy;
@@ -13,11 +12,11 @@ mod resend_order;
 #[cfg(test)]
 mod testing;
 
-pub use congestion::congestion;
 pub use delivery::delivery;
 pub use loss_reaction::loss_reaction;
 pub use redundancy::redundancy;
 pub use resend_order::resend_order;
+pub use sutura_congestion::conformance::congestion;
 pub use sutura_schedule::conformance::{extended_scheduler, registry, scheduler};
 
 use std::time::Duration;

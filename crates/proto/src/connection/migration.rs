@@ -16,7 +16,7 @@ use crate::error::TransportError;
 use crate::ids::MIN_UDP_PAYLOAD;
 use crate::ids::{ConnectionId, SpaceId};
 use crate::path::{Challenge, Conditions, Validation};
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use crate::wire::frame::Frame;
 use preferred::Preferred;
 pub(super) use preferred::offer;

@@ -5,7 +5,7 @@ use super::loss_estimate::LossEstimate;
 use super::{Mtu, Path};
 use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
 use crate::loss_floor::{LossFloorEstimator, LossMemory};
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
 /// The round-trip time, the losses, the congestion control of a path, whether it carries ECN marks, and the

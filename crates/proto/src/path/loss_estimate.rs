@@ -3,7 +3,7 @@
 //! This is the loss that an application sees: random losses and losses in full queues alike, of all packets
 //! including the handshake's, at once and without a measure of certainty. To predict how many of the *next*
 //! packets are lost at best, or to tell whether losses are congestion, use the [loss
-//! floor](super::loss_floor), which leaves out losses that the rate may have caused, and has bounds.
+//! floor](crate::loss_floor), which leaves out losses that the rate may have caused, and has bounds.
 
 /// A moving average of the share of lost packets. As long as there are fewer of them than the
 /// average looks back, it is their plain mean.

@@ -1,6 +1,6 @@
 //! How many packets in a row a path loses, whatever the cause: `1 / G_r` of Michel 2022, Table I.
 //!
-//! The [loss floor](super::loss_floor) leaves out the drops of a full queue, which may be many packets in a
+//! The [loss floor](crate::loss_floor) leaves out the drops of a full queue, which may be many packets in a
 //! row. Here all losses count, as in the loss monitor of Michel's paper.
 
 /// A moving average over about this many losses; their plain mean as long as there are fewer.

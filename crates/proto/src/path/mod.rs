@@ -200,11 +200,9 @@ impl Path {
         if packet.in_flight {
             let bytes = u64::from(packet.size);
             self.pacer.on_sent(now, bytes);
-            let sent = Sent {
-                in_flight: self.recovery.bytes_in_flight(),
-                app_limited: self.app_limited || redundant,
-                ..Sent::new(space, packet.pn, bytes)
-            };
+            let mut sent = Sent::new(space, packet.pn, bytes);
+            sent.in_flight = self.recovery.bytes_in_flight();
+            sent.app_limited = self.app_limited || redundant;
             packet.cc = self.congestion.on_packet_sent(now, &sent);
             if space == SpaceId::Data {
                 let rtt = self.recovery.rtt().smoothed();

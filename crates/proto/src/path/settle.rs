@@ -1,7 +1,7 @@
 //! Reports acknowledged and lost packets to congestion control.
 
 use super::{Path, Sized};
-use crate::congestion::{Acked, Lost, Packet, PacketState};
+use crate::congestion::{Acked, Lost, Packet, PacketState, Sent};
 use crate::ecn::EcnCounts;
 use crate::error::TransportError;
 use crate::ids::SpaceId;
@@ -34,7 +34,7 @@ struct Reports {
 
 fn report(space: SpaceId, packet: &SentPacket<PacketState>) -> Packet {
     let SentPacket { pn, size, time, cc, .. } = *packet;
-    Packet { space, pn, bytes: size.into(), sent: time, state: cc }
+    Packet::new(&Sent::new(space, pn, size.into()), time, cc)
 }
 
 fn sized(packet: &SentPacket<PacketState>) -> Sized {
@@ -90,7 +90,8 @@ impl Path {
                 continue;
             }
             let LostPacket { pn, size, time, cc, .. } = *packet;
-            reports.refuted.push(Packet { space, pn, bytes: size.into(), sent: time, state: cc });
+            let sent = Sent::new(space, pn, size.into());
+            reports.refuted.push(Packet::new(&sent, time, cc));
         }
         if space == SpaceId::Data {
             let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));

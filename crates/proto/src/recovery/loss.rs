@@ -2,9 +2,9 @@
 //! spurious (RFC 9002 sections 6.1 and 7.6).
 
 use super::reordering::MAX_PACKET_THRESHOLD;
-use super::rtt::{GRANULARITY, RttEstimator};
 use super::sent::{SentPacket, Skipped};
 use super::token::Tokens;
+use crate::rtt::{GRANULARITY, RttEstimator};
 use std::collections::VecDeque;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};

@@ -7,7 +7,6 @@ pub mod ack;
 pub mod loss;
 pub mod pto;
 pub mod reordering;
-pub mod rtt;
 pub mod sent;
 pub mod token;
 
@@ -16,9 +15,9 @@ mod tests;
 
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
+use crate::rtt::RttEstimator;
 use loss::{LossRun, LostPacket, LostPackets};
 use reordering::{MAX_PACKET_THRESHOLD, Reordering};
-use rtt::RttEstimator;
 use sent::{SentPacket, SentPackets, Skipped};
 use std::collections::vec_deque;
 use std::ops::RangeInclusive;

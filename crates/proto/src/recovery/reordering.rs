@@ -8,7 +8,7 @@
 //! number for which RFC 8985 keeps its step.
 
 use super::loss::{PACKET_THRESHOLD, loss_delay};
-use super::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
 /// The packet threshold on a path that reorders. Time decides there which packets are lost; this

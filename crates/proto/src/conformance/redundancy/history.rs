@@ -114,7 +114,7 @@ impl PathNumbers {
     pub(super) fn view(&self) -> PathView {
         let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
         let loss = f64::from(loss_percent) / 100.0;
-        let floor = LossFloor { rate: loss / 2.0, high: loss, ..LossFloor::default() };
+        let floor = LossFloor::default().with_rate(loss / 2.0).with_high(loss);
         let rtt_variation = rtt.abs_diff(min_rtt);
         let (outcomes, burst) = (100, 1.0 + 4.0 * loss);
         PathView {

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// (RFC 9002, section 6.2.1), because data goes only one way.
 const MARGIN_DEVIATIONS: u32 = 2;
 /// The least margin: the granularity of timers (RFC 9002, section 6.1.2).
-const MIN_MARGIN: Duration = crate::recovery::rtt::GRANULARITY;
+const MIN_MARGIN: Duration = crate::rtt::GRANULARITY;
 
 impl PathView {
     /// How much earlier than half a round trip before a deadline data must be sent to be in time: twice the

@@ -78,7 +78,7 @@ pub struct PathView {
 impl Default for PathView {
     /// A path before the first measurement.
     fn default() -> Self {
-        let rtt = crate::recovery::rtt::INITIAL_RTT;
+        let rtt = crate::rtt::INITIAL_RTT;
         Self {
             rtt,
             min_rtt: rtt,

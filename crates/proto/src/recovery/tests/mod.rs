@@ -9,9 +9,9 @@ mod reordering;
 use super::loss::{LOST_RETENTION, MAX_LOST_REMEMBERED, PACKET_THRESHOLD, loss_delay};
 use super::pto::{PROBES, PtoContext, Timeout};
 use super::reordering::{RECOVERIES_REMEMBERED, max_window};
-use super::rtt::INITIAL_RTT;
 use super::token::{Token, Tokens};
 use super::*;
+use crate::rtt::INITIAL_RTT;
 use SpaceId::{Data, Handshake, Initial};
 
 const MS: Duration = Duration::from_millis(1);

@@ -156,7 +156,7 @@ impl Auto {
         if known.rate > 0.0 || known.high < self.expect || self.expect <= 0.0 {
             return *known;
         }
-        LossFloor { rate: self.expect, excess: 0.0, ..*known }
+        known.with_rate(self.expect).with_excess(0.0)
     }
 
     /// Whether the retransmission of lost data arrives soon enough on this path: in time for the target and

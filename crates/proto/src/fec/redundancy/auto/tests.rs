@@ -12,14 +12,8 @@ const NEEDED: Duration = Duration::from_millis(175);
 
 /// A path with a round trip of 100 ms that loses 2 % in bursts of two packets and 4 ms.
 fn path() -> PathView {
-    let floor = LossFloor {
-        rate: 0.02,
-        low: 0.01,
-        high: 0.03,
-        burst: 2.0,
-        burst_time: 4 * MS,
-        ..LossFloor::default()
-    };
+    let floor = LossFloor::default().with_rate(0.02).with_low(0.01).with_high(0.03);
+    let floor = floor.with_burst(2.0).with_burst_time(4 * MS);
     PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
 }
 
@@ -177,7 +171,9 @@ fn data_joins_a_session_if_and_only_if_the_policy_would_protect_it_there() {
 #[test]
 fn losses_that_are_expected_count_until_they_can_be_ruled_out() {
     let auto = Auto::new(1.0).unwrap().expecting(0.02).unwrap();
-    let floor = |high, rate, excess| LossFloor { high, rate, excess, ..LossFloor::default() };
+    let floor = |high, rate, excess| {
+        LossFloor::default().with_high(high).with_rate(rate).with_excess(excess)
+    };
     let sleeps = |floor| auto.sleeps(&PathView { floor, ..path() }, Terms::STREAM);
     assert_eq!(sleeps(floor(1.0, 0.0, 0.0)), None);
     // The first losses may have come while a queue was growing.
@@ -214,8 +210,7 @@ fn a_piece_is_followed_by_repair_symbols_after_a_burst() {
 
 #[test]
 fn a_writer_has_a_moment_to_write_more() {
-    let path =
-        PathView { floor: LossFloor { burst_time: Duration::ZERO, ..path().floor }, ..path() };
+    let path = PathView { floor: path().floor.with_burst_time(Duration::ZERO), ..path() };
     let mut driver = warm(Auto::default(), path);
     driver.piece(5, 0);
     assert_eq!(driver.policy.decide(driver.now, &driver.view), Decision::Source);
@@ -333,9 +328,9 @@ fn reasons_say_why_there_are_none() {
     let floor = |floor| PathView { floor, ..path() };
     let unknown = LossFloor::default();
     assert_eq!(reason(Auto::default(), floor(unknown)), Reason::Unknown);
-    let congested = LossFloor { excess: 0.05, ..unknown };
+    let congested = unknown.with_excess(0.05);
     assert_eq!(reason(Auto::default(), floor(congested)), Reason::Congestion);
-    let clear = LossFloor { high: 0.001, ..unknown };
+    let clear = unknown.with_high(0.001);
     assert_eq!(reason(Auto::default(), floor(clear)), Reason::Lossless);
     assert_eq!(reason(Auto::new(0.0).unwrap(), path()), Reason::Budget);
     let patient = Auto::default().within(RTT * 2, 0.999).unwrap();
@@ -346,7 +341,7 @@ fn reasons_say_why_there_are_none() {
 
 #[test]
 fn repair_symbols_that_mend_nothing_pause() {
-    let lossy = PathView { floor: LossFloor { rate: 0.2, ..path().floor }, ..path() };
+    let lossy = PathView { floor: path().floor.with_rate(0.2), ..path() };
     let mut driver = warm(Auto::new(1.0).unwrap(), lossy);
     let mut pieces = 0;
     while driver.reason() != Reason::NoUse {
@@ -370,7 +365,7 @@ fn repair_symbols_that_mend_nothing_pause() {
 
 #[test]
 fn while_other_data_waits_repair_symbols_must_be_worth_more() {
-    let rare = PathView { floor: LossFloor { rate: 0.008, ..path().floor }, ..path() };
+    let rare = PathView { floor: path().floor.with_rate(0.008), ..path() };
     let count = |idle| {
         let mut driver = warm(Auto::new(1.0).unwrap(), rare);
         driver.view.idle = idle;
@@ -417,7 +412,7 @@ fn updates(driver: &mut Driver, count: u64, symbols: u64) -> Vec<usize> {
 
 #[test]
 fn a_piece_ends_at_a_fence_although_more_data_waits() {
-    let floor = LossFloor { burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let floor = path().floor.with_burst(1.0).with_burst_time(Duration::ZERO);
     let mut driver = Driver::new(Auto::default(), PathView { floor, ..path() });
     let sent = updates(&mut driver, 10, 20);
     assert_eq!(sent[0], 0, "there is no fence before the first update");
@@ -427,7 +422,7 @@ fn a_piece_ends_at_a_fence_although_more_data_waits() {
 #[test]
 fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
     // One piece in five loses a symbol, one in 40 loses two, one in 500 loses three.
-    let floor = LossFloor { rate: 0.005, burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let floor = path().floor.with_rate(0.005).with_burst(1.0).with_burst_time(Duration::ZERO);
     let path = PathView { floor, window: 2_000_000, ..path() };
     let mut driver = Driver::new(Auto::default(), path);
     // Half of each update has arrived before the next fence.
@@ -439,7 +434,7 @@ fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
 
 #[test]
 fn what_becomes_of_a_piece_is_known_before_it_counts() {
-    let floor = LossFloor { rate: 0.02, burst: 1.0, burst_time: Duration::ZERO, ..path().floor };
+    let floor = path().floor.with_rate(0.02).with_burst(1.0).with_burst_time(Duration::ZERO);
     let path = PathView { floor, window: 2_000_000, ..path() };
     let view = View { path, next: 10_000, ..View::default() };
     let mut help = Help::default();
@@ -460,7 +455,7 @@ fn a_fence_is_insured_against_the_first_loss() {
     let sent: usize = updates(&mut driver, 60, 20).iter().sum();
     assert_eq!(sent, 1200 / INSURES as usize);
     // Once a loss would be a surprise, no more insurance is taken out.
-    let floor = LossFloor { high: INSURED / 2.0, ..unknown.floor };
+    let floor = unknown.floor.with_high(INSURED / 2.0);
     let clear = PathView { floor, ..unknown };
     assert_eq!(Auto::default().sleeps(&clear, Terms::GROUP), Some(Reason::Lossless));
     driver.view.path = clear;

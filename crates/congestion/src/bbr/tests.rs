@@ -1,8 +1,8 @@
 //! BBR on a bottleneck.
 
 use super::*;
-use crate::congestion::MAX_WINDOW;
-use crate::congestion::bottleneck::{Application, BottleneckPath, MTU, Simulation};
+use crate::MAX_WINDOW;
+use crate::bottleneck::{Application, BottleneckPath, MTU, Simulation};
 use std::time::Duration;
 
 const MS: Duration = Duration::from_millis(1);

@@ -1,13 +1,16 @@
 //! The kit accepts controllers that keep the contract, and reports those that do not.
 
 use super::*;
-use crate::conformance::testing::verdict;
-use crate::congestion::{Acked, Algorithm, FixedRate, Lost, PacketState, Sent};
+use crate::ALGORITHMS;
 use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
+use crate::{Acked, Algorithm, FixedRate, Lost, PacketState, Sent};
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
+use sutura_schedule::conformance::registry;
+use sutura_schedule::registry::Registry;
 
 /// The fault of an otherwise correct controller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,6 +172,25 @@ impl CongestionController for Faulty {
 
     fn name(&self) -> &str {
         self.inner.name()
+    }
+}
+
+/// The message with which the kit panics.
+fn verdict(kit: impl Fn()) -> String {
+    match catch_unwind(AssertUnwindSafe(kit)) {
+        Ok(()) => "accepted".to_owned(),
+        Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_else(|| {
+            panic.downcast_ref::<&str>().map_or_else(String::new, |text| (*text).to_owned())
+        }),
+    }
+}
+
+#[test]
+fn every_built_in_algorithm_is_found_by_its_name_and_keeps_the_contract() {
+    registry(&Registry::new("algorithm", ALGORITHMS), |factory| factory.name().to_owned());
+    // A fixed rate yields to nothing, see below.
+    for entry in ALGORITHMS.iter().filter(|entry| entry.name != "fixed") {
+        congestion(&*entry.make(entry.parameters).unwrap());
     }
 }
 

@@ -3,7 +3,7 @@
 //! A packet is identified by its packet number space and its number: a controller sees packets of all spaces,
 //! and their numbers may be equal.
 
-use crate::ids::SpaceId;
+use crate::SpaceId;
 use std::time::Instant;
 
 /// A controller's note about a packet. The controller returns it when the packet is sent and gets
@@ -14,12 +14,14 @@ pub struct PacketState([u64; 5]);
 
 impl PacketState {
     /// Creates a note of these words.
+    #[inline]
     #[must_use]
     pub const fn from_words(words: [u64; 5]) -> Self {
         Self(words)
     }
 
     /// The words of the note; zeros for an empty note.
+    #[inline]
     #[must_use]
     pub const fn words(&self) -> [u64; 5] {
         self.0
@@ -45,6 +47,7 @@ pub struct Sent {
 impl Sent {
     /// A packet of `bytes` bytes, sent while nothing is in flight by a sender that is not
     /// application-limited.
+    #[inline]
     #[must_use]
     pub const fn new(space: SpaceId, pn: u64, bytes: u64) -> Self {
         Self { space, pn, bytes, in_flight: 0, app_limited: false }
@@ -70,6 +73,7 @@ pub struct Packet {
 
 impl Packet {
     /// The packet that was sent at `at`, for which the controller returned `state`.
+    #[inline]
     #[must_use]
     pub const fn new(sent: &Sent, at: Instant, state: PacketState) -> Self {
         Self { space: sent.space, pn: sent.pn, bytes: sent.bytes, sent: at, state }

@@ -1,7 +1,7 @@
 //! Startup and Drain (sections 5.3.1 and 5.3.2).
 
 use super::{Bbr, State};
-use crate::congestion::arithmetic::percent;
+use crate::arithmetic::percent;
 use std::time::Instant;
 
 /// The delivery rate has grown if it is at least this many percent of the old one.

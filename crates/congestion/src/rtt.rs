@@ -25,6 +25,7 @@ impl Default for RttEstimator {
 
 impl RttEstimator {
     /// Starts from an assumed round-trip time.
+    #[inline]
     #[must_use]
     pub fn new(initial: Duration) -> Self {
         Self {
@@ -39,6 +40,7 @@ impl RttEstimator {
     /// Adds a sample: `sample` is the time since the newest acknowledged packet was sent, of which
     /// the peer reports that it spent `ack_delay`. `ack_delay` must already be capped as required
     /// by section 5.3.
+    #[inline]
     pub fn update(&mut self, now: Instant, sample: Duration, ack_delay: Duration) {
         self.latest = sample;
         if self.first_sample.is_none() {
@@ -57,36 +59,42 @@ impl RttEstimator {
     }
 
     /// The newest sample.
+    #[inline]
     #[must_use]
     pub fn latest(&self) -> Duration {
         self.latest
     }
 
     /// The smoothed round-trip time.
+    #[inline]
     #[must_use]
     pub fn smoothed(&self) -> Duration {
         self.smoothed
     }
 
     /// The mean deviation of the round-trip time.
+    #[inline]
     #[must_use]
     pub fn variance(&self) -> Duration {
         self.variance
     }
 
     /// The smallest sample.
+    #[inline]
     #[must_use]
     pub fn min(&self) -> Duration {
         self.min
     }
 
     /// When the first sample was taken, if any.
+    #[inline]
     #[must_use]
     pub fn first_sample(&self) -> Option<Instant> {
         self.first_sample
     }
 
     /// The probe timeout without acknowledgement delay and backoff (section 6.2.1).
+    #[inline]
     #[must_use]
     pub fn pto_base(&self) -> Duration {
         self.smoothed + (4 * self.variance).max(GRANULARITY)

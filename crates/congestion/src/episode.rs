@@ -178,8 +178,8 @@ pub(super) fn newest_sent(packets: &[Packet]) -> Option<Instant> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{PacketState, Sent};
-    use crate::ids::SpaceId;
+    use crate::SpaceId;
+    use crate::{PacketState, Sent};
     use std::time::Duration;
 
     const MS: Duration = Duration::from_millis(1);

@@ -2,9 +2,9 @@
 //! acknowledges it or declares it lost a round trip later.
 
 use super::watched::WatchedController;
-use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
-use crate::ids::SpaceId;
-use crate::recovery::rtt::RttEstimator;
+use crate::SpaceId;
+use crate::rtt::RttEstimator;
+use crate::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use std::time::{Duration, Instant};
 
 /// The round-trip time.

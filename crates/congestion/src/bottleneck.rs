@@ -2,8 +2,8 @@
 //! by the tests and the conformance kit.
 
 use super::{CongestionController, Pacer, Packet, Sent};
-use crate::ids::SpaceId;
-use crate::recovery::rtt::RttEstimator;
+use crate::SpaceId;
+use crate::rtt::RttEstimator;
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 use sutura_random::SplitMix64;

@@ -2,8 +2,8 @@
 
 use super::filter::{MAX_ROUNDS, MaxBandwidth, RoundMax};
 use super::{Bbr, Phase, State, UNBOUNDED};
-use crate::congestion::arithmetic::{bytes_within, percent};
-use crate::congestion::pacer::send_quantum;
+use crate::arithmetic::{bytes_within, percent};
+use crate::pacer::send_quantum;
 use std::time::Instant;
 
 /// The least that the short-term model keeps after a round with losses, in percent.

@@ -3,7 +3,7 @@
 use super::arithmetic::mul_div;
 use super::episode::{Cause, Episodes, Refuted, Saved, newest_sent};
 use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use std::sync::Arc;
 use std::time::Instant;
 use sutura_schedule::registry::Entry;

@@ -1,13 +1,13 @@
 //! A controller whose every answer is checked.
 
+use crate::SpaceId;
 use crate::conformance::CENTURY;
-use crate::congestion::{
+use crate::loss_floor::LossFloor;
+use crate::rtt::RttEstimator;
+use crate::{
     Acked, CongestionController, CongestionFactory, Lost, Packet, PacketState, PathParameters,
     Sent, WindowLimits,
 };
-use crate::ids::SpaceId;
-use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
 /// Wraps a controller, and checks the rules that hold after every call.

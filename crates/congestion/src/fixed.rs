@@ -13,7 +13,7 @@
 
 use super::arithmetic::{bytes_within, percent};
 use super::{Acked, CongestionController, CongestionFactory, Lost, PathParameters, WindowLimits};
-use crate::recovery::rtt::{INITIAL_RTT, RttEstimator};
+use crate::rtt::{INITIAL_RTT, RttEstimator};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::{Entry, UnknownPolicy};
@@ -162,14 +162,19 @@ impl CongestionController for Fixed {
 
 #[cfg(test)]
 mod tests {
-    use super::super::bottleneck::{BottleneckPath, MTU, Simulation};
     use super::*;
-    use crate::registry;
+    use crate::ALGORITHMS;
+    use crate::bottleneck::{BottleneckPath, MTU, Simulation};
+    use sutura_schedule::registry::Registry;
 
     const RATE: u64 = 1_250_000;
 
+    fn find(text: &str) -> Result<Arc<dyn CongestionFactory>, UnknownPolicy> {
+        Registry::new("congestion control algorithm", ALGORITHMS).find(text)
+    }
+
     fn run(text: &str, loss_ppm: u64) -> Simulation<Box<dyn CongestionController>> {
-        let factory = registry::congestion().find(text).unwrap();
+        let factory = find(text).unwrap();
         let mut path = BottleneckPath::new(20, 100, 100);
         path.loss_ppm = loss_ppm;
         let controller = factory.build(&PathParameters::new(MTU as u16, 1));
@@ -212,7 +217,7 @@ mod tests {
 
     #[test]
     fn its_text_is_read_or_refused() {
-        let made = |text| registry::congestion().find(text).map(|f| format!("{f:?}"));
+        let made = |text| find(text).map(|f| format!("{f:?}"));
         let expected = FixedRate { rate: 2_500_000, makeup: 25 };
         assert_eq!(made("fixed:20mbit,makeup=25"), Ok(format!("{expected:?}")));
         for (text, why) in [

@@ -4,7 +4,7 @@ use super::bottleneck::{Application, BottleneckPath, MTU, Simulation};
 use super::cubic::Cubic;
 use super::new_reno::NewReno;
 use super::*;
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use proptest::prelude::*;
 use std::time::Duration;
 

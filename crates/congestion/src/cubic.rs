@@ -16,7 +16,7 @@ use super::excuse::{Excuse, Toll};
 use super::hystart::{Growth, HyStart};
 use super::{Acked, Algorithm, CongestionController, CongestionFactory, Lost, WindowLimits};
 use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::Entry;
@@ -372,9 +372,9 @@ impl CongestionController for Cubic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::bottleneck::{BottleneckPath, Simulation};
-    use crate::congestion::{PacketState, Sent};
-    use crate::ids::SpaceId;
+    use crate::SpaceId;
+    use crate::bottleneck::{BottleneckPath, Simulation};
+    use crate::{PacketState, Sent};
 
     const MTU: u16 = 1_000;
     const MS: Duration = Duration::from_millis(1);

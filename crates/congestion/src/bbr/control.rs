@@ -1,7 +1,7 @@
 //! Derives pacing rate and window from the model (section 5.6).
 
 use super::{Bbr, Phase, State, UNBOUNDED};
-use crate::congestion::arithmetic::{mul_div, percent, rate_of};
+use crate::arithmetic::{mul_div, percent, rate_of};
 use std::time::Duration;
 
 /// How far below the estimated bandwidth a flow paces, in percent.

@@ -2,11 +2,11 @@
 
 use super::model::BETA;
 use super::{Bbr, Phase, State};
-use crate::congestion::Lost;
-use crate::congestion::arithmetic::percent;
-use crate::congestion::delivery::Snapshot;
-use crate::congestion::episode::{Cause, Refuted, Saved};
-use crate::congestion::excuse::shows_queue;
+use crate::Lost;
+use crate::arithmetic::percent;
+use crate::delivery::Snapshot;
+use crate::episode::{Cause, Refuted, Saved};
+use crate::excuse::shows_queue;
 use std::time::{Duration, Instant};
 
 /// The loss rate that a probe may cause beyond the path's floor.

@@ -1,10 +1,10 @@
 //! Random calls, as irregular as those of a connection can be. Controllers must answer the same calls alike.
 
 use super::watched::WatchedController;
+use crate::SpaceId;
 use crate::conformance::CENTURY;
-use crate::congestion::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
-use crate::ids::SpaceId;
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
+use crate::{CongestionController, CongestionFactory, Packet, PathParameters, Sent};
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
 

@@ -2,7 +2,7 @@
 
 use super::CongestionController;
 use super::arithmetic::{bytes_within, percent, rate_of, time_for};
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use std::time::{Duration, Instant};
 
 /// The pacing rate of a controller without a rate of its own, in percent of one window per round
@@ -159,9 +159,9 @@ impl Pacer {
 
 #[cfg(test)]
 mod tests {
-    use super::super::WindowLimits;
-    use super::super::new_reno::NewReno;
     use super::*;
+    use crate::WindowLimits;
+    use crate::new_reno::NewReno;
 
     const MTU: u64 = 1_200;
     const MS: Duration = Duration::from_millis(1);

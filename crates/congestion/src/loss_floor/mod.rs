@@ -64,6 +64,15 @@ impl Default for LossFloor {
 }
 
 impl LossFloor {
+    sutura_schedule::setters! {
+        with_rate: rate = f64,
+        with_low: low = f64,
+        with_high: high = f64,
+        with_burst: burst = f64,
+        with_burst_time: burst_time = Duration,
+        with_excess: excess = f64,
+    }
+
     /// How many of `packets` the floor explains as lost: its share and two standard deviations, or
     /// none as long as nothing is known of a floor.
     #[must_use]
@@ -112,7 +121,7 @@ impl LossMemory {
 
 /// Estimates the floor from the outcomes of packets.
 #[derive(Debug, Default)]
-pub(crate) struct LossFloorEstimator {
+pub struct LossFloorEstimator {
     queue: QueueGauge,
     rounds: LatestRounds,
     /// Packets that met an empty queue, at a rate near the path's and at a lower one.
@@ -132,7 +141,7 @@ pub(crate) struct LossFloorEstimator {
 
 impl LossFloorEstimator {
     /// An estimator that starts from the evidence of an earlier connection.
-    pub(crate) fn new(memory: LossMemory) -> Self {
+    pub fn new(memory: LossMemory) -> Self {
         let LossMemory { tally, gaps } = memory;
         let bursts = Bursts::new(gaps, tally.rate());
         let mut estimator = Self { near: tally, bursts, ..Self::default() };
@@ -141,7 +150,7 @@ impl LossFloorEstimator {
     }
 
     /// The evidence from which the estimate of a later connection may start.
-    pub(crate) fn memory(&self) -> LossMemory {
+    pub fn memory(&self) -> LossMemory {
         let mut tally = self.evidence();
         let surplus = (tally.packets - REMEMBERED).max(0.0);
         tally.fade(surplus, tally.packets.max(1.0));
@@ -149,13 +158,14 @@ impl LossFloorEstimator {
     }
 
     /// The current estimate.
-    pub(crate) fn get(&self) -> LossFloor {
+    #[inline]
+    pub fn get(&self) -> LossFloor {
         self.floor
     }
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
     /// application does not fill the window.
-    pub(crate) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
+    pub fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
         self.queue.on_sent(now, limited);
         self.rounds.on_sent(now, bytes, rtt);
     }
@@ -163,7 +173,7 @@ impl LossFloorEstimator {
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
     /// that was sent at `sent`. `marked` if it reports ECN-CE marks. Returns whether the queue was
     /// empty, if that is known.
-    pub(crate) fn on_rtt(
+    pub fn on_rtt(
         &mut self,
         now: Instant,
         sent: Instant,
@@ -174,7 +184,7 @@ impl LossFloorEstimator {
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
-    pub(crate) fn on_acked(
+    pub fn on_acked(
         &mut self,
         now: Instant,
         pn: u64,
@@ -196,7 +206,7 @@ impl LossFloorEstimator {
 
     /// Handles a lost packet, in the order of packet numbers. Returns whether the packet before it was lost
     /// too.
-    pub(crate) fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
+    pub fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
         let empty = self.queue.was_empty(sent);
         let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
         self.run = if joined { self.run.saturating_add(1) } else { 1 };
@@ -205,7 +215,7 @@ impl LossFloorEstimator {
     }
 
     /// Handles the late acknowledgement of a packet that was reported as lost.
-    pub(crate) fn on_refuted(&mut self, sent: Instant) {
+    pub fn on_refuted(&mut self, sent: Instant) {
         self.bursts.on_refuted();
         if !self.rounds.on_refuted(sent) {
             self.near.on_refuted();
@@ -215,7 +225,7 @@ impl LossFloorEstimator {
 
     /// Updates the estimate once all outcomes of an acknowledgement are reported. Returns whether it
     /// changed.
-    pub(crate) fn update(&mut self, now: Instant) -> bool {
+    pub fn update(&mut self, now: Instant) -> bool {
         let mut finished = Vec::new();
         self.rounds.finish(now, |round| finished.push(round));
         for round in &finished {

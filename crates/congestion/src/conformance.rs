@@ -1,6 +1,4 @@
-//! Checks whether a controller keeps the contract of [`CongestionController`].
-//!
-//! [`CongestionController`]: crate::policy::CongestionController
+//! The test kit for controllers: checks whether one keeps the contract of [`CongestionController`].
 
 mod history;
 mod rounds;
@@ -8,11 +6,14 @@ mod rounds;
 mod tests;
 mod watched;
 
-use crate::congestion::bottleneck::{BottleneckPath, MTU, Simulation};
-use crate::congestion::{CongestionController, CongestionFactory, PathParameters};
+use crate::bottleneck::{BottleneckPath, MTU, Simulation};
+use crate::{CongestionController, CongestionFactory, PathParameters};
 use rounds::RoundCounter;
+use std::time::Duration;
 use watched::{Effort, WatchedController};
 
+/// Longer than any connection lasts, but within the range of every clock.
+const CENTURY: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Limits the bytes in flight of a controller that yields to nothing.
 const MAX_WINDOW: u64 = 4 << 20;
 /// Number of round trips in which the application sends one packet each.
@@ -28,7 +29,7 @@ const HEAVY_LOSS_PPM: u64 = 300_000;
 /// with random calls.
 ///
 /// ```
-/// use sutura_proto::{Algorithm, conformance};
+/// use sutura_congestion::{Algorithm, conformance};
 ///
 /// conformance::congestion(&Algorithm::NEW_RENO);
 /// ```

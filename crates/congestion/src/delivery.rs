@@ -200,7 +200,7 @@ fn nanos_since(epoch: Instant, time: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::SpaceId;
+    use crate::SpaceId;
 
     const MS: Duration = Duration::from_millis(1);
 

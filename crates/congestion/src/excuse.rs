@@ -7,7 +7,7 @@
 
 use super::packet::Packet;
 use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::{GRANULARITY, RttEstimator};
+use crate::rtt::{GRANULARITY, RttEstimator};
 use std::time::{Duration, Instant};
 
 /// A queue stands if every round-trip time of a round exceeds the minimum by this share of it. Nearly all
@@ -168,8 +168,8 @@ impl Excuse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::congestion::{PacketState, Sent};
-    use crate::ids::SpaceId;
+    use crate::SpaceId;
+    use crate::{PacketState, Sent};
 
     const MS: Duration = Duration::from_millis(1);
 

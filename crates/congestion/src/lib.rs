@@ -1,4 +1,9 @@
-//! Congestion control (RFC 9002 section 7): the interface and its algorithms.
+//! Congestion control (RFC 9002 section 7): the interface and its algorithms, with what they decide from, the
+//! [round-trip time](rtt) and the [floor of loss](loss_floor), and a [`Pacer`].
+//!
+//! Time is an argument: this crate uses no sockets, threads, clocks or async, and knows nothing of frames or
+//! keys. `sutura-proto` is built on it; the test kit for algorithms of one's own is in `conformance`, with the
+//! feature of that name.
 //!
 //! A controller is told about every packet that counts as in flight: when it is sent, acknowledged,
 //! lost, found to be wrongly declared lost, or discarded. It answers with a window and perhaps a
@@ -9,18 +14,44 @@
 //! contents were recovered by erasure coding is still reported as lost, and repair symbols count as
 //! sent bytes like any others. Nor does redundancy hide that the application had nothing to send: a
 //! flow that fills its window with repair symbols alone is application-limited.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use sutura_congestion::rtt::RttEstimator;
+//! use sutura_congestion::{
+//!     Algorithm, CongestionFactory, Packet, PathParameters, Sent, SpaceId,
+//! };
+//!
+//! let mut controller = Algorithm::CUBIC.build(&PathParameters::new(1200, 1));
+//! let (now, mut rtt) = (Instant::now(), RttEstimator::default());
+//! let initial = controller.window();
+//!
+//! let sent = Sent::new(SpaceId::Data, 0, 1200);
+//! let note = controller.on_packet_sent(now, &sent);
+//! let later = now + Duration::from_millis(50);
+//! rtt.update(later, later - now, Duration::ZERO);
+//! controller.on_packets_acked(later, &[Packet::new(&sent, now, note)], &rtt, 0, false);
+//! assert_eq!(controller.window(), initial + 1200);
+//! ```
+
+#![forbid(unsafe_code)]
 
 mod algorithm;
 mod arithmetic;
 #[cfg(feature = "conformance")]
-pub(crate) mod bottleneck;
+mod bottleneck;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod delivery;
 mod episode;
 mod excuse;
 mod factory;
 mod hystart;
+pub mod loss_floor;
 mod pacer;
 mod packet;
+pub mod rtt;
+mod space;
 #[cfg(test)]
 mod tests;
 mod window;
@@ -30,18 +61,18 @@ pub use factory::{CongestionFactory, PathParameters};
 pub use fixed::FixedRate;
 pub use pacer::Pacer;
 pub use packet::{Acked, Lost, Packet, PacketState, Sent};
+pub use space::SpaceId;
 pub use window::{MAX_WINDOW, WindowLimits};
 
-use crate::ids::SpaceId;
-use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::RttEstimator;
+use loss_floor::LossFloor;
+use rtt::RttEstimator;
 use std::fmt;
 use std::time::Instant;
 use sutura_schedule::policies;
 
 policies! {
     /// The built-in algorithms, in the order in which they are listed.
-    pub(crate) const ENTRIES: dyn CongestionFactory = [new_reno, cubic, bbr, fixed];
+    pub const ALGORITHMS: dyn CongestionFactory = [new_reno, cubic, bbr, fixed];
 }
 
 /// Decides how much may be in flight and how fast it is sent.
@@ -134,3 +165,7 @@ pub trait CongestionController: Send + fmt::Debug {
     /// The algorithm's name.
     fn name(&self) -> &str;
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -39,9 +39,9 @@ use super::{
     Acked, Algorithm, CongestionController, CongestionFactory, Lost, PacketState, Sent,
     WindowLimits,
 };
-use crate::ids::SpaceId;
+use crate::SpaceId;
 use crate::loss_floor::LossFloor;
-use crate::recovery::rtt::RttEstimator;
+use crate::rtt::RttEstimator;
 use loss::{Bounds, LossRound, TooHigh};
 use model::{Aggregation, Model, Rounds};
 use probe_bw::ProbeBw;

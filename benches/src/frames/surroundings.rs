@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use sutura_benches::Error;
 use sutura_erasure::{Encoder, WindowLimits};
+use sutura_groups::ReceiveGroups;
 use sutura_proto::fuzz::Target;
-use sutura_proto::groups::ReceiveGroups;
 use sutura_proto::policy::{Code, FixedRate, SlidingWindow};
 use sutura_proto::wire_format::{Frame, Repair, RepairHeader, StreamFrame};
 use sutura_proto::{

@@ -31,8 +31,8 @@ pub struct TransportConfig {
     /// How many unidirectional streams the peer may have open.
     pub max_concurrent_uni_streams: u64,
     /// How many unidirectional streams the peer may have open, if that is more, once this end receives
-    /// [groups](crate::groups), of which each message on its way is a stream. The default of 4096 allows some
-    /// 450 Mbit/s of messages of a packet each with a round-trip time of 100 ms.
+    /// [groups](https://docs.rs/sutura-groups), of which each message on its way is a stream. The default of
+    /// 4096 allows some 450 Mbit/s of messages of a packet each with a round-trip time of 100 ms.
     pub max_concurrent_group_streams: u64,
     /// How many bytes the peer may send on a stream before the application has read any.
     pub stream_receive_window: u64,

@@ -102,7 +102,6 @@ mod fec;
 #[cfg(feature = "testing")]
 #[doc(hidden)]
 pub mod fuzz;
-pub mod groups;
 mod ids;
 mod ingress;
 #[cfg(feature = "testing")]
@@ -222,6 +221,11 @@ pub mod policy {
         ByLoss, ByScheduler, First, FirstBy, InTurn, Precedence, ResendOrder, ResendOrderFactory,
     };
     pub use sutura_schedule::{Extension, Grant, Scheduler, SchedulerFactory, StreamKey};
+}
+
+/// Variable-length integers (RFC 9000 section 16), for protocols above a connection.
+pub mod coding {
+    pub use crate::wire::coding::{Reader, UnexpectedEnd, VARINT_MAX, put_varint, varint_size};
 }
 
 /// Frames and transport parameters, for use by an [`Observer`].

@@ -64,20 +64,6 @@ fn decoding_frames() {
     run(40_000, &frames(), fuzz::frames);
 }
 
-fn groups() -> [Vec<u8>; 3] {
-    // A message, one behind a fence and after another, and a notice, each after its length.
-    [
-        vec![7, 2, 0, 0, 0, b'a', b'b', b'c', 4, 2, 1, 0, 0],
-        vec![6, 2, 3, 2, 1, 1, 9, 5, 2, 2, 1, 0, 4, 4, 2, 1, 0, 7],
-        vec![5, 2, 4, 0, 0, 1, 6, 3, 5, 0, 2, 3, 1, 2, 3, 0],
-    ]
-}
-
-#[test]
-fn ordered_groups() {
-    run(40_000, &groups(), fuzz::groups);
-}
-
 fn tokens() -> [Vec<u8>; 4] {
     [vec![], [vec![0; 30], vec![1]].concat(), b"sRty".repeat(15), b"sNew".repeat(15)]
 }
@@ -198,7 +184,6 @@ fn many_clients_of_a_server() {
 #[test]
 fn stored_inputs() {
     replay("proto_frames", |rng| input(rng, &frames()), fuzz::frames);
-    replay("proto_groups", |rng| input(rng, &groups()), fuzz::groups);
     replay("proto_tokens", |rng| input(rng, &tokens()), fuzz::tokens);
     replay("proto_packets", |rng| input(rng, &packets()), fuzz::packets);
     let name = "proto_transport_parameters";

@@ -1,4 +1,4 @@
-//! Ordered groups: messages that are delivered in a partial order. See [`sutura_proto::groups`].
+//! Ordered groups: messages that are delivered in a partial order. See [`sutura_groups`].
 
 pub use crate::connection::MAX_OUTCOMES;
 use crate::connection::{Connection, State, Upper};
@@ -7,12 +7,12 @@ use std::collections::{HashMap, VecDeque};
 use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
-use sutura_proto::groups::{ReceiveGroups, SendGroups};
+use sutura_groups::{ReceiveGroups, SendGroups};
 use sutura_proto::{
     ConnectionError, Event, MessageId, MessageOutcome, Priority, SendMessageError, StreamEvent,
 };
 
-pub use sutura_proto::groups::{
+pub use sutura_groups::{
     CANCELLED, Delivered, GroupError, GroupId, GroupMessage, INVALID, SendGroupError,
 };
 
@@ -107,8 +107,8 @@ impl State {
 }
 
 impl Connection {
-    /// Opens an [ordered group](sutura_proto::groups), all of whose messages have this priority. `None`
-    /// if [`MAX_GROUPS`](sutura_proto::groups::MAX_GROUPS) are open.
+    /// Opens an [ordered group](sutura_groups), all of whose messages have this priority. `None`
+    /// if [`MAX_GROUPS`](sutura_groups::MAX_GROUPS) are open.
     #[must_use]
     pub fn open_group(&self, priority: Priority) -> Option<SendGroup> {
         let mut state = self.0.lock();

@@ -38,8 +38,8 @@ impl Connection {
 
     /// Lets the peer have as many unidirectional streams open as
     /// [`TransportConfig::max_concurrent_group_streams`](crate::TransportConfig::max_concurrent_group_streams)
-    /// says, if it may not have more already.
-    pub(crate) fn permit_group_streams(&mut self) {
+    /// says, if it may not have more already. A receiver of groups, of which each message is a stream, calls it.
+    pub fn permit_group_streams(&mut self) {
         let count = self.config.max_concurrent_group_streams;
         self.streams.raise_max_concurrent(Dir::Uni, count);
     }

@@ -6,7 +6,6 @@ mod network;
 mod target;
 
 pub use crate::endpoint::fuzz::tokens;
-pub use crate::groups::fuzz::groups;
 pub use crate::wire::fuzz::*;
 pub use admission::admission;
 pub use connection::connection;

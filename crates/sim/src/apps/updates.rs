@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sutura_proto::groups::{GroupId, GroupMessage, ReceiveGroups, SendGroupError, SendGroups};
+use sutura_groups::{GroupId, GroupMessage, ReceiveGroups, SendGroupError, SendGroups};
 use sutura_proto::{Connection, Dir, Event, Priority, SendMessageError, Side, StreamId};
 
 use super::stamp::Stamp;

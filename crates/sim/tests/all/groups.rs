@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::common::{ALGORITHMS, MS, link};
-use sutura_proto::groups::{
+use sutura_groups::{
     Delivered, GroupError, GroupId, GroupMessage, MAX_GAPS, MAX_GROUPS, MAX_HELD_BYTES,
     MAX_MESSAGE, ReceiveGroups, SendGroupError, SendGroups,
 };

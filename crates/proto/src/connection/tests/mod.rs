@@ -19,7 +19,6 @@ mod fec_stop;
 mod first_answer;
 mod frame_work;
 mod grease;
-mod group_work;
 mod h3spec;
 mod handshake;
 mod hostile;

@@ -88,8 +88,8 @@ const MAX_COLUMNS: u32 = (SHORT_KEYS >> 8) - 1;
 /// more.
 const MAX_STEPS: u32 = (SHORT_KEYS >> 8) - 1;
 
-/// Blocks: after `source` symbols, at the end of the session's data and at [fences](crate::groups), sends
-/// parity symbols. If the peer does not accept the code, repair symbols of the sliding window over the
+/// Blocks: after `source` symbols, at the end of the session's data and at
+/// [fences](https://docs.rs/sutura-groups), sends parity symbols. If the peer does not accept the code, repair symbols of the sliding window over the
 /// same blocks are sent instead.
 ///
 /// A block keeps its symbols until its parity symbols have been sent, even if the peer has some of the

@@ -135,7 +135,7 @@ impl Message {
     }
 }
 
-/// Where a message stands among the fences of an [ordered group](crate::groups).
+/// Where a message stands among the fences of an [ordered group](https://docs.rs/sutura-groups).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// The message belongs to no group.
@@ -154,8 +154,8 @@ pub enum Stage {
 pub struct Terms {
     /// Whether lost data is sent again; false for datagrams.
     pub resends: bool,
-    /// Whether the data is a message of an [ordered group](crate::groups), for which all messages behind the
-    /// next fence wait.
+    /// Whether the data is a message of an [ordered group](https://docs.rs/sutura-groups), for which all
+    /// messages behind the next fence wait.
     pub fenced: bool,
     /// Whether the data belongs to a stream of the protocol itself
     /// ([`Urgency::CONTROL`](sutura_schedule::Urgency::CONTROL)), such as HTTP/3's control stream.

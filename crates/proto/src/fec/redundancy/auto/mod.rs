@@ -3,8 +3,8 @@
 //! Data is sent in *pieces*: a piece is the data between two moments in which the sender has no data that it
 //! may send, because the application has no more data for now or because the receiver's buffer is full. After
 //! each piece, repair symbols delay no other data, and a loss among the piece's last packets is found out
-//! late. A piece also ends at a [fence](crate::groups), behind which the receiver holds all data until the
-//! piece is complete: repair symbols at a fence delay the data behind it. So each piece is followed by as
+//! late. A piece also ends at a [fence](https://docs.rs/sutura-groups), behind which the receiver holds all
+//! data until the piece is complete: repair symbols at a fence delay the data behind it. So each piece is followed by as
 //! many repair symbols as are worth sending, by the chances that the [`model`] works out from the [floor of
 //! loss](crate::loss_floor::LossFloor): losses with a growing queue are left to congestion control. For
 //! messages with fences, more repair symbols are worth sending.

@@ -7,7 +7,7 @@
 //! behind it, and between two fences each message is delivered once it is complete. A message may also name
 //! messages that it comes [after](GroupMessage::after), which is the more general form.
 //!
-//! [`SendGroups`] and [`ReceiveGroups`] are layers on a [`Connection`](crate::Connection), one for each
+//! [`SendGroups`] and [`ReceiveGroups`] are layers on a [`Connection`](sutura_proto::Connection), one for each
 //! direction, and need no extension of the transport: each message is a unidirectional stream that begins
 //! with a header of five bytes or so (`docs/groups.md`). A peer that does not decode gets the
 //! same streams without source symbols. While a connection receives groups, all unidirectional streams that
@@ -20,8 +20,11 @@
 //! application. Unread data stays in the streams, where flow control bounds it. The other bounds are errors
 //! ([`GroupError`]): [`MAX_MESSAGE`], [`MAX_GROUPS`], [`MAX_GAPS`] and [`MAX_AFTER`].
 
+#![forbid(unsafe_code)]
+
 #[cfg(feature = "testing")]
-pub(crate) mod fuzz;
+#[doc(hidden)]
+pub mod fuzz;
 mod header;
 mod order;
 mod receive;
@@ -54,3 +57,7 @@ pub const INVALID: u64 = 0x5302;
 /// The number of a group: 0, 1, 2, ... in the order in which the sender opened them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct GroupId(pub u64);
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

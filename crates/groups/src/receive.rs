@@ -2,18 +2,15 @@
 
 use super::header::{self, GroupHeaderError, Header, MAX_HEADER, MAX_NOTICE, Notice, StreamKind};
 use super::order::{Obstacle, Order};
+use super::runs::Runs;
 use super::{
     GroupId, INVALID, MAX_GAPS, MAX_GROUPS, MAX_HELD, MAX_HELD_BYTES, MAX_MESSAGE, MAX_READY_BYTES,
 };
-use crate::connection::Connection;
-use crate::ids::{Dir, Side, StreamId};
-use crate::streams::{ReadError, StreamEvent};
-use crate::wire::range_set::RangeSet;
-use crate::work;
 use bytes::{Bytes, BytesMut};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::time::Instant;
+use sutura_proto::{Connection, Dir, ReadError, Side, StreamEvent, StreamId, work};
 
 /// Bytes that are read from a stream at once.
 const CHUNK: usize = 64 * 1024;
@@ -135,7 +132,7 @@ pub struct ReceiveGroups {
     /// Bytes of the held messages.
     complete_bytes: usize,
     /// Groups that are over.
-    over: RangeSet,
+    over: Runs,
     /// Messages to deliver.
     ready: VecDeque<Delivered>,
     /// Bytes of the messages to deliver.
@@ -158,7 +155,7 @@ impl ReceiveGroups {
             groups: BTreeMap::new(),
             held: 0,
             complete_bytes: 0,
-            over: RangeSet::default(),
+            over: Runs::default(),
             ready: VecDeque::new(),
             ready_bytes: 0,
             partial_bytes: 0,
@@ -400,8 +397,7 @@ impl ReceiveGroups {
         cancelled: &[Range<u64>],
         change: impl FnOnce(&mut Order<CompleteMessage>, &mut Vec<(u64, CompleteMessage)>),
     ) -> Result<(), GroupError> {
-        let first = self.over.first().filter(|range| range.start == 0).map_or(0, |range| range.end);
-        if group >= first + MAX_GROUPS as u64 {
+        if group >= self.over.first_gap() + MAX_GROUPS as u64 {
             return Err(GroupError::TooManyGroups);
         }
         let order = self.groups.entry(group).or_default();

@@ -1,12 +1,12 @@
 //! How much work messages of ordered groups make, in steps, for any number of messages that the receiver
 //! holds.
 
-use super::pair::Pair;
-use crate::groups::{MAX_GROUPS, MAX_HELD, ReceiveGroups};
-use crate::wire::coding::put_varint;
-use crate::wire_format::{Frame, StreamFrame};
-use crate::work::take_steps;
-use crate::{Dir, Event, Side, StreamId, TransportConfig};
+use sutura_groups::{MAX_GROUPS, MAX_HELD, ReceiveGroups};
+use sutura_proto::coding::put_varint;
+use sutura_proto::fuzz::Target;
+use sutura_proto::wire_format::{Frame, StreamFrame};
+use sutura_proto::work::take_steps;
+use sutura_proto::{Dir, Side, StreamId, TransportConfig};
 
 /// Messages in a packet.
 const BATCH: u64 = 50;
@@ -36,7 +36,7 @@ impl Message {
 
 /// A server that receives groups.
 struct Receiver {
-    pair: Pair,
+    target: Target,
     groups: ReceiveGroups,
     /// The index of the next stream.
     next: u64,
@@ -45,35 +45,29 @@ struct Receiver {
 
 impl Receiver {
     fn new() -> Self {
-        let server =
-            TransportConfig { max_concurrent_uni_streams: 4000, ..TransportConfig::default() };
-        let mut pair = Pair::with(TransportConfig::default(), server);
-        pair.handshake();
-        Self { pair, groups: ReceiveGroups::new(Side::Server), next: 0, delivered: 0 }
+        let config = TransportConfig::default().with_max_concurrent_uni_streams(4000);
+        let target = Target::with(Side::Server, config).expect("a connection");
+        Self { target, groups: ReceiveGroups::new(Side::Server), next: 0, delivered: 0 }
     }
 
     /// Receives a packet with these messages; returns the steps.
     fn receive(&mut self, messages: &[Message]) -> u64 {
         let bytes: Vec<_> = messages.iter().map(|message| message.bytes()).collect();
-        let frames = bytes.iter().enumerate().map(|(at, data)| {
+        let mut payload = Vec::new();
+        for (at, data) in bytes.iter().enumerate() {
             let id = StreamId::new(Side::Client, Dir::Uni, self.next + at as u64);
-            Frame::Stream(StreamFrame { id, offset: 0, fin: true, data })
-        });
-        let frames: Vec<_> = frames.collect();
-        take_steps();
-        self.pair.inject(Side::Client, &frames);
-        self.next += messages.len() as u64;
-        for event in self.pair.server.events.drain(..) {
-            if let Event::Stream(event) = event {
-                self.groups.on_event(&event);
-            }
+            Frame::Stream(StreamFrame { id, offset: 0, fin: true, data }).encode(&mut payload);
         }
-        let now = self.pair.now;
-        self.groups.receive(now, self.pair.server.conn()).unwrap();
+        let mut packet = self.target.seal(&payload);
+        take_steps();
+        assert!(self.target.receive(&mut packet), "the connection is closed");
+        self.next += messages.len() as u64;
+        self.target.take_events().iter().for_each(|event| self.groups.on_event(event));
+        let now = self.target.now();
+        self.groups.receive(now, self.target.connection()).expect("messages within the rules");
         while self.groups.pop().is_some() {
             self.delivered += 1;
         }
-        self.pair.flush(Side::Server);
         take_steps()
     }
 

@@ -3,14 +3,13 @@
 use super::header::{Before, Header, MAX_CANCELLED, Notice};
 use super::runs::Runs;
 use super::{CANCELLED, GroupId, MAX_AFTER, MAX_GROUPS, MAX_MESSAGE};
-use crate::connection::Connection;
-use crate::egress::{MessageOptions, MessageOutcome, SendMessageError};
-use crate::fec::redundancy::Stage;
-use crate::ids::MessageId;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, HashMap};
 use std::time::Instant;
-use sutura_schedule::Priority;
+use sutura_proto::policy::Stage;
+use sutura_proto::{
+    Connection, MessageId, MessageOptions, MessageOutcome, Priority, SendMessageError,
+};
 
 /// Why a message of a group was not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,7 +52,7 @@ impl<'a> GroupMessage<'a> {
         Self { data, ..Self::default() }
     }
 
-    sutura_schedule::setters! {
+    sutura_proto::setters! {
         with_after: after = &'a [u64],
         with_deadline: deadline = Option<Instant>,
         with_cancel_late: cancel_late = bool,
@@ -130,7 +129,7 @@ impl Group {
 /// The groups that one end of a connection sends.
 ///
 /// ```
-/// # use sutura_proto::groups::{GroupMessage, SendGroupError, SendGroups};
+/// # use sutura_groups::{GroupMessage, SendGroupError, SendGroups};
 /// # fn run(connection: &mut sutura_proto::Connection) -> Result<(), SendGroupError> {
 /// let mut groups = SendGroups::default();
 /// let screen = groups.open(sutura_proto::Priority::default()).ok_or(SendGroupError::NoGroup)?;
@@ -200,7 +199,7 @@ impl SendGroups {
     ///
     /// # Errors
     /// See [`SendGroupError`]; nothing has changed then. After [`SendMessageError::Blocked`],
-    /// [`Event::MessagesWritable`](crate::Event::MessagesWritable) will follow.
+    /// [`Event::MessagesWritable`](sutura_proto::Event::MessagesWritable) will follow.
     pub fn send(
         &mut self,
         quic: &mut Connection,
@@ -221,13 +220,12 @@ impl SendGroups {
         header.encode(&mut bytes);
         bytes.extend_from_slice(message.data);
         let deadline = group.fenced.put_off(message.deadline);
-        let options = MessageOptions {
-            deadline,
-            cancel_late: message.cancel_late.then_some(CANCELLED),
-            unreliable: false,
-            priority: group.priority.clone(),
-            stage: if number > 0 && number == group.fence { Stage::First } else { Stage::Within },
-        };
+        let is_first = number > 0 && number == group.fence;
+        let options = MessageOptions::default()
+            .with_deadline(deadline)
+            .with_cancel_late(message.cancel_late.then_some(CANCELLED))
+            .with_priority(group.priority.clone())
+            .with_stage(if is_first { Stage::First } else { Stage::Within });
         let sent = quic.send_message(bytes.into(), options)?;
         group.latest = group.latest.and(deadline);
         group.next += 1;
@@ -285,7 +283,7 @@ impl SendGroups {
 
     /// Tells the peer of messages that will not come, as far as messages may be sent. Returns whether
     /// nothing is left to be told. Call this upon
-    /// [`Event::MessagesWritable`](crate::Event::MessagesWritable).
+    /// [`Event::MessagesWritable`](sutura_proto::Event::MessagesWritable).
     pub fn flush(&mut self, quic: &mut Connection) -> bool {
         let mut told = true;
         for (id, group) in &mut self.groups {
@@ -293,10 +291,7 @@ impl SendGroups {
                 let notice = group.notice(*id);
                 let mut bytes = Vec::new();
                 notice.encode(&mut bytes);
-                let options = MessageOptions {
-                    priority: group.priority.clone(),
-                    ..MessageOptions::default()
-                };
+                let options = MessageOptions::default().with_priority(group.priority.clone());
                 let Ok(sent) = quic.send_message(bytes.into(), options) else {
                     told = false;
                     break;

@@ -21,9 +21,9 @@
 //! less than 64 messages from one fence to the next and numbers below 16384, a header takes five bytes.
 
 use super::MAX_AFTER;
-use crate::wire::coding::{Reader, UnexpectedEnd, VARINT_MAX, put_varint};
 use smallvec::SmallVec;
 use std::ops::Range;
+use sutura_proto::coding::{Reader, UnexpectedEnd, VARINT_MAX, put_varint};
 
 /// Which messages come before one.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

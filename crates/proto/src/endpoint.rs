@@ -96,7 +96,7 @@ pub struct Endpoint {
     accepting: bool,
     tokens: AddressTokens,
     received_tokens: ReceivedTokens,
-    resets: Resets,
+    resets: Resets<ConnectionHandle>,
     peers: Peers,
 }
 
@@ -220,7 +220,7 @@ impl Endpoint {
             local_cid,
             seed,
             loss_memory,
-            reset_key: self.resets.key.clone(),
+            reset_key: self.resets.key().clone(),
             version: self.config.first_version(),
             versions: self.config.versions.clone(),
             preferred_address: self.config.preferred_address,

@@ -1,9 +1,9 @@
 //! Basic names: sides, directions, streams, packet number spaces, identifiers; the sizes of datagrams.
 
+pub use sutura_cid::{ConnectionId, MAX_CID_SIZE};
 pub use sutura_congestion::SpaceId;
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
 /// The smallest UDP payload that a QUIC path must carry (RFC 9000 section 14).
 pub const MIN_UDP_PAYLOAD: u16 = 1200;
@@ -103,63 +103,6 @@ impl fmt::Display for StreamId {
     }
 }
 
-/// The maximum length of a connection identifier in QUIC v1, in bytes.
-pub const MAX_CID_SIZE: usize = 20;
-
-/// A connection identifier: 0 to 20 bytes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub struct ConnectionId {
-    len: u8,
-    bytes: [u8; MAX_CID_SIZE],
-}
-
-impl ConnectionId {
-    /// Copies `bytes`; `None` if there are more than [`MAX_CID_SIZE`].
-    #[must_use]
-    pub fn new(bytes: &[u8]) -> Option<Self> {
-        let mut id = Self { len: u8::try_from(bytes.len()).ok()?, ..Self::default() };
-        id.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
-        Some(id)
-    }
-
-    /// The identifier's bytes.
-    #[must_use]
-    pub fn as_slice(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
-    }
-
-    /// Its length in bytes.
-    #[must_use]
-    pub const fn len(&self) -> usize {
-        self.len as usize
-    }
-
-    /// Whether it has no bytes.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-}
-
-impl Hash for ConnectionId {
-    /// Looked up for every datagram, so only the bytes in use are hashed.
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write(self.as_slice());
-    }
-}
-
-impl fmt::Debug for ConnectionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for ConnectionId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_slice().iter().try_for_each(|b| write!(f, "{b:02x}"))
-    }
-}
-
 /// Identifies a source symbol by its session and its number within the session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SymbolRef {
@@ -184,11 +127,5 @@ mod tests {
         assert_eq!(StreamId::new(Side::Client, Dir::Uni, 0).0, 2);
         let id = StreamId::new(Side::Server, Dir::Uni, 7);
         assert_eq!((id.0, id.initiator(), id.dir(), id.index()), (31, Side::Server, Dir::Uni, 7));
-    }
-
-    #[test]
-    fn connection_id_is_bounded() {
-        assert!(ConnectionId::new(&[0; 21]).is_none());
-        assert_eq!(ConnectionId::new(&[1, 2]).unwrap().to_string(), "0102");
     }
 }

@@ -87,7 +87,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod cid_generator;
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;
@@ -112,7 +111,6 @@ mod path;
 mod peers;
 mod recovery;
 pub mod registry;
-mod reset;
 mod streams;
 mod version;
 mod wire;
@@ -120,11 +118,10 @@ mod wire;
 pub mod work;
 
 // Modules that are crates of their own.
+use sutura_cid::{generator as cid_generator, reset};
 use sutura_congestion::{self as congestion, loss_floor, rtt};
 
-pub use cid_generator::{
-    ConnectionIdGenerator, MIN_SERVER_CID_SIZE, QuicLb, QuicLbConfig, QuicLbError, RandomIds,
-};
+pub use cid_generator::{ConnectionIdGenerator, MIN_SERVER_CID_SIZE, RandomIds};
 pub use config::{
     AckFrequencyConfig, ClientConfig, EndpointConfig, Extensions, PreferredAddresses, ServerConfig,
     SocketFeatures, TokenKey, TransportConfig,
@@ -156,6 +153,7 @@ pub use streams::{
     ClosedStream, Outcome, Read, ReadError, ResetAtError, StreamEvent, StreamStats, Uptake,
     WriteError,
 };
+pub use sutura_cid::{QuicLb, QuicLbConfig, QuicLbError};
 #[doc(hidden)]
 pub use sutura_schedule::setters;
 pub use sutura_schedule::{Class, Priority, Scheme, Urgency, Weight};

@@ -10,6 +10,7 @@ mod registry;
 mod tests;
 
 pub use crate::ecn::EcnCounts;
+pub use crate::reset::RESET_TOKEN_SIZE;
 pub use ack::{AckFrame, AckRanges, encode_ack};
 pub use decode::FrameIter;
 pub use encode::{StreamHeader, crypto_capacity, datagram_size, encode_crypto, encode_datagram};
@@ -25,9 +26,6 @@ use std::borrow::Cow;
 
 /// The largest value of MAX_STREAMS and STREAMS_BLOCKED: 2^60 (RFC 9000 section 4.6).
 pub const MAX_STREAMS: u64 = 1 << 60;
-
-/// Bytes of a stateless reset token (RFC 9000 section 10.3).
-pub const RESET_TOKEN_SIZE: usize = 16;
 
 /// A frame; variable-length fields are borrowed from the packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,10 +1,6 @@
 //! The generator seam: which connection identifiers an endpoint gives its connections.
 
-mod quic_lb;
-
-pub use quic_lb::{QuicLb, QuicLbConfig, QuicLbError};
-
-use crate::ids::{ConnectionId, MAX_CID_SIZE};
+use crate::{ConnectionId, MAX_CID_SIZE};
 use rand::{Rng, RngCore};
 use std::fmt::Debug;
 
@@ -32,7 +28,7 @@ pub trait ConnectionIdGenerator: Debug + Send + Sync {
     /// answered by a stateless reset that the peer of its connection does not know (RFC 9000 section 21.11).
     /// Empty by default.
     ///
-    /// [`ResetKey`]: crate::ResetKey
+    /// [`ResetKey`]: crate::reset::ResetKey
     fn owner(&self) -> &[u8] {
         &[]
     }
@@ -53,7 +49,8 @@ impl ConnectionIdGenerator for RandomIds {
 }
 
 /// A random identifier of this length.
-pub(crate) fn random_cid(random: &mut (impl RngCore + ?Sized), size: usize) -> ConnectionId {
+#[must_use]
+pub fn random_cid(random: &mut (impl RngCore + ?Sized), size: usize) -> ConnectionId {
     let mut bytes = [0; MAX_CID_SIZE];
     let bytes = &mut bytes[..size.min(MAX_CID_SIZE)];
     random.fill(bytes);
@@ -62,16 +59,15 @@ pub(crate) fn random_cid(random: &mut (impl RngCore + ?Sized), size: usize) -> C
 
 /// A new identifier of `generator`. If the generator breaks its contract, the identifier is random instead,
 /// so that packets for it are still read.
-pub(crate) fn new_cid(
-    generator: &dyn ConnectionIdGenerator,
-    random: &mut impl RngCore,
-) -> ConnectionId {
+#[must_use]
+pub fn new_cid(generator: &dyn ConnectionIdGenerator, random: &mut impl RngCore) -> ConnectionId {
     let (cid, size) = (generator.generate(random), cid_size(generator));
     debug_assert_eq!(cid.len(), size, "the length of identifiers does not change");
     if cid.len() == size { cid } else { random_cid(random, size) }
 }
 
 /// The length of the identifiers of `generator`.
-pub(crate) fn cid_size(generator: &dyn ConnectionIdGenerator) -> usize {
+#[must_use]
+pub fn cid_size(generator: &dyn ConnectionIdGenerator) -> usize {
     generator.size().clamp(1, MAX_CID_SIZE)
 }

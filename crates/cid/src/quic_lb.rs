@@ -1,8 +1,8 @@
 //! Identifiers from which load balancers read where to send packets
 //! (draft-ietf-quic-load-balancers-21).
 
-use super::{ConnectionIdGenerator, MIN_SERVER_CID_SIZE};
-use crate::ids::{ConnectionId, MAX_CID_SIZE};
+use crate::generator::{ConnectionIdGenerator, MIN_SERVER_CID_SIZE};
+use crate::{ConnectionId, MAX_CID_SIZE};
 use aes::Aes128;
 use aes::cipher::{BlockCipherEncrypt, KeyInit};
 use rand::{Rng, RngCore};

@@ -1,8 +1,7 @@
 //! Stateless resets (RFC 9000 section 10.3): how an endpoint that knows nothing of a connection tells the
 //! peer so, and how it recognises that it is told.
 
-use crate::ids::{ConnectionHandle, ConnectionId};
-use crate::wire::frame::RESET_TOKEN_SIZE;
+use crate::ConnectionId;
 use rand::{Rng, RngCore};
 use ring::hmac;
 use std::collections::HashMap;
@@ -10,6 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// The length of a stateless reset token in bytes (RFC 9000 section 10.3).
+pub const RESET_TOKEN_SIZE: usize = 16;
 /// Most stateless resets that an endpoint sends in a second.
 pub const MAX_RESETS_PER_SECOND: u32 = 1000;
 /// The shortest stateless reset: 38 bits that look random after the first two, and the token (RFC 9000
@@ -78,7 +79,8 @@ impl ResetKey {
 
     /// The key of an endpoint that shares this key with others and is called `owner`; this key, if `owner` is
     /// empty.
-    pub(crate) fn of(self, owner: &[u8]) -> Self {
+    #[must_use]
+    pub fn of(self, owner: &[u8]) -> Self {
         if owner.is_empty() {
             return self;
         }
@@ -89,7 +91,8 @@ impl ResetKey {
     }
 
     /// The token of one of our identifiers.
-    pub(crate) fn token(&self, cid: &ConnectionId) -> ResetToken {
+    #[must_use]
+    pub fn token(&self, cid: &ConnectionId) -> ResetToken {
         token(&self.key, cid)
     }
 
@@ -120,19 +123,20 @@ impl fmt::Debug for ResetKey {
 }
 
 /// The token with which this datagram would reset a connection.
-pub(crate) fn token_of(datagram: &[u8]) -> Option<ResetToken> {
+#[must_use]
+pub fn token_of(datagram: &[u8]) -> Option<ResetToken> {
     let is_short = datagram.first().is_some_and(|first| first & 0x80 == 0);
     let token = datagram.last_chunk().filter(|_| is_short && datagram.len() >= MIN_RESET)?;
     Some(ResetToken(*token))
 }
 
-/// The stateless resets of an endpoint, in both directions.
+/// The stateless resets of an endpoint, in both directions. `H` names its connections.
 #[derive(Debug)]
-pub(crate) struct Resets {
-    pub(crate) key: ResetKey,
+pub struct Resets<H> {
+    key: ResetKey,
     /// The connections that a token resets, one for each connection at most. Tokens are secret, and the
     /// time of a lookup depends on a randomly keyed hash of them only.
-    tokens: HashMap<ResetToken, ConnectionHandle>,
+    tokens: HashMap<ResetToken, H>,
     left: u32,
     /// How many were sent.
     sent: usize,
@@ -140,23 +144,27 @@ pub(crate) struct Resets {
     since: Option<Instant>,
 }
 
-impl Resets {
-    pub(crate) fn new(key: ResetKey) -> Self {
+impl<H: Copy + PartialEq> Resets<H> {
+    /// An endpoint with this key, which knows of no token.
+    #[must_use]
+    pub fn new(key: ResetKey) -> Self {
         Self { key, tokens: HashMap::new(), left: 0, sent: 0, since: None }
     }
 
+    /// The key of the endpoint's own tokens.
+    #[must_use]
+    pub fn key(&self) -> &ResetKey {
+        &self.key
+    }
+
     /// The connection that this datagram, which belongs to none, resets.
-    pub(crate) fn find(&self, datagram: &[u8]) -> Option<ConnectionHandle> {
+    #[must_use]
+    pub fn find(&self, datagram: &[u8]) -> Option<H> {
         self.tokens.get(&token_of(datagram)?).copied()
     }
 
     /// Replaces the token that resets a connection.
-    pub(crate) fn replace(
-        &mut self,
-        handle: ConnectionHandle,
-        old: Option<ResetToken>,
-        new: Option<ResetToken>,
-    ) {
+    pub fn replace(&mut self, handle: H, old: Option<ResetToken>, new: Option<ResetToken>) {
         if let Some(old) = old
             && self.tokens.get(&old) == Some(&handle)
         {
@@ -168,7 +176,7 @@ impl Resets {
     /// The stateless reset for a datagram of `size` bytes to an unknown identifier. It is shorter than the
     /// datagram, so that two endpoints that know nothing do not answer each other for ever, and no address is
     /// sent more bytes than were sent in its name.
-    pub(crate) fn answer(
+    pub fn answer(
         &mut self,
         now: Instant,
         cid: &ConnectionId,
@@ -227,7 +235,7 @@ mod tests {
         assert_eq!(key.token(&cid(1)), keys[0].token(&cid(1)), "our own are of the newest");
         for owner in [&b""[..], b"one of many"] {
             let (mut rng, now) = (StdRng::from_seed([1; 32]), Instant::now());
-            let mut resets = Resets::new(key.clone().of(owner));
+            let mut resets = Resets::<usize>::new(key.clone().of(owner));
             let mut sent = || token_of(&resets.answer(now, &cid(1), 100, &mut rng).unwrap());
             for _ in 0..2 {
                 for key in &keys {
@@ -240,7 +248,7 @@ mod tests {
     #[test]
     fn resets_are_shorter_than_what_they_answer_and_limited() {
         let (mut rng, now) = (StdRng::from_seed([1; 32]), Instant::now());
-        let mut resets = Resets::new(ResetKey::new(&[1; 32], b""));
+        let mut resets = Resets::<usize>::new(ResetKey::new(&[1; 32], b""));
         for size in 0..1500 {
             let reset = resets.answer(now, &cid(1), size, &mut rng);
             let sent = size > MIN_RESET && size - MIN_RESET <= MAX_RESETS_PER_SECOND as usize;
@@ -256,8 +264,8 @@ mod tests {
 
     #[test]
     fn a_connection_has_one_token() {
-        let mut resets = Resets::new(ResetKey::new(&[1; 32], b""));
-        let (handle, tokens) = (ConnectionHandle(7), [ResetToken([1; 16]), ResetToken([2; 16])]);
+        let mut resets = Resets::<usize>::new(ResetKey::new(&[1; 32], b""));
+        let (handle, tokens) = (7, [ResetToken([1; 16]), ResetToken([2; 16])]);
         resets.replace(handle, None, Some(tokens[0]));
         resets.replace(handle, Some(tokens[0]), Some(tokens[1]));
         let datagram = |token: ResetToken| [&[0x40; 10][..], &token.0].concat();

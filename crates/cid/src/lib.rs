@@ -1,0 +1,18 @@
+//! Connection identifiers of QUIC (RFC 9000 section 5.1), apart from any connection: how an endpoint makes
+//! them ([`generator`]), also such that load balancers find the server ([`QuicLb`]), and the stateless resets
+//! whose tokens belong to them ([`mod@reset`]).
+//!
+//! Randomness and time are arguments. `sutura-proto` is built on this crate.
+#![forbid(unsafe_code)]
+
+pub mod generator;
+mod id;
+mod quic_lb;
+pub mod reset;
+
+pub use id::{ConnectionId, MAX_CID_SIZE};
+pub use quic_lb::{QuicLb, QuicLbConfig, QuicLbError};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -5,8 +5,8 @@
 //! losses apart. It hides nothing (RFC 9265): every loss is still reported, and each policy decides how to
 //! use the floor.
 //!
-//! A lost packet is evidence of a floor if congestion cannot be the reason: the queue was empty ([`queue`])
-//! and the path is known to carry the rate ([`rounds`]).
+//! A lost packet is evidence of a floor if congestion cannot be the reason: the queue was empty (`queue`)
+//! and the path is known to carry the rate (`rounds`).
 
 mod bursts;
 mod change;

@@ -1,17 +1,9 @@
 //! How often packets are acknowledged is up to the end that sends them.
 
-use super::pair::{Pair, honest, pattern};
-use crate::crypto::null::NullServerConfig;
+use super::*;
+use crate::AckFrequencyConfig;
 use crate::recovery::ack::AckRate;
-use crate::wire_format::{AckFrequency, Frame};
-use crate::{
-    AckFrequencyConfig, Dir, EndpointConfig, Extensions, Side, SpaceId, TransportConfig,
-    TransportErrorCode,
-};
-use std::sync::Arc;
-use std::time::Duration;
-
-const MS: Duration = Duration::from_millis(1);
+use crate::wire_format::AckFrequency;
 
 fn asking() -> TransportConfig {
     let ack_frequency = Some(AckFrequencyConfig::default());
@@ -20,29 +12,19 @@ fn asking() -> TransportConfig {
 
 /// A connected pair whose server asks for fewer acknowledgements.
 fn pair() -> Pair {
-    let mut pair = Pair::with(TransportConfig::default(), asking());
-    pair.handshake();
-    pair
+    Pair::with_server(asking())
 }
 
 /// Transfers data from the server; returns how many datagrams the client sent, and how long it took.
 fn download(pair: &mut Pair) -> (usize, Duration) {
-    let data = pattern(800_000);
-    let (before, start) = (pair.datagrams[Side::Client as usize].len(), pair.now);
-    for _ in 0..5 {
-        pair.send(Side::Server, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
-    }
-    (pair.datagrams[Side::Client as usize].len() - before, pair.now - start)
+    let before = pair.sent(Side::Client);
+    let time = (0..5).map(|_| pair.carry(Side::Server, 800_000)).sum();
+    (pair.sent(Side::Client) - before, time)
 }
 
 fn request(sequence: u64, max_ack_delay: u64) -> Frame<'static> {
-    Frame::AckFrequency(AckFrequency {
-        sequence,
-        threshold: 9,
-        max_ack_delay,
-        reordering_threshold: 3,
-    })
+    let (threshold, reordering_threshold) = (9, 3);
+    Frame::AckFrequency(AckFrequency { sequence, threshold, max_ack_delay, reordering_threshold })
 }
 
 #[test]
@@ -61,13 +43,9 @@ fn few_acknowledgements_are_enough_for_large_windows() {
 #[test]
 fn losses_are_noticed_as_early() {
     let run = |mut pair: Pair| {
-        let mut sent = 0;
-        pair.filter = Box::new(move |from, _| {
-            sent += usize::from(from == Side::Server);
-            from == Side::Client || sent % 50 != 0
-        });
+        pair.lose(Side::Server, |n| n % 50 == 0);
         let (_, time) = download(&mut pair);
-        assert_eq!(pair.server.conn().stats().spurious_losses, 0);
+        assert_eq!(pair.server.stats().spurious_losses, 0);
         time
     };
     let (usual, few) = (run(Pair::connected()), run(pair()));
@@ -77,16 +55,10 @@ fn losses_are_noticed_as_early() {
 #[test]
 fn a_lost_request_is_sent_again() {
     let mut pair = pair();
-    let mut left = 3;
-    pair.filter = Box::new(move |from, datagram| {
-        // All datagrams at the time when the window has grown enough.
-        let lost = from == Side::Server && datagram.len() > 1_000 && left > 0;
-        left -= usize::from(lost);
-        !lost
-    });
+    // All datagrams at the time when the window has grown enough.
+    pair.lose_larger(Side::Server, 1_000, |n| n <= 3);
     download(&mut pair);
-    let tolerated = pair.server.conn().ack_frequency.present().unwrap().tolerated;
-    assert!(tolerated > 1);
+    assert!(pair.server.conn().ack_frequency.present().unwrap().tolerated > 1);
 }
 
 #[test]
@@ -94,10 +66,9 @@ fn the_newest_request_counts() {
     let mut pair = Pair::connected();
     pair.inject(Side::Client, &[request(5, 10_000), request(4, 20_000), request(5, 30_000)]);
     let now = pair.now;
-    let acks = &pair.server.conn().spaces[SpaceId::Data as usize].acks;
+    let acks = &pair.server.space().acks;
     assert_eq!(acks.timeout(), Some(now + 10 * MS));
-    let expected = AckRate { tolerated: 9, max_delay: 10 * MS, reordering: 3 };
-    assert_eq!(acks.rate(), expected);
+    assert_eq!(acks.rate(), AckRate { tolerated: 9, max_delay: 10 * MS, reordering: 3 });
 }
 
 #[test]
@@ -105,8 +76,7 @@ fn an_acknowledgement_comes_at_once_if_asked_for() {
     let mut pair = Pair::connected();
     pair.inject(Side::Client, &[request(0, 100_000)]);
     let now = pair.now;
-    let is_due =
-        |pair: &mut Pair| pair.server.conn().spaces[SpaceId::Data as usize].acks.is_due(now);
+    let is_due = |pair: &mut Pair| pair.server.space().acks.is_due(now);
     assert!(!is_due(&mut pair));
     pair.inject(Side::Client, &[Frame::ImmediateAck]);
     assert!(is_due(&mut pair));
@@ -121,8 +91,7 @@ fn delays_out_of_range_and_frames_without_agreement_are_violations() {
     }
     let endpoint = EndpointConfig { extensions: Extensions::NONE, ..EndpointConfig::default() };
     for frame in [request(0, 10_000), Frame::ImmediateAck] {
-        let mut pair = Pair::with_endpoints([EndpointConfig::default(), endpoint.clone()]);
-        pair.handshake();
+        let mut pair = Pair::with_endpoints([EndpointConfig::default(), endpoint.clone()]).ready();
         pair.inject(Side::Client, &[frame]);
         assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
     }
@@ -131,11 +100,9 @@ fn delays_out_of_range_and_frames_without_agreement_are_violations() {
 #[test]
 fn nobody_is_asked_who_cannot_be() {
     let endpoint = EndpointConfig { extensions: Extensions::NONE, ..EndpointConfig::default() };
-    let crypto = Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
     let endpoints = [endpoint, EndpointConfig::default()];
     let transport = [TransportConfig::default(), asking()];
-    let mut pair = Pair::build(transport, honest(), crypto, endpoints);
-    pair.handshake();
+    let mut pair = Pair::build(transport, honest(), Arc::new(null_server()), endpoints).ready();
     download(&mut pair);
     assert!(pair.server.conn().ack_frequency.present().is_none());
 }

@@ -1,16 +1,10 @@
 //! Which clients get a connection: address validation (RFC 9000 section 8.1), limits and refusals.
 
 use super::crowd::{Crowd, LATENCY};
-use super::pair::Pair;
+use super::*;
 use crate::connection::opening::{MAX_NEW_TOKENS, UNVALIDATED_TIMEOUT};
-use crate::wire_format::Frame;
-use crate::{
-    DatagramEvent, EndpointConfig, EndpointEvent, Event, Incoming, Side, TransportErrorCode,
-};
-use std::net::SocketAddr;
-use std::sync::Arc;
+use crate::{EndpointEvent, Incoming};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 const CLIENT: &str = "198.51.100.1:1000";
 
@@ -44,7 +38,7 @@ fn a_client_of_a_server_that_refuses_its_token_learns_so_at_once() {
     // The Retry arrives; then the client's answer comes from another port.
     crowd.run_for(2 * LATENCY);
     crowd.clients[client].address = "198.51.100.1:1001".parse().unwrap();
-    crowd.run_for(2 * LATENCY + Duration::from_millis(10));
+    crowd.run_for(2 * LATENCY + 10 * MS);
     assert_eq!(crowd.clients[client].refusal(), Some(TransportErrorCode::INVALID_TOKEN));
     assert_eq!(crowd.server.len(), 0);
 }
@@ -58,7 +52,7 @@ fn the_answer_to_a_retry_is_accepted_once() {
     let (from, answer) = crowd.received[1].clone();
     let now = crowd.now;
     crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-    crowd.run_for(Duration::from_secs(5));
+    crowd.run_for(5 * SECOND);
     assert_eq!(crowd.server.len(), 0);
     crowd.put(from, crowd.address, answer);
     crowd.run_for(HANDSHAKE);
@@ -73,10 +67,10 @@ fn a_token_for_later_saves_the_retry_once() {
     for _ in 0..3 {
         let now = crowd.now;
         crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-        crowd.run_for(Duration::from_secs(5));
+        crowd.run_for(5 * SECOND);
         crowd.received.clear();
         crowd.reconnect(client);
-        crowd.run_for(LATENCY + Duration::from_millis(10));
+        crowd.run_for(LATENCY + 10 * MS);
         assert_eq!(crowd.server.half_open(), 1, "no Retry");
         assert!(crowd.connections.values().all(|c| c.remote_address_validated()));
         crowd.run_for(HANDSHAKE);
@@ -86,7 +80,7 @@ fn a_token_for_later_saves_the_retry_once() {
     let (from, initial) = crowd.received[0].clone();
     let now = crowd.now;
     crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-    crowd.run_for(Duration::from_secs(5));
+    crowd.run_for(5 * SECOND);
     crowd.put(from, crowd.address, initial);
     crowd.run_for(HANDSHAKE);
     assert_eq!(crowd.server.len(), 0);
@@ -144,9 +138,9 @@ fn flood(config: EndpointConfig, rate: u32, from: impl Fn(u32) -> SocketAddr) ->
         if tick % 10 == 0 {
             crowd.client(&format!("198.51.100.{}:1000", tick / 10));
         }
-        crowd.run_for(Duration::from_millis(10));
+        crowd.run_for(10 * MS);
     }
-    crowd.run_for(Duration::from_secs(4));
+    crowd.run_for(4 * SECOND);
     let failed = crowd.clients.iter().filter(|client| !client.connected || client.lost.is_some());
     assert_eq!(failed.count(), 0, "clients that could not connect");
     crowd
@@ -201,9 +195,9 @@ fn clients_get_through_a_flood_that_pretends_to_come_from_their_own_address() {
 fn a_handshake_whose_client_never_answers_is_given_up_soon() {
     let mut crowd = Crowd::new(EndpointConfig::default());
     crowd.spoof(anywhere(1));
-    crowd.run_for(LATENCY + Duration::from_millis(10));
+    crowd.run_for(LATENCY + 10 * MS);
     assert_eq!(crowd.server.half_open(), 1);
-    crowd.run_for(UNVALIDATED_TIMEOUT + Duration::from_millis(10));
+    crowd.run_for(UNVALIDATED_TIMEOUT + 10 * MS);
     assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0));
 }
 
@@ -259,9 +253,9 @@ fn a_handshake_outlives_the_loss_of_three_probes() {
     pair.filter = Box::new(move |_, _| {
         std::mem::replace(&mut is_first, false) || !path.load(Ordering::Relaxed)
     });
-    pair.run_for(Duration::from_secs(14));
+    pair.run_for(14 * SECOND);
     is_gone.store(false, Ordering::Relaxed);
-    pair.run_for(Duration::from_secs(3));
+    pair.run_for(3 * SECOND);
     assert!(pair.client.events.contains(&Event::Connected));
     assert!(!pair.server.conn().is_closed());
     assert_eq!(pair.server.endpoint.len(), 1);
@@ -274,12 +268,12 @@ fn a_server_that_accepts_no_more_says_so_at_once() {
     crowd.run_for(HANDSHAKE);
     crowd.server.set_server_config(None);
     let after = crowd.client("198.51.100.2:1000");
-    crowd.run_for(2 * LATENCY + Duration::from_millis(20));
+    crowd.run_for(2 * LATENCY + 20 * MS);
     assert_eq!(crowd.clients[after].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
     assert!(crowd.clients[before].lost.is_none());
     assert_eq!(crowd.server.len(), 1);
     // The server may accept again.
-    crowd.server.set_server_config(Some(super::crowd::server_config()));
+    crowd.server.set_server_config(Some(server_config()));
     let again = crowd.client("198.51.100.3:1000");
     crowd.run_for(HANDSHAKE);
     assert!(crowd.clients[again].connected);

@@ -1,18 +1,11 @@
 //! Attacks on other implementations, replayed. Each test names the advisory; `docs/conformance.md` lists the
 //! attacks that are replayed elsewhere.
 
+use super::crowd::Crowd;
 use super::hostile::{Lies, pair as hostile};
-use super::pair::{Forgery, Pair};
+use super::*;
 use crate::connection::migration::MAX_PATH_FRAMES;
 use crate::path::cids::{ACTIVE_CID_LIMIT, MAX_RETIRE_FACTOR};
-use crate::wire_format::{Frame, NewConnectionId, StreamFrame};
-use crate::{
-    ConnectionError, ConnectionId, DatagramEvent, Dir, EndpointConfig, ReadError, Side, SpaceId,
-    StreamId, TransportConfig, TransportErrorCode,
-};
-use std::time::Duration;
-
-const SECOND: Duration = Duration::from_secs(1);
 
 fn uni(index: u64) -> StreamId {
     StreamId::new(Side::Client, Dir::Uni, index)
@@ -51,7 +44,7 @@ fn stream_fragments_with_gaps() {
             frames += 1;
             pair.inject(Side::Client, &[frame]);
         }
-        assert!(pair.server.conn().stats().streams.receive_buffered <= 1 << 20);
+        assert!(pair.server.stats().streams.receive_buffered <= 1 << 20);
         assert!(frames < 3000, "unbounded");
     }
 }
@@ -66,13 +59,7 @@ fn overlapping_fragments_that_never_move_the_end() {
         let frame = StreamFrame { id: uni(0), offset, fin: false, data: &data[..len] };
         pair.server.conn().inject_frame(&Frame::Stream(frame)).unwrap();
     }
-    assert!(pair.server.conn().stats().streams.receive_buffered <= 64 * 1024);
-}
-
-fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
-    let id = ConnectionId::new(&(0x5555_0000_0000_0000 + sequence).to_be_bytes()).unwrap();
-    let new = NewConnectionId { sequence, retire_prior_to, id, reset_token: [7; 16] };
-    Frame::NewConnectionId(new)
+    assert!(pair.server.stats().streams.receive_buffered <= 64 * 1024);
 }
 
 /// GHSA-2hv7-gw8g-gpq5 (quinn-proto), CVE-2024-1410 (quiche), CVE-2024-22189 (quic-go): identifiers
@@ -81,7 +68,7 @@ fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
 fn retirements_that_are_never_acknowledged() {
     for step in [1, 3, 1 << 40] {
         let mut pair = Pair::connected();
-        pair.filter = Box::new(|_, _| false);
+        pair.cut();
         let mut sequence = 3;
         let mut sent = 0;
         while pair.loss(Side::Server).is_none() {
@@ -114,8 +101,7 @@ fn frames_of_every_type() {
             let payload = [&[ty], rest].concat();
             let mut pair = Pair::connected();
             for side in [Side::Client, Side::Server] {
-                let datagram = pair.forge(side, SpaceId::Data, &payload, Forgery::default());
-                pair.receive(side.peer(), datagram);
+                pair.inject_packet(side, SpaceId::Data, &payload, Forgery::default());
             }
             pair.flush(Side::Client);
             pair.flush(Side::Server);
@@ -133,14 +119,12 @@ fn initials_after_a_refusal() {
         EndpointConfig { max_handshakes: 0, ..EndpointConfig::default() },
     ] {
         let mut pair = Pair::new();
-        let mut server = super::crowd::Crowd::new(config).server;
+        let mut server = Crowd::new(config).server;
         let (now, from) = (pair.now, pair.client.address);
         for n in 0..50u8 {
-            let mut ping = vec![1];
-            ping.resize(1200, 0);
             let dcid = ConnectionId::new(&[n % 5 + 1; 8]);
             let forgery = Forgery { dcid, ..Forgery::default() };
-            let initial = pair.forge(Side::Client, SpaceId::Initial, &ping, forgery);
+            let initial = pair.forge(Side::Client, SpaceId::Initial, &padded(&[1]), forgery);
             let event = server.handle(now, from, &initial);
             assert!(!matches!(event, DatagramEvent::NewConnection(..)));
         }
@@ -154,16 +138,16 @@ fn initials_after_a_refusal() {
 #[test]
 fn path_challenges_while_nothing_is_acknowledged() {
     let mut pair = Pair::connected();
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     pair.send(Side::Server, Dir::Uni, &[7; 100_000]);
     pair.flush(Side::Server);
     for n in 0..2000u64 {
         pair.inject(Side::Client, &[Frame::PathChallenge(n.to_be_bytes())]);
         assert!(pair.server.conn().migration.queued() <= MAX_PATH_FRAMES);
     }
-    let before = pair.datagrams[Side::Server as usize].len();
+    let before = pair.sent(Side::Server);
     pair.flush(Side::Server);
-    assert!(pair.datagrams[Side::Server as usize].len() - before <= MAX_PATH_FRAMES + 2);
+    assert!(pair.sent(Side::Server) - before <= MAX_PATH_FRAMES + 2);
 }
 
 /// CVE-2025-54939, "QUIC-LEAK" (lsquic): packets for another destination behind an Initial, before there is a
@@ -192,8 +176,7 @@ fn packets_for_somebody_else_before_the_handshake() {
 fn streams_opened_and_reset_at_once_take_credit() {
     const LIMIT: u64 = 20;
     let few = TransportConfig { max_concurrent_uni_streams: LIMIT, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), few);
-    pair.handshake();
+    let mut pair = Pair::with_server(few);
     let (mut opened, start, rounds) = (0, pair.now, 20);
     let mut reset = 0;
     while pair.now < start + 2 * pair.latency * rounds {
@@ -207,7 +190,7 @@ fn streams_opened_and_reset_at_once_take_credit() {
             let read = pair.server.conn().recv_stream(id).read(&mut [0]);
             reset += u64::from(read == Err(ReadError::Reset(0)));
         }
-        assert!(pair.server.conn().stats().streams.streams as u64 <= LIMIT);
+        assert!(pair.server.stats().streams.streams as u64 <= LIMIT);
     }
     assert!(
         reset > 0 && opened <= LIMIT * u64::from(rounds + 1),

@@ -1,31 +1,20 @@
 //! The end of connections (RFC 9000 section 10).
 
-use super::pair::Pair;
-use crate::wire_format::Frame;
-use crate::{
-    ConnectionError, Dir, Observation, Observer, Side, SpaceId, TransportConfig, TransportErrorCode,
-};
+use super::*;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn the_peer_hears_why_and_both_ends_are_forgotten() {
     let mut pair = Pair::connected();
-    let now = pair.now;
-    pair.client.conn().close(now, 77, b"enough");
-    pair.client.conn().close(now, 78, b"not said");
+    pair.close(Side::Client, 77, b"enough");
+    pair.close(Side::Client, 78, b"not said");
     pair.run_for(60 * MS);
     let why = ConnectionError::ApplicationClosed { code: 77, reason: b"enough".to_vec() };
     assert_eq!(pair.loss(Side::Server), Some(why));
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::LocallyClosed));
     assert!(pair.client.conn().is_closed() && !pair.client.conn().is_drained());
     pair.run_for(2 * SECOND);
-    assert!(pair.client.conn().is_drained() && pair.server.conn().is_drained());
-    assert!(pair.client.endpoint.is_empty() && pair.server.endpoint.is_empty());
+    pair.is_over();
     assert_eq!(pair.client.conn().poll_timeout(), None);
     assert_eq!(pair.server.conn().poll_timeout(), None);
     assert!(pair.client.conn().open(Dir::Bi).is_none());
@@ -35,62 +24,48 @@ fn the_peer_hears_why_and_both_ends_are_forgotten() {
 fn a_close_during_the_handshake_keeps_the_applications_reason_to_itself() {
     for closer in [Side::Client, Side::Server] {
         let mut pair = Pair::new();
-        if closer == Side::Server {
-            while pair.server.connection.is_none() {
-                pair.step(pair.now + SECOND);
-            }
-        } else {
-            pair.flush(Side::Client);
-        }
-        let now = pair.now;
-        pair.end(closer).conn().close(now, 77, b"a secret");
+        pair.flush(Side::Client);
+        pair.run_until(|pair| closer.is_client() || pair.server.connection.is_some());
+        pair.close(closer, 77, b"a secret");
         pair.run_for(10 * SECOND);
-        let Some(ConnectionError::ClosedByPeer(error)) = pair.loss(closer.peer()) else {
-            panic!("{closer:?}: {:?}", pair.loss(closer.peer()))
-        };
-        assert_eq!(error.code, TransportErrorCode::APPLICATION_ERROR);
-        assert_eq!(error.reason, "");
-        assert!(pair.client.conn().is_drained() && pair.server.conn().is_drained());
-        assert!(pair.client.endpoint.is_empty() && pair.server.endpoint.is_empty());
+        let error = pair.refusal(closer.peer()).unwrap();
+        assert_eq!((error.code, &*error.reason), (TransportErrorCode::APPLICATION_ERROR, ""));
+        pair.is_over();
     }
+}
+
+/// How many datagrams the server sends while so many packets come.
+fn answers(pair: &mut Pair, packets: usize) -> usize {
+    let before = pair.sent(Side::Server);
+    for _ in 0..packets {
+        pair.inject(Side::Client, &[Frame::Ping]);
+        pair.flush(Side::Server);
+    }
+    pair.sent(Side::Server) - before
 }
 
 #[test]
 fn answers_of_a_closing_end_get_rarer() {
     let mut pair = Pair::connected();
-    pair.filter = Box::new(|from, _| from == Side::Client);
-    let now = pair.now;
-    pair.server.conn().close(now, 0, b"");
+    pair.mute(Side::Server);
+    pair.close(Side::Server, 0, b"");
     pair.flush(Side::Server);
-    let before = pair.datagrams[Side::Server as usize].len();
-    for _ in 0..100 {
-        pair.inject(Side::Client, &[Frame::Ping]);
-        pair.flush(Side::Server);
-    }
-    let answers = pair.datagrams[Side::Server as usize].len() - before;
-    assert_eq!(answers, 7, "after 1, 2, 4 .. 64 packets");
+    assert_eq!(answers(&mut pair, 100), 7, "after 1, 2, 4 .. 64 packets");
 }
 
 #[test]
 fn a_draining_end_is_silent() {
     let mut pair = Pair::connected();
-    let now = pair.now;
-    pair.client.conn().close(now, 0, b"");
+    pair.close(Side::Client, 0, b"");
     pair.run_for(60 * MS);
-    let before = pair.datagrams[Side::Server as usize].len();
-    for _ in 0..10 {
-        pair.inject(Side::Client, &[Frame::Ping]);
-        pair.flush(Side::Server);
-    }
-    assert_eq!(pair.datagrams[Side::Server as usize].len(), before);
+    assert_eq!(answers(&mut pair, 10), 0);
 }
 
 #[test]
 fn both_ends_may_close_at_once() {
     let mut pair = Pair::connected();
-    let now = pair.now;
-    pair.client.conn().close(now, 1, b"");
-    pair.server.conn().close(now, 2, b"");
+    pair.close(Side::Client, 1, b"");
+    pair.close(Side::Server, 2, b"");
     pair.run_for(5 * SECOND);
     assert!(pair.client.conn().is_drained() && pair.server.conn().is_drained());
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::LocallyClosed));
@@ -113,12 +88,10 @@ fn silence_ends_a_connection() {
 #[test]
 fn a_connection_is_kept_alive_as_long_as_is_wanted() {
     let mut pair = Pair::connected();
-    let now = pair.now;
-    pair.client.conn().set_kept_alive(now, true);
+    pair.keep_alive(Side::Client, true);
     pair.run_for(300 * SECOND);
     assert_eq!(pair.loss(Side::Client), None);
-    let now = pair.now;
-    pair.client.conn().set_kept_alive(now, false);
+    pair.keep_alive(Side::Client, false);
     pair.run_for(40 * SECOND);
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::TimedOut));
 }
@@ -126,12 +99,11 @@ fn a_connection_is_kept_alive_as_long_as_is_wanted() {
 #[test]
 fn two_ends_that_keep_a_connection_alive_do_not_keep_each_other_busy() {
     let mut pair = Pair::connected();
-    let now = pair.now;
-    pair.client.conn().set_kept_alive(now, true);
-    pair.server.conn().set_kept_alive(now, true);
-    let before = pair.datagrams[0].len() + pair.datagrams[1].len();
+    pair.keep_alive(Side::Client, true);
+    pair.keep_alive(Side::Server, true);
+    let before = pair.sent(Side::Client) + pair.sent(Side::Server);
     pair.run_for(300 * SECOND);
-    let sent = pair.datagrams[0].len() + pair.datagrams[1].len() - before;
+    let sent = pair.sent(Side::Client) + pair.sent(Side::Server) - before;
     assert!((80..200).contains(&sent), "{sent}");
 }
 
@@ -139,12 +111,11 @@ fn two_ends_that_keep_a_connection_alive_do_not_keep_each_other_busy() {
 fn who_is_kept_alive_outlasts_an_outage_at_any_moment() {
     for start in 0..10 {
         let mut pair = Pair::connected();
-        let now = pair.now;
-        pair.client.conn().set_kept_alive(now, true);
+        pair.keep_alive(Side::Client, true);
         pair.run_for(start * SECOND);
-        pair.filter = Box::new(|_, _| false);
+        pair.cut();
         pair.run_for(20 * SECOND);
-        pair.filter = Box::new(|_, _| true);
+        pair.mend();
         pair.run_for(60 * SECOND);
         assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None), "{start}");
     }
@@ -152,10 +123,8 @@ fn who_is_kept_alive_outlasts_an_outage_at_any_moment() {
 
 #[test]
 fn the_shorter_of_both_timeouts_counts() {
-    let short =
-        TransportConfig { max_idle_timeout: Some(5 * SECOND), ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), short);
-    pair.handshake();
+    let max_idle_timeout = Some(5 * SECOND);
+    let mut pair = Pair::with_server(TransportConfig { max_idle_timeout, ..Default::default() });
     pair.run_for(6 * SECOND);
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::TimedOut));
 }
@@ -163,7 +132,7 @@ fn the_shorter_of_both_timeouts_counts() {
 #[test]
 fn only_the_first_unanswered_packet_restarts_the_idle_timer() {
     let mut pair = Pair::connected();
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     pair.run_for(10 * SECOND);
     let id = pair.client.conn().open(Dir::Uni).unwrap();
     for _ in 0..25 {
@@ -178,10 +147,9 @@ fn only_the_first_unanswered_packet_restarts_the_idle_timer() {
 #[test]
 fn keep_alive_keeps_alive() {
     let config = TransportConfig { keep_alive: Some(10 * SECOND), ..TransportConfig::default() };
-    let mut pair = Pair::with(config, TransportConfig::default());
-    pair.handshake();
+    let mut pair = Pair::with_client(config);
     pair.run_for(100 * SECOND);
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.lives();
 }
 
 /// Otherwise a packet that is lost, and its repetition, could end a connection on a slow path.
@@ -189,10 +157,8 @@ fn keep_alive_keeps_alive() {
 fn an_idle_connection_lives_for_three_probe_timeouts_at_least() {
     let impatient = || TransportConfig { max_idle_timeout: Some(MS), ..TransportConfig::default() };
     let mut pair = Pair::with(impatient(), impatient());
-    while !pair.client.conn().handshake.confirmed {
-        assert!(pair.step(pair.now + SECOND));
-    }
-    pair.filter = Box::new(|_, _| false);
+    pair.run_until(|pair| pair.client.conn().handshake.confirmed);
+    pair.cut();
     pair.inject(Side::Client, &[Frame::Ping]);
     let pto = pair.server.conn().pto();
     assert!(pto > 100 * MS);
@@ -204,33 +170,15 @@ fn an_idle_connection_lives_for_three_probe_timeouts_at_least() {
 
 #[test]
 fn closing_and_draining_last_three_probe_timeouts() {
-    let mut pair = Pair::connected();
-    let (now, pto) = (pair.now, pair.client.conn().pto());
-    pair.client.conn().close(now, 0, b"");
-    pair.run_for(3 * pto - MS);
-    assert!(!pair.client.conn().is_drained());
-    pair.run_for(2 * MS);
-    assert!(pair.client.conn().is_drained());
-    let mut pair = Pair::connected();
-    let (now, pto) = (pair.now, pair.server.conn().pto());
-    pair.client.conn().close(now, 0, b"");
-    while !pair.server.conn().is_closed() {
-        assert!(pair.step(pair.now + SECOND));
-    }
-    pair.run_for(3 * pto - MS);
-    assert!(!pair.server.conn().is_drained());
-    pair.run_for(2 * MS);
-    assert!(pair.server.conn().is_drained());
-}
-
-/// Records in which spaces packets are sent.
-struct Spaces(Arc<Mutex<BTreeSet<SpaceId>>>);
-
-impl Observer for Spaces {
-    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
-        if let Observation::PacketSent { space, .. } = observation {
-            self.0.lock().unwrap().insert(*space);
-        }
+    for side in [Side::Client, Side::Server] {
+        let mut pair = Pair::connected();
+        let pto = pair.end(side).conn().pto();
+        pair.close(Side::Client, 0, b"");
+        pair.run_until(|pair| pair.end(side).conn().is_closed());
+        pair.run_for(3 * pto - MS);
+        assert!(!pair.end(side).conn().is_drained(), "{side:?}");
+        pair.run_for(2 * MS);
+        assert!(pair.end(side).conn().is_drained(), "{side:?}");
     }
 }
 
@@ -239,14 +187,15 @@ impl Observer for Spaces {
 #[test]
 fn a_server_that_closes_during_the_handshake_says_so_under_all_keys() {
     let mut pair = Pair::new();
-    while pair.server.connection.is_none() {
-        assert!(pair.step(pair.now + SECOND));
-    }
+    pair.run_until(|pair| pair.server.connection.is_some());
     pair.flush(Side::Server);
-    let (now, spaces) = (pair.now, Arc::new(Mutex::new(BTreeSet::new())));
-    let server = pair.server.conn();
-    server.set_observer(now, Box::new(Spaces(spaces.clone())));
-    server.close(now, 5, b"");
+    let spaces = pair.watch(Side::Server, |observation, spaces| {
+        if let Observation::PacketSent { space, .. } = observation {
+            spaces.push(*space);
+        }
+    });
+    pair.close(Side::Server, 5, b"");
     pair.flush(Side::Server);
-    assert!(spaces.lock().unwrap().iter().eq(&SpaceId::ALL));
+    let spaces: BTreeSet<_> = spaces.lock().unwrap().iter().copied().collect();
+    assert!(spaces.iter().eq(&SpaceId::ALL));
 }

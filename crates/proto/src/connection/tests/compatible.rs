@@ -1,27 +1,17 @@
 //! Servers that go over to another version within the handshake.
 
-use super::pair::{Forgery, Pair, honest, pattern};
+use super::*;
 use crate::Version::{V1, V2};
 use crate::connection::negotiation::MAX_CLIENT_HELLO;
-use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use crate::crypto::tests::rustls::tls;
 use crate::crypto::{
     ClientCrypto, Keys, ServerCrypto, ServerCryptoConfig, Session, SessionVersions, StartError,
 };
-use crate::wire::packet::{DecodedPacket, HeaderRules, LongHeader, LongType, PacketType, parse};
-use crate::wire::packet::{ProtectedPacket, TruncatedNumber};
-use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
-use crate::wire_format::Frame;
-use crate::{
-    ConnectionError, ConnectionId, Dir, EndpointConfig, Event, Extensions, Side, SpaceId,
-    TransportErrorCode, Version,
+use crate::wire::packet::{
+    DecodedPacket, HeaderRules, LongHeader, LongType, PacketType, ProtectedPacket, TruncatedNumber,
+    parse,
 };
-use rustls::CipherSuite;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 
-const MS: Duration = Duration::from_millis(1);
 const RULES: HeaderRules = HeaderRules { local_cid_len: 8, greased: true };
 
 fn supporting(versions: &[Version]) -> EndpointConfig {
@@ -34,10 +24,6 @@ type Sides<'a> = [&'a [Version]; 2];
 /// A client that begins with version 1 and a server that goes over to version 2.
 const UPGRADE: Sides<'static> = [&[V1, V2], &[V2, V1]];
 
-fn null_server() -> NullServerConfig {
-    NullServerConfig::new(vec![b"test".to_vec()])
-}
-
 fn with(cryptos: (ClientCrypto, ServerCrypto), endpoints: [EndpointConfig; 2]) -> Pair {
     Pair::build(Default::default(), cryptos.0, cryptos.1, endpoints)
 }
@@ -46,19 +32,29 @@ fn pair(sides: Sides<'_>) -> Pair {
     Pair::with_endpoints(sides.map(supporting))
 }
 
+/// A client that offers these protocols and a server of one protocol, with TLS.
+fn tls_configs(protocols: Vec<Vec<u8>>) -> (RustlsClientConfig, RustlsServerConfig) {
+    let (mut client, mut server) = tls("localhost", CipherSuite::TLS13_AES_128_GCM_SHA256);
+    (client.alpn_protocols, server.alpn_protocols) = (protocols, vec![b"test".to_vec()]);
+    (RustlsClientConfig::new(client).unwrap(), RustlsServerConfig::new(server).unwrap())
+}
+
 /// Clients and servers without cryptography and with TLS, whose ClientHello has this many bytes more
 /// than usual.
 fn cryptos(more: usize) -> [(ClientCrypto, ServerCrypto); 2] {
     let names = (0..more.div_ceil(100)).map(|n| pattern(99 + n)[n..].to_vec());
     let protocols: Vec<Vec<u8>> = names.chain([b"test".to_vec()]).collect();
-    let (mut client, mut server) = tls("localhost", CipherSuite::TLS13_AES_128_GCM_SHA256);
-    (client.alpn_protocols, server.alpn_protocols) = (protocols.clone(), vec![b"test".to_vec()]);
-    let client = RustlsClientConfig::new(client).unwrap();
-    let server = RustlsServerConfig::new(server).unwrap();
+    let (client, server) = tls_configs(protocols.clone());
     [
         (Arc::new(NullClientConfig::new(protocols)), Arc::new(null_server())),
         (Arc::new(client), Arc::new(server)),
     ]
+}
+
+/// An [`UPGRADE`] without cryptography, with a ClientHello that has this many bytes more than usual.
+fn upgrade(more: usize) -> Pair {
+    let [null, _] = cryptos(more);
+    with(null, UPGRADE.map(supporting))
 }
 
 /// The packets with long headers in a datagram.
@@ -116,26 +112,21 @@ fn check(log: &Log, from: Version, to: Version) {
 /// Checks that the handshake completes with this version, and that both ends understand each other
 /// with several keys.
 fn completes(pair: &mut Pair, version: Version) {
-    let until = pair.now + Duration::from_secs(30);
-    while !pair.client.conn().handshake.confirmed {
-        assert!(pair.step(until), "the handshake stalled");
-    }
+    pair.run_until(|pair| pair.client.conn().handshake.confirmed);
     for updater in [Some(Side::Client), Some(Side::Server), Some(Side::Client), None] {
         for from in [Side::Client, Side::Server, Side::Client] {
-            let data = pattern(8000);
-            pair.send(from, Dir::Uni, &data);
-            assert_eq!(pair.accept_and_read(from.peer(), Dir::Uni), data);
+            pair.carry(from, 8000);
         }
-        pair.run_for(Duration::from_secs(3));
+        pair.run_for(3 * SECOND);
         assert!(updater.is_none_or(|updater| pair.end(updater).conn().update_keys()));
     }
     // The last packets may be damaged several times.
-    let until = pair.now + Duration::from_secs(30);
+    let until = pair.now + 30 * SECOND;
     let in_flight = |pair: &mut Pair, side| pair.end(side).conn().path.recovery.bytes_in_flight();
     while in_flight(pair, Side::Client) + in_flight(pair, Side::Server) > 0 {
         assert!(pair.step(until), "a packet is neither acknowledged nor lost");
     }
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.lives();
     assert_eq!(pair.server.endpoint.len(), 1);
     for side in [Side::Client, Side::Server] {
         let connection = pair.end(side).conn();
@@ -158,9 +149,7 @@ fn a_server_goes_over_to_its_best_version_that_the_client_offers() {
             let mut pair = with(cryptos, UPGRADE.map(supporting));
             let log = record(&mut pair, |_, _| true);
             let start = pair.now;
-            while !pair.client.events.contains(&Event::Connected) {
-                assert!(pair.step(start + Duration::from_secs(1)));
-            }
+            pair.run_until(|pair| pair.client.events.contains(&Event::Connected));
             assert_eq!(pair.now - start, 100 * MS, "it takes no longer than without");
             completes(&mut pair, V2);
             check(&log, V1, V2);
@@ -194,8 +183,7 @@ fn ends_that_do_not_talk_about_versions_stay_with_the_first() {
     for silent in [Side::Client, Side::Server] {
         let mut endpoints = UPGRADE.map(supporting);
         endpoints[silent as usize].extensions = Extensions::NONE;
-        let mut pair = Pair::with_endpoints(endpoints);
-        pair.handshake();
+        let mut pair = Pair::with_endpoints(endpoints).ready();
         assert_eq!((pair.client.conn().version(), pair.server.conn().version()), (V1, V1));
     }
 }
@@ -221,8 +209,7 @@ fn loss_of_each_pair_of_datagrams() {
     for more in [0, 2500] {
         for first in 0..7 {
             for second in first + 1..8 {
-                let [null, _] = cryptos(more);
-                let mut pair = with(null, UPGRADE.map(supporting));
+                let mut pair = upgrade(more);
                 let log = record(&mut pair, move |_, n| n != first && n != second);
                 completes(&mut pair, V2);
                 check(&log, V1, V2);
@@ -234,8 +221,7 @@ fn loss_of_each_pair_of_datagrams() {
 #[test]
 fn reordering_duplication_and_damage() {
     for seed in 0..30 {
-        let [null, _] = cryptos(if seed % 2 == 0 { 0 } else { 2500 });
-        let mut pair = with(null, UPGRADE.map(supporting));
+        let mut pair = upgrade(if seed % 2 == 0 { 0 } else { 2500 });
         pair.disturb(seed);
         completes(&mut pair, V2);
     }
@@ -243,8 +229,7 @@ fn reordering_duplication_and_damage() {
 
 #[test]
 fn a_server_acknowledges_part_of_a_client_hello_in_the_version_of_the_client() {
-    let [null, _] = cryptos(2500);
-    let mut pair = with(null, UPGRADE.map(supporting));
+    let mut pair = upgrade(2500);
     let log = record(&mut pair, |_, n| n != 1);
     pair.run_for(70 * MS);
     let before = log.lock().unwrap().clone();
@@ -274,8 +259,7 @@ fn a_retry_is_of_the_version_of_the_client() {
 
 /// A client with a ticket for version 1, that sends data early to a server that goes over.
 fn early_pair(cryptos: (ClientCrypto, ServerCrypto)) -> Pair {
-    let mut pair = with(cryptos.clone(), [supporting(&[V1]), supporting(&[V1])]);
-    pair.handshake();
+    with(cryptos.clone(), [supporting(&[V1]), supporting(&[V1])]).ready();
     let mut pair = with(cryptos, UPGRADE.map(supporting));
     let now = pair.now;
     assert!(pair.client.conn().start_0rtt(now), "there is a ticket");
@@ -284,12 +268,9 @@ fn early_pair(cryptos: (ClientCrypto, ServerCrypto)) -> Pair {
 
 #[test]
 fn early_data_stays_with_the_version_of_the_client() {
-    let (mut client, mut server) = tls("localhost", CipherSuite::TLS13_AES_128_GCM_SHA256);
-    (client.alpn_protocols, server.alpn_protocols) =
-        (vec![b"test".to_vec()], vec![b"test".to_vec()]);
-    let client = RustlsClientConfig::new(client).unwrap().with_early_data();
-    let server = RustlsServerConfig::new(server).unwrap().with_early_data();
-    let tls: (ClientCrypto, ServerCrypto) = (Arc::new(client), Arc::new(server));
+    let (client, server) = tls_configs(vec![b"test".to_vec()]);
+    let tls: (ClientCrypto, ServerCrypto) =
+        (Arc::new(client.with_early_data()), Arc::new(server.with_early_data()));
     let null = || (honest(), Arc::new(null_server().with_early_data()) as ServerCrypto);
     for (cryptos, losses) in [(None, 12usize), (Some(tls), 1)] {
         for lost in (0..losses).map(|n| n.checked_sub(1)) {
@@ -358,8 +339,7 @@ fn no_ticket_and_no_token_goes_from_one_version_to_the_other() {
         assert!(pair.client.conn().handshake.retry.token.is_empty());
     }
     // Where the version stays, both count.
-    let mut pair = with((honest(), early()), [supporting(&[V1]), supporting(&[V2, V1])]);
-    pair.handshake();
+    let mut pair = with((honest(), early()), [supporting(&[V1]), supporting(&[V2, V1])]).ready();
     pair.reconnect();
     let now = pair.now;
     assert!(pair.client.conn().start_0rtt(now));
@@ -371,7 +351,7 @@ fn initial(pair: &mut Pair, version: Version, pn: u64, payload: &[u8]) -> Vec<u8
     let handshake = &pair.client.conn().handshake;
     let (dcid, original) = (handshake.local_cid, handshake.original_dcid);
     let keys = null_server().initial_keys(version.number(), &original).unwrap();
-    let scid = handshake.peer_scid.unwrap_or(ConnectionId::new(&[9; 8]).unwrap());
+    let scid = handshake.peer_scid.unwrap_or(cid(9));
     let header = LongHeader { version, ty: LongType::Initial { token: &[] }, dcid, scid };
     let mut out = Vec::new();
     let layout = header.encode(TruncatedNumber::with_size(pn, 4), &mut out);
@@ -380,6 +360,12 @@ fn initial(pair: &mut Pair, version: Version, pn: u64, payload: &[u8]) -> Vec<u8
     layout.finish(0, &mut out).unwrap();
     keys.local.protect(pn, &mut out, layout.number, 4).unwrap();
     out
+}
+
+/// The client receives an [`initial`].
+fn receive_initial(pair: &mut Pair, version: Version, pn: u64, payload: &[u8]) {
+    let packet = initial(pair, version, pn, payload);
+    pair.receive(Side::Client, packet);
 }
 
 /// A PING and padding.
@@ -391,8 +377,7 @@ fn a_client_goes_where_it_offered_to_go_and_nowhere_else() {
         let (from, followed) = (versions[0], versions.contains(&to));
         let mut pair = pair([versions, &[from]]);
         pair.flush(Side::Client);
-        let packet = initial(&mut pair, to, 100, &PING);
-        pair.receive(Side::Client, packet);
+        receive_initial(&mut pair, to, 100, &PING);
         let client = pair.client.conn();
         assert_eq!(client.version(), if followed { to } else { from });
         assert_eq!(client.stats().received.packets, u64::from(followed));
@@ -405,8 +390,7 @@ fn a_client_goes_where_it_offered_to_go_and_nowhere_else() {
     endpoints[0].extensions = Extensions::NONE;
     let mut pair = Pair::with_endpoints(endpoints);
     pair.flush(Side::Client);
-    let packet = initial(&mut pair, V2, 100, &PING);
-    pair.receive(Side::Client, packet);
+    receive_initial(&mut pair, V2, 100, &PING);
     assert_eq!(pair.client.conn().version(), V1);
 }
 
@@ -419,7 +403,7 @@ fn a_long_header_alone_moves_nobody() {
         *forged.last_mut().unwrap() ^= 1;
         pair.receive(Side::Client, forged);
         // Nor do packets that cannot be opened yet.
-        let scid = ConnectionId::new(&[9; 8]).unwrap();
+        let scid = cid(9);
         let dcid = pair.client.conn().handshake.local_cid;
         let header = LongHeader { version: V2, ty: LongType::Handshake, dcid, scid };
         let mut forged = Vec::new();
@@ -429,7 +413,7 @@ fn a_long_header_alone_moves_nobody() {
         pair.receive(Side::Client, forged);
     }
     assert_eq!(pair.client.conn().version(), V1);
-    assert_eq!(pair.client.conn().stats().received.packets, 0);
+    assert_eq!(pair.client.stats().received.packets, 0);
     assert!(pair.client.conn().early.len() > 0, "they might have been of use");
     completes(&mut pair, V1);
     assert_eq!(pair.client.conn().early.len(), 0);
@@ -438,20 +422,17 @@ fn a_long_header_alone_moves_nobody() {
 #[test]
 fn what_the_server_says_to_tls_settles_the_version() {
     let mut pair = pair([&[V1, V2], &[V1]]);
-    pair.filter = Box::new(|from, _| from == Side::Server);
-    let packet = initial(&mut pair, V1, 100, &PING);
-    pair.receive(Side::Client, packet);
+    pair.mute(Side::Client);
+    receive_initial(&mut pair, V1, 100, &PING);
     assert_eq!(pair.client.conn().version(), V1);
-    let mut frame = Vec::new();
-    Frame::Crypto { offset: 1, data: b"something" }.encode(&mut frame);
+    let mut frame = encoded(&Frame::Crypto { offset: 1, data: b"something" });
     frame.resize(50, 0);
     // After a PING of version 1 the server may still go over, but not after a CRYPTO frame.
     for (version, pn, payload) in [(V1, 101, &frame[..]), (V2, 102, &PING)] {
-        let packet = initial(&mut pair, version, pn, payload);
-        pair.receive(Side::Client, packet);
+        receive_initial(&mut pair, version, pn, payload);
         assert_eq!(pair.client.conn().version(), V1);
     }
-    assert_eq!(pair.client.conn().stats().received.packets, 2);
+    assert_eq!(pair.client.stats().received.packets, 2);
     assert!(pair.client.conn().initial_opener(Some(V2)).is_none());
 }
 
@@ -463,17 +444,17 @@ fn packets_of_the_version_that_was_left_are_dropped() {
     assert!(pair.server.conn().is_handshaking());
     // The server still understands packets that its client sent before it knew the version, and in no other
     // space.
-    let received = pair.server.conn().stats().received.packets;
+    let received = pair.server.stats().received.packets;
     let mut late = pair.forge(Side::Client, SpaceId::Handshake, &PING, Forgery::default());
     late[1..5].copy_from_slice(&V1.number().to_be_bytes());
     late[0] = late[0] & 0xcf | 0x20;
     pair.receive(Side::Server, late);
-    assert_eq!(pair.server.conn().stats().received.packets, received);
+    assert_eq!(pair.server.stats().received.packets, received);
     // The client does not look back.
-    let received = pair.client.conn().stats().received.packets;
+    let received = pair.client.stats().received.packets;
     let late = initial(&mut pair, V1, 100, &PING);
     pair.receive(Side::Client, late);
-    assert_eq!(pair.client.conn().stats().received.packets, received);
+    assert_eq!(pair.client.stats().received.packets, received);
     completes(&mut pair, V2);
 }
 
@@ -482,13 +463,13 @@ fn a_server_understands_initials_of_both_versions_until_the_handshake_goes_on() 
     let mut pair = pair(UPGRADE);
     // The client hears nothing, and goes on with version 1.
     let log = record(&mut pair, |from, n| from == Side::Client || n > 20);
-    pair.run_for(Duration::from_millis(1500));
+    pair.run_for(1500 * MS);
     let count = |version| {
         let log = log.lock().unwrap();
         log.iter().filter(|(side, _, v)| side.is_client() && *v == version).count()
     };
     assert!(count(V1) > 1 && count(V2) == 0);
-    let received = pair.server.conn().stats().received.packets;
+    let received = pair.server.stats().received.packets;
     assert_eq!(received, count(V1) as u64);
     assert_eq!((pair.client.conn().version(), pair.server.conn().version()), (V1, V2));
     completes(&mut pair, V2);
@@ -536,7 +517,7 @@ fn the_server_must_confirm_the_version_in_its_parameters() {
         let crypto = Arc::new(Altering { honest: null_server(), alter });
         let endpoints = [supporting(&[V1, V2]), supporting(server)];
         let mut pair = with((honest(), crypto), endpoints);
-        pair.run_for(Duration::from_secs(1));
+        pair.run_for(SECOND);
         let connected = pair.client.events.contains(&Event::Connected);
         assert_ne!(connected, pair.error(Side::Client).is_some());
         assert_eq!(connected, pair.loss(Side::Server).is_none());
@@ -576,18 +557,11 @@ fn the_client_must_say_with_which_version_it_began() {
         (value(V1.number(), &both), None),
     ] {
         for versions in [[V1, V2], [V2, V1]] {
-            let lies = Lies {
-                parameter: Some((0x11, Some(value.clone()))),
-                protocol: Some(b"second"),
-                ..Lies::default()
-            };
-            let mut pair = pair(lies);
-            pair.server.endpoint = crate::Endpoint::new(
-                Arc::new(supporting(&versions)),
-                Some(pair.server_config()),
-                [2; 32],
-            );
-            pair.run_for(Duration::from_secs(1));
+            let parameter = Some((0x11, Some(value.clone())));
+            let mut pair = pair(Lies { parameter, protocol: Some(b"second"), ..Lies::default() });
+            let (server, config) = (Arc::new(supporting(&versions)), pair.server_config());
+            pair.server.endpoint = Endpoint::new(server, Some(config), [2; 32]);
+            pair.run_for(SECOND);
             assert_eq!(pair.error(Side::Server), expected, "{value:?}");
         }
     }
@@ -599,9 +573,7 @@ fn a_client_understands_why_it_is_refused_in_the_other_version() {
     let mut pair = with((honest(), crypto), UPGRADE.map(supporting));
     pair.run_for(120 * MS);
     assert_eq!((pair.client.conn().version(), pair.server.conn().version()), (V2, V2));
-    let Some(ConnectionError::ClosedByPeer(error)) = pair.loss(Side::Client) else {
-        panic!("{:?}", pair.client.events)
-    };
+    let error = pair.refusal(Side::Client).unwrap();
     assert_eq!(error.code, TransportErrorCode::crypto(120), "no_application_protocol");
 }
 
@@ -609,10 +581,9 @@ fn a_client_understands_why_it_is_refused_in_the_other_version() {
 fn a_forged_packet_of_another_version_leads_to_no_connection() {
     // Somebody on the path makes the client go over, but cannot make the server do so.
     let mut pair = pair([&[V1, V2], &[V1]]);
-    let packet = initial(&mut pair, V2, 100, &PING);
-    pair.receive(Side::Client, packet);
+    receive_initial(&mut pair, V2, 100, &PING);
     assert_eq!(pair.client.conn().version(), V2);
-    pair.run_for(Duration::from_secs(5));
+    pair.run_for(5 * SECOND);
     assert!(pair.client.conn().is_handshaking() && pair.server.connection.is_none());
     assert!(!pair.client.events.contains(&Event::Connected));
 }
@@ -620,8 +591,7 @@ fn a_forged_packet_of_another_version_leads_to_no_connection() {
 #[test]
 fn an_incomplete_client_hello_is_kept_within_bounds() {
     let crypto = |offset: usize, data: &[u8]| {
-        let mut payload = Vec::new();
-        Frame::Crypto { offset: offset as u64, data }.encode(&mut payload);
+        let mut payload = encoded(&Frame::Crypto { offset: offset as u64, data });
         payload.resize(1180, 0);
         payload
     };
@@ -632,8 +602,7 @@ fn an_incomplete_client_hello_is_kept_within_bounds() {
         while offset + 1000 < MAX_CLIENT_HELLO + 2000 {
             let data = if offset == 0 { &piece[..] } else { &[0; 1000] };
             let payload = crypto(offset, data);
-            let packet = pair.forge(Side::Client, SpaceId::Initial, &payload, Forgery::default());
-            pair.receive(Side::Server, packet);
+            pair.inject_packet(Side::Client, SpaceId::Initial, &payload, Forgery::default());
             offset += 1000;
             let Some(server) = &mut pair.server.connection else { break };
             most = most.max(server.negotiation.kept());
@@ -656,8 +625,7 @@ fn nothing_is_kept_of_a_client_hello_that_decides_nothing() {
     record(&mut pair, |_, n| n != 1);
     pair.run_for(70 * MS);
     assert_eq!(pair.server.conn().negotiation.kept(), 0);
-    let [null, _] = cryptos(2500);
-    let mut pair = with(null, UPGRADE.map(supporting));
+    let mut pair = upgrade(2500);
     record(&mut pair, |_, n| n != 1);
     pair.run_for(70 * MS);
     assert!(pair.server.conn().negotiation.kept() > 1000);
@@ -667,8 +635,7 @@ fn nothing_is_kept_of_a_client_hello_that_decides_nothing() {
 
 #[test]
 fn parameters_tell_what_was_chosen() {
-    let mut pair = pair(UPGRADE);
-    pair.handshake();
+    let mut pair = pair(UPGRADE).ready();
     let information = pair.client.conn().peer_parameters().version_information.clone();
     assert_eq!(information, Some(VersionInformation::new(V2, &[V2, V1])));
     let information = pair.server.conn().peer_parameters().version_information.clone();

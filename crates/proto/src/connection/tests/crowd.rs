@@ -1,14 +1,8 @@
 //! A server and many clients, some of which never answer, in virtual time.
 
-use crate::crypto::null::{NullClientConfig, NullServerConfig};
-use crate::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, DatagramEvent, Endpoint,
-    EndpointConfig, Event, ServerConfig, TransportErrorCode,
-};
+use super::*;
+use crate::{ClientConfig, ConnectionHandle};
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 /// How finely time passes.
 const TICK: Duration = Duration::from_millis(5);
@@ -16,7 +10,7 @@ const TICK: Duration = Duration::from_millis(5);
 pub(super) const LATENCY: Duration = Duration::from_millis(50);
 
 pub(super) fn server_config() -> Arc<ServerConfig> {
-    let crypto = Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
+    let crypto = Arc::new(null_server());
     Arc::new(ServerConfig { crypto, transport: Arc::default() })
 }
 

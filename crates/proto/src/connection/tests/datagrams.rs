@@ -1,12 +1,7 @@
 //! Unreliable datagrams (RFC 9221).
 
-use super::pair::{Pair, pattern};
-use crate::wire_format::{Frame, NewConnectionId};
-use crate::{
-    ConnectionId, Event, MAX_CID_SIZE, SendDatagramError, Side, TransportConfig, TransportErrorCode,
-};
-use bytes::Bytes;
-use std::time::Duration;
+use super::*;
+use crate::SendDatagramError;
 
 #[test]
 fn the_largest_one_fits_and_one_byte_more_does_not() {
@@ -14,11 +9,10 @@ fn the_largest_one_fits_and_one_byte_more_does_not() {
     let max = pair.client.conn().datagrams().max_size().unwrap();
     assert!(max > 1150);
     let data = Bytes::from(pattern(max + 1));
-    let sent = pair.client.conn().datagrams().send(data.slice(..max));
-    assert!(sent.is_ok());
+    assert!(pair.client.conn().datagrams().send(data.slice(..max)).is_ok());
     let sent = pair.client.conn().datagrams().send(data.clone());
     assert_eq!(sent, Err(SendDatagramError::TooLarge));
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert_eq!(pair.server.events, [Event::DatagramReceived]);
     assert_eq!(pair.server.conn().datagrams().recv(), Some(data.slice(..max)));
     assert_eq!(pair.server.conn().datagrams().recv(), None);
@@ -27,8 +21,7 @@ fn the_largest_one_fits_and_one_byte_more_does_not() {
 #[test]
 fn a_peer_that_takes_none_gets_none() {
     let without = TransportConfig { datagram_receive_buffer: None, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), without);
-    pair.handshake();
+    let mut pair = Pair::with_server(without);
     let sent = pair.client.conn().datagrams().send(Bytes::from_static(b"x"));
     assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
     pair.inject(Side::Client, &[Frame::Datagram(b"x")]);
@@ -38,15 +31,14 @@ fn a_peer_that_takes_none_gets_none() {
 #[test]
 fn floods_cost_bounded_memory_and_one_event() {
     for buffer in [0, 64 * 100] {
-        let config =
-            TransportConfig { datagram_receive_buffer: Some(buffer), ..TransportConfig::default() };
-        let mut pair = Pair::with(TransportConfig::default(), config);
-        pair.handshake();
+        let datagram_receive_buffer = Some(buffer);
+        let config = TransportConfig { datagram_receive_buffer, ..TransportConfig::default() };
+        let mut pair = Pair::with_server(config);
         for _ in 0..5_000 {
             pair.server.conn().inject_frame(&Frame::Datagram(b"")).unwrap();
         }
         assert!(pair.server.conn().events.len() <= 1);
-        assert_eq!(pair.server.conn().stats().datagrams_dropped_in, 5_000 - buffer as u64 / 64);
+        assert_eq!(pair.server.stats().datagrams_dropped_in, 5_000 - buffer as u64 / 64);
     }
 }
 
@@ -55,8 +47,8 @@ fn lost_ones_are_not_sent_again() {
     let mut pair = Pair::connected();
     pair.filter = Box::new(|from, bytes| from == Side::Server || bytes.len() < 600);
     pair.client.conn().datagrams().send(Bytes::from(pattern(1_000))).unwrap();
-    pair.run_for(Duration::from_secs(5));
-    assert!(pair.client.conn().stats().packets_lost > 0);
+    pair.run_for(5 * SECOND);
+    assert!(pair.client.stats().packets_lost > 0);
     assert_eq!(pair.server.conn().datagrams().recv(), None);
     assert_eq!(pair.client.conn().path.recovery.bytes_in_flight(), 0);
 }
@@ -73,7 +65,7 @@ fn the_largest_ones_flow_one_way_whatever_is_to_be_acknowledged() {
     let mut arrived = 0;
     for _ in 0..20 {
         pair.client.conn().datagrams().send(Bytes::from(pattern(max))).unwrap();
-        pair.run_for(Duration::from_millis(200));
+        pair.run_for(200 * MS);
         arrived += received(&mut pair);
     }
     assert_eq!(arrived, 20);
@@ -85,13 +77,11 @@ fn a_longer_identifier_of_the_peer_does_not_block_the_queue() {
     let max = pair.client.conn().datagrams().max_size().unwrap();
     pair.client.conn().datagrams().send(Bytes::from(pattern(max))).unwrap();
     pair.client.conn().datagrams().send(Bytes::from(pattern(500))).unwrap();
-    let id = ConnectionId::new(&[7; MAX_CID_SIZE]).unwrap();
-    let new = NewConnectionId { sequence: 9, retire_prior_to: 9, id, reset_token: [1; 16] };
-    pair.client.conn().inject_frame(&Frame::NewConnectionId(new)).unwrap();
+    pair.client.conn().inject_frame(&long_id()).unwrap();
     assert!(pair.client.conn().datagrams().max_size().unwrap() < max);
-    let (now, mut out) = (pair.now, Vec::new());
-    assert!(pair.client.conn().poll_transmit(now, 10, &mut out).is_some());
-    let stats = pair.client.conn().stats();
+    let now = pair.now;
+    assert!(pair.client.conn().poll_transmit(now, 10, &mut Vec::new()).is_some());
+    let stats = pair.client.stats();
     assert_eq!(stats.datagrams_dropped_out, 1, "nothing that is sent has room for it");
     assert!(!pair.client.conn().egress.has_datagrams());
 }

@@ -1,10 +1,7 @@
 //! Redundancy is charged to the streams that it protects.
 
-use super::pair::{Pair, pattern};
-use crate::{Dir, FecConfig, Priority, Protection, Side, StreamId, TransportConfig};
+use super::*;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
 use sutura_schedule::{Class, Eps, Grant, Scheduler, Scheme, StreamKey, Urgency};
 
 /// How many bytes each stream was charged.
@@ -45,17 +42,11 @@ impl Scheduler for Accountant {
     }
 }
 
-/// A protection that sends three repair symbols at the end.
-fn tail() -> Protection {
-    Protection::tail(3, Duration::ZERO)
-}
-
 /// A pair whose server records charges.
 fn pair(max_sessions: u16) -> (Pair, Ledger) {
     let fec = Some(FecConfig { max_sessions, ..FecConfig::default() });
     let config = TransportConfig { fec, ..TransportConfig::default() };
-    let mut pair = Pair::with(config, TransportConfig::default());
-    pair.handshake();
+    let mut pair = Pair::with_client(config);
     let accountant = Accountant::default();
     let ledger = accountant.ledger.clone();
     pair.server.conn().streams.set_scheduler(Box::new(accountant));
@@ -64,12 +55,9 @@ fn pair(max_sessions: u16) -> (Pair, Ledger) {
 
 /// An incremental stream of the server with `len` bytes.
 fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> StreamId {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.set_priority(Priority::new(3, true).unwrap()).unwrap();
-    stream.protect(protection).unwrap();
-    stream.write(&pattern(len)).unwrap();
-    stream.finish().unwrap();
+    let id = pair.send_protected(Side::Server, len, protection);
+    let priority = Priority::new(3, true).unwrap();
+    pair.server.conn().send_stream(id).set_priority(priority).unwrap();
     id
 }
 
@@ -78,8 +66,8 @@ fn a_repair_symbol_is_charged_to_the_stream_that_it_protects() {
     let (mut pair, ledger) = pair(16);
     let protected = stream(&mut pair, 5_000, Some(tail()));
     let bare = stream(&mut pair, 5_000, None);
-    pair.run_for(Duration::from_secs(1));
-    let stats = pair.server.conn().stats();
+    pair.run_for(SECOND);
+    let stats = pair.server.stats();
     assert!(stats.fec.repair_symbols_sent > 0);
     let ledger = ledger.lock().unwrap();
     assert_eq!(ledger[&protected.0], 5_000 + stats.fec.repair_bytes_sent);
@@ -91,8 +79,8 @@ fn streams_of_one_session_share_what_protects_them_in_proportion() {
     let (mut pair, ledger) = pair(1);
     let small = stream(&mut pair, 1_500, Some(tail()));
     let large = stream(&mut pair, 6_000, Some(tail()));
-    pair.run_for(Duration::from_secs(1));
-    let repair = pair.server.conn().stats().fec.repair_bytes_sent;
+    pair.run_for(SECOND);
+    let repair = pair.server.stats().fec.repair_bytes_sent;
     let ledger = ledger.lock().unwrap();
     let [small, large] = [ledger[&small.0] - 1_500, ledger[&large.0] - 6_000];
     assert_eq!(small + large, repair, "rounding loses nothing");
@@ -103,14 +91,10 @@ fn streams_of_one_session_share_what_protects_them_in_proportion() {
 fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
     for protection in [Some(tail()), None] {
         let (mut pair, ledger) = pair(16);
-        let mut n = 0;
-        pair.filter = Box::new(move |from, _| {
-            n += u32::from(from == Side::Server);
-            from == Side::Client || ![1, 2, 3, 4].contains(&n)
-        });
+        pair.lose(Side::Server, |n| [1, 2, 3, 4].contains(&n));
         let id = stream(&mut pair, 6_000, protection.clone());
-        pair.run_for(Duration::from_secs(3));
-        let stats = pair.server.conn().stats();
+        pair.run_for(3 * SECOND);
+        let stats = pair.server.stats();
         assert!(stats.stream_bytes_retransmitted > 0, "{protection:?}");
         let bytes = 6_000 + stats.stream_bytes_retransmitted + stats.fec.repair_bytes_sent;
         assert_eq!(ledger.lock().unwrap()[&id.0], bytes, "{protection:?}");
@@ -121,37 +105,27 @@ fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
 /// a stream of urgency 0, whose class has urgency `class` if there is one.
 fn repairs_before_others(class: Option<u8>) -> u64 {
     let server = TransportConfig { scheduler: Arc::new(Scheme::HMM), ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
+    let mut pair = Pair::with_server(server);
     let parents = class.map(|urgency| {
         let urgency = Urgency::new(urgency).unwrap();
         Arc::from([Class::default().with_urgency(urgency)])
     });
-    let protected = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(protected);
+    let protected = pair.send_protected(Side::Server, 3_000, Some(tail()));
     let priority = Priority::new(0, false).unwrap().with_parents(parents);
-    stream.set_priority(priority).unwrap();
-    stream.protect(Some(tail())).unwrap();
-    stream.write(&pattern(3_000)).unwrap();
-    stream.finish().unwrap();
+    pair.server.conn().send_stream(protected).set_priority(priority).unwrap();
     let now = pair.now;
     let poll = |pair: &mut Pair, packets: usize| {
         for _ in 0..packets {
             pair.server.conn().poll_transmit(now, 1, &mut Vec::new()).unwrap();
         }
-        pair.server.conn().stats().fec.repair_symbols_sent
+        pair.server.stats().fec.repair_symbols_sent
     };
     assert_eq!(poll(&mut pair, 3), 0);
-    stream_of(&mut pair, 2_200);
+    let bare = pair.open(Side::Server, None);
+    pair.write(Side::Server, bare, 2_200);
     let before = poll(&mut pair, 2);
     assert_eq!(poll(&mut pair, 3), 3, "all of them go in the end");
     before
-}
-
-/// Opens an unprotected stream of the server with `len` bytes.
-fn stream_of(pair: &mut Pair, len: usize) {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    pair.server.conn().send_stream(id).write(&pattern(len)).unwrap();
 }
 
 #[test]

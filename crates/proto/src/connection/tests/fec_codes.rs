@@ -1,32 +1,22 @@
 //! Codes other than the sliding window, and the memory of decoders.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::fec::{MAX_BEYOND_SYMBOLS, MAX_ENCODER_BYTES};
-use crate::policy::{Block, CODES};
-use crate::wire_format::{Frame, Repair, RepairHeader, SourceSymbol, SymbolRef};
-use crate::{
-    CodeId, CodeSet, Connection, Dir, FecConfig, Protection, Side, TransportConfig,
-    TransportErrorCode,
-};
-use std::sync::Arc;
-use std::time::Duration;
+use crate::policy::CODES;
+use crate::{CodeId, CodeSet};
 use sutura_erasure::{Encoder, WindowLimits};
 
 const SIZE: usize = 500;
 
 fn datagram(id: u64) -> Vec<u8> {
-    let mut frames = Vec::new();
-    Frame::Datagram(&[id as u8; SIZE]).encode(&mut frames);
-    frames
+    encoded(&Frame::Datagram(&[id as u8; SIZE]))
 }
 
 /// A pair whose server supports `codes`.
 fn pair(codes: CodeSet) -> Pair {
     let fec = Some(FecConfig { codes, ..FecConfig::default() });
     let server = TransportConfig { fec, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
-    pair
+    Pair::with_server(server)
 }
 
 /// Passes all of the symbols `0..count` except `lost` to a connection.
@@ -75,16 +65,16 @@ fn codes_that_were_announced_mend_losses() {
 
 #[test]
 fn codes_that_were_not_announced_are_a_violation() {
-    let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
-    let mut plain = pair(CodeSet::default());
-    let announced = plain.client.conn().peer_parameters().fec.unwrap().codes;
-    assert_eq!(announced, CodeSet::default());
-    assert_eq!(lose_one(plain.server.conn(), CodeId::REED_SOLOMON, 10, 7), violation);
     // Codes that are not implemented are not announced, whatever the configuration says.
-    let mut unknown = pair(CodeSet::default().with(CodeId::MAX));
-    let announced = unknown.client.conn().peer_parameters().fec.unwrap().codes;
-    assert_eq!(announced, CodeSet::default());
-    assert_eq!(lose_one(unknown.server.conn(), CodeId::MAX, 10, 7), violation);
+    let default = CodeSet::default();
+    for (codes, used) in [(default, CodeId::REED_SOLOMON), (default.with(CodeId::MAX), CodeId::MAX)]
+    {
+        let mut pair = pair(codes);
+        let announced = pair.client.conn().peer_parameters().fec.unwrap().codes;
+        assert_eq!(announced, default, "{codes:?}");
+        let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
+        assert_eq!(lose_one(pair.server.conn(), used, 10, 7), violation, "{codes:?}");
+    }
 }
 
 #[test]
@@ -94,41 +84,26 @@ fn a_decoder_that_is_idle_gives_its_memory_back() {
     assert_eq!(server.ingress.decoders.allocated(), 0);
     give(server, 200, 100);
     assert!(server.ingress.decoders.allocated() > 200 * SIZE);
-    pair.run_for(Duration::from_secs(5));
+    pair.run_for(5 * SECOND);
     let server = pair.server.conn();
     assert_eq!(server.ingress.decoders.allocated(), 0);
     assert_eq!(server.ingress.decoders.timeout(server.pto()), None);
     // The connection works as before.
-    let data = pattern(50_000);
-    pair.send(Side::Client, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.carry(Side::Client, 50_000);
 }
 
 #[test]
 fn blocks_of_reed_solomon_mend_losses_of_a_stream() {
     for codes in [CodeSet::all(), CodeSet::default()] {
-        let mut pair = {
-            let fec = Some(FecConfig { codes, ..FecConfig::default() });
-            let client = TransportConfig { fec, ..TransportConfig::default() };
-            let mut pair = Pair::with(client, TransportConfig::default());
-            pair.handshake();
-            pair
-        };
-        let mut n = 0;
-        pair.filter = Box::new(move |from, bytes| {
-            n += u32::from(from == Side::Server && bytes.len() > 1_000);
-            from == Side::Client || ![1, 3, 6].contains(&n)
-        });
-        let id = pair.server.conn().open(Dir::Uni).unwrap();
-        let mut stream = pair.server.conn().send_stream(id);
-        let blocks = Block::new(3, 2).unwrap();
-        stream.protect(Some(Protection::new(Arc::new(blocks)))).unwrap();
-        stream.write(&pattern(6_000)).unwrap();
-        stream.finish().unwrap();
+        let fec = Some(FecConfig { codes, ..FecConfig::default() });
+        let mut pair = Pair::with_client(TransportConfig { fec, ..TransportConfig::default() });
+        pair.lose_larger(Side::Server, 1_000, |n| [1, 3, 6].contains(&n));
+        let blocks = Protection::new(Arc::new(Block::new(3, 2).unwrap()));
+        pair.send_protected(Side::Server, 6_000, Some(blocks));
         let start = pair.now;
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(6_000));
-        assert!(pair.now - start < Duration::from_millis(140), "nothing waits to be sent again");
-        let (client, server) = (pair.client.conn().stats().fec, pair.server.conn().stats().fec);
+        pair.takes(Side::Client, 6_000);
+        assert!(pair.now - start < 140 * MS, "nothing waits to be sent again");
+        let (client, server) = (pair.client.stats().fec, pair.server.stats().fec);
         assert_eq!((client.recovered, server.repair_symbols_sent), (3, 4), "{codes:?}");
     }
 }
@@ -138,19 +113,11 @@ fn blocks_of_reed_solomon_mend_losses_of_a_stream() {
 fn a_staircase_of_many_steps_mends_losses_of_full_packets() {
     for steps in [64, 65, 256] {
         let mut pair = pair(CodeSet::all());
-        let mut n = 0;
-        pair.filter = Box::new(move |from, bytes| {
-            n += u32::from(from == Side::Client && bytes.len() > 1_000);
-            from == Side::Server || n != 3
-        });
-        let id = pair.client.conn().open(Dir::Uni).unwrap();
-        let mut stream = pair.client.conn().send_stream(id);
-        let blocks = Block::ldpc(5, steps).unwrap();
-        stream.protect(Some(Protection::new(Arc::new(blocks)))).unwrap();
-        stream.write(&pattern(9_000)).unwrap();
-        stream.finish().unwrap();
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), pattern(9_000));
-        let (client, server) = (pair.client.conn().stats().fec, pair.server.conn().stats().fec);
+        pair.lose_larger(Side::Client, 1_000, |n| n == 3);
+        let blocks = Protection::new(Arc::new(Block::ldpc(5, steps).unwrap()));
+        pair.send_protected(Side::Client, 9_000, Some(blocks));
+        pair.takes(Side::Server, 9_000);
+        let (client, server) = (pair.client.stats().fec, pair.server.stats().fec);
         assert!(client.repair_symbols_sent >= 5, "{steps}: {client:?}");
         assert_eq!(server.recovered, 1, "{steps}");
     }
@@ -158,26 +125,22 @@ fn a_staircase_of_many_steps_mends_losses_of_full_packets() {
 
 #[test]
 fn a_peer_that_withholds_acknowledgements_pins_no_more_than_the_budget() {
-    let fec = |symbols| FecConfig {
+    let fec = FecConfig {
         max_sessions: 64,
-        max_window_symbols: symbols,
+        max_window_symbols: 1024,
         max_window_bytes: 1536 * 1024,
         codes: CodeSet::default(),
     };
     let config = TransportConfig {
-        fec: Some(fec(1024)),
+        fec: Some(fec),
         receive_window: 1 << 30,
         stream_receive_window: 1 << 30,
         max_concurrent_uni_streams: 100,
         ..TransportConfig::default()
     };
-    let mut pair = Pair::with(config.clone(), config);
-    pair.handshake();
-    let ids: Vec<_> = (0..40).map(|_| pair.server.conn().open(Dir::Uni).unwrap()).collect();
-    for id in &ids {
-        let mut stream = pair.server.conn().send_stream(*id);
-        stream.protect(Some(Protection::tail(1, Duration::ZERO))).unwrap();
-    }
+    let mut pair = Pair::with_both(config);
+    let tail = Protection::tail(1, Duration::ZERO);
+    let ids: Vec<_> = (0..40).map(|_| pair.open(Side::Server, Some(tail.clone()))).collect();
     // Acknowledgements free the send buffers, except for the first symbol of each session: its
     // packet is declared lost and never successfully retransmitted.
     let mut lost = 0;
@@ -187,14 +150,14 @@ fn a_peer_that_withholds_acknowledgements_pins_no_more_than_the_budget() {
         }
         pair.filter =
             Box::new(move |from, bytes| from == Side::Client || bytes.len() < 1_000 || round > 0);
-        pair.run_for(Duration::from_millis(150));
+        pair.run_for(150 * MS);
         let held = pair.server.conn().egress.coding_bytes();
         // Half a kilobyte is more than is remembered of a symbol that left its window.
         assert!(held <= MAX_ENCODER_BYTES + 512 * MAX_BEYOND_SYMBOLS, "{held}");
-        lost = pair.server.conn().stats().packets_lost;
+        lost = pair.server.stats().packets_lost;
     }
     assert!(lost > 0);
-    pair.filter = Box::new(|_, _| true);
-    pair.run_for(Duration::from_secs(60));
+    pair.mend();
+    pair.run_for(60 * SECOND);
     assert_eq!(pair.server.conn().egress.coding_bytes(), 0, "idle sessions hold nothing");
 }

@@ -1,21 +1,9 @@
 //! Erasure coding while the path, the keys or the size of packets change, and with 0-RTT.
 
-use super::pair::{Pair, pattern};
 use super::zero_rtt::{forgetful, resuming};
-use crate::{
-    Algorithm, Connection, Dir, Event, MIN_UDP_PAYLOAD, MessageOutcome, Protection, Read, Side,
-    SocketFeatures, StreamId, TransportConfig,
-};
-use bytes::Bytes;
-use std::cell::Cell;
-use std::net::SocketAddr;
-use std::rc::Rc;
-use std::sync::Arc;
-use std::time::Duration;
-use sutura_random::Rng;
+use super::*;
+use crate::{Algorithm, Read};
 
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
 const ALGORITHMS: [Algorithm; 3] = [Algorithm::NEW_RENO, Algorithm::CUBIC, Algorithm::BBR];
 /// The bytes that a flow writes at a time, and the bytes of each datagram.
 const PIECE: usize = 3_000;
@@ -75,9 +63,7 @@ impl Flow {
     }
 
     fn open(&mut self) {
-        self.id = self.sender().open(Dir::Uni).unwrap();
-        let (id, protection) = (self.id, Protection::incremental(2, Duration::ZERO));
-        self.sender().send_stream(id).protect(Some(protection)).unwrap();
+        self.id = self.pair.open(self.from, Some(Protection::incremental(2, Duration::ZERO)));
         (self.written, self.read) = (0, 0);
     }
 
@@ -129,12 +115,12 @@ impl Flow {
         }
         self.pair.run_for(5 * SECOND);
         self.receive();
-        assert_eq!((self.pair.loss(Side::Client), self.pair.loss(Side::Server)), (None, None));
+        self.pair.lives();
         assert_eq!(self.read, self.written, "{when}");
         assert!(self.datagrams - before >= PIECES, "{when}: {}", self.datagrams - before);
         let outcomes = std::iter::from_fn(|| self.sender().poll_message_outcome());
-        let datagrams =
-            outcomes.filter(|(_, how)| *how == MessageOutcome::Recovered).count() as u64;
+        let is_recovered = |how| how == MessageOutcome::Recovered;
+        let datagrams = outcomes.filter(|(_, how)| is_recovered(*how)).count() as u64;
         let recovered = self.receiver().stats().fec.recovered;
         let all = recovered - std::mem::replace(&mut self.recovered, recovered);
         assert!(datagrams >= 1 && all >= datagrams + 3, "{when}: {datagrams} of {all}");
@@ -142,33 +128,26 @@ impl Flow {
 }
 
 fn connected(algorithm: Algorithm) -> Pair {
-    let config =
-        || TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
-    let mut pair = Pair::with(config(), config());
-    pair.handshake();
-    pair
+    Pair::with_both(TransportConfig { congestion: Arc::new(algorithm), ..Default::default() })
 }
 
 #[test]
 fn what_is_protected_survives_a_client_that_moves_to_other_hosts() {
-    for (algorithm, from) in
-        ALGORITHMS.into_iter().flat_map(|a| [(a, Side::Client), (a, Side::Server)])
-    {
+    let both = |algorithm| [(algorithm, Side::Client), (algorithm, Side::Server)];
+    for (algorithm, from) in ALGORITHMS.into_iter().flat_map(both) {
         for on_purpose in [false, true] {
             let mut flow = Flow::new(connected(algorithm), from);
             // So that it speaks when it hears nothing.
-            let now = flow.pair.now;
-            flow.pair.client.conn().set_kept_alive(now, true);
+            flow.pair.keep_alive(Side::Client, true);
             flow.goes_on("at home");
             for n in 1..4 {
                 let host: SocketAddr = ([192, 0, 2, n], 1).into();
                 // Some of the data is on the way.
                 flow.send();
                 flow.pair.run_for(10 * MS);
-                flow.pair.client.address = host;
-                if on_purpose {
-                    let now = flow.pair.now;
-                    flow.pair.client.conn().local_address_changed(now);
+                match on_purpose {
+                    true => flow.pair.move_client(host),
+                    false => flow.pair.client.address = host,
                 }
                 let when = format!("{algorithm:?} from {from:?} at {host}, {on_purpose}");
                 flow.goes_on(&when);
@@ -187,11 +166,7 @@ fn a_client_that_moves_forgets_the_losses_of_the_path_and_keeps_its_windows() {
     assert!(flow.sender().stats().loss_estimate > 0.02);
     let recovered = flow.receiver().stats().fec.recovered;
     // One of three source symbols is lost; their repair symbols come when the client is elsewhere.
-    let mut n = 0;
-    flow.pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Client);
-        from == Side::Server || n != 2
-    });
+    flow.pair.lose(Side::Client, |n| n == 2);
     let late = Protection::incremental(2, 30 * MS);
     let id = flow.id;
     flow.sender().send_stream(id).protect(Some(late)).unwrap();
@@ -199,9 +174,7 @@ fn a_client_that_moves_forgets_the_losses_of_the_path_and_keeps_its_windows() {
     assert_eq!(flow.sender().send_stream(id).write(&piece), Ok(PIECE));
     flow.written += PIECE;
     flow.pair.run_for(5 * MS);
-    flow.pair.client.address = ([192, 0, 2, 1], 1).into();
-    let now = flow.pair.now;
-    flow.sender().local_address_changed(now);
+    flow.pair.move_client(([192, 0, 2, 1], 1).into());
     assert!(flow.sender().stats().loss_estimate.abs() < f64::EPSILON);
     let before = flow.sender().stats();
     flow.pair.run_for(100 * MS);
@@ -233,9 +206,7 @@ fn what_is_protected_survives_updates_of_the_keys() {
 fn what_is_protected_survives_packets_that_become_smaller_and_larger() {
     for from in [Side::Client, Side::Server] {
         let socket = SocketFeatures { ecn: false, unfragmented: true };
-        let mut pair = Pair::with_sockets(socket);
-        pair.handshake();
-        let mut flow = Flow::new(pair, from);
+        let mut flow = Flow::new(Pair::with_sockets(socket).ready(), from);
         let carries = Rc::new(Cell::new(1500));
         lose(&mut flow.pair, from, carries.clone());
         let size = |flow: &mut Flow| flow.sender().stats().udp_payload_size;

@@ -1,28 +1,21 @@
 //! Limits of erasure coding, for this end and for a hostile peer.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::connection::timer::Timer;
-use crate::policy::{Block, Decision, Redundancy, RedundancyFactory, RepairPlan, View};
-use crate::wire_format::{
-    Carrier, Frame, FrameIter, Repair, RepairHeader, SourceSymbol, StreamFrame, SymbolRef,
-    SymbolWindow,
-};
-use crate::{
-    Algorithm, CodeId, Dir, FecConfig, Protection, Side, SpaceId, StreamId, TransportConfig,
-    TransportErrorCode,
-};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// A protection that sends three repair symbols at the end.
-fn tail() -> Protection {
-    Protection::tail(3, Duration::ZERO)
-}
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
+use crate::policy::{Decision, Redundancy, RedundancyFactory, RepairPlan, View};
+use crate::wire_format::SymbolWindow;
+use crate::{Algorithm, CodeId};
 
 fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
     Frame::SourceSymbol(SourceSymbol { symbol: SymbolRef { session: 0, id }, frames })
+}
+
+fn window(session: u16, lower_bound: u64) -> Frame<'static> {
+    Frame::SymbolWindow(SymbolWindow { session, lower_bound })
+}
+
+fn repair(header: RepairHeader, payload: &[u8]) -> Frame<'_> {
+    Frame::Repair(Repair { header, payload })
 }
 
 fn repair_header(session: u16, first: u64, count: u64, key: u32) -> RepairHeader {
@@ -35,12 +28,7 @@ fn decoder(max_sessions: u16, max_window_symbols: u32, max_window_bytes: u32) ->
 
 /// Opens and finishes a protected stream of the server with `len` bytes.
 fn protected(pair: &mut Pair, len: usize) -> StreamId {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.protect(Some(tail())).unwrap();
-    stream.write(&pattern(len)).unwrap();
-    stream.finish().unwrap();
-    id
+    pair.send_protected(Side::Server, len, Some(tail()))
 }
 
 /// Encodes a SYMBOL_ACK frame.
@@ -48,23 +36,22 @@ fn symbol_ack(session: u16, lower: u64, ranges: &[(u64, u64)]) -> Vec<u8> {
     let mut out = vec![0x7f, 0x55];
     let pairs = ranges.iter().flat_map(|&(gap, len)| [gap, len]);
     let fields = [session.into(), lower, ranges.len() as u64];
-    fields.into_iter().chain(pairs).for_each(|v| crate::wire::coding::put_varint(&mut out, v));
+    fields.into_iter().chain(pairs).for_each(|v| put_varint(&mut out, v));
     out
 }
 
 /// How the server reacts to a SYMBOL_ACK after it sent some symbols of session 0.
 fn verdict(pair: &mut Pair, ack: &[u8]) -> Result<(), TransportErrorCode> {
-    let frame = FrameIter::new(ack, Carrier::OneRtt).next().unwrap().unwrap();
-    pair.server.conn().inject_frame(&frame).map_err(|error| error.code)
+    pair.verdict(&FrameIter::new(ack, Carrier::OneRtt).next().unwrap().unwrap())
 }
 
 #[test]
 fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     let mut pair = Pair::connected();
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     let id = protected(&mut pair, 5_000);
     pair.flush(Side::Server);
-    let sent = pair.server.conn().stats().fec.source_symbols_sent;
+    let sent = pair.server.stats().fec.source_symbols_sent;
     assert_eq!(sent, 5);
     let in_flight = pair.server.conn().path.recovery.bytes_in_flight();
     let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
@@ -80,9 +67,9 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
         in_flight,
         "packets stay in flight"
     );
-    pair.filter = Box::new(|_, _| true);
+    pair.mend();
     pair.run_for(5 * SECOND);
-    assert!(pair.server.conn().stats().packets_lost >= 5, "each was lost all the same");
+    assert!(pair.server.stats().packets_lost >= 5, "each was lost all the same");
     assert!(pair.server.conn().send_stream(id).outcome().is_some());
 }
 
@@ -90,8 +77,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
 fn absurd_symbols_cost_no_more_than_was_announced() {
     let fec = decoder(2, 16, 20_000);
     let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), config);
-    pair.handshake();
+    let mut pair = Pair::with_server(config);
     let mut frames = Vec::new();
     let id = StreamId::new(Side::Client, Dir::Uni, 0);
     Frame::Stream(StreamFrame { id, offset: 0, fin: false, data: &[7; 1000] }).encode(&mut frames);
@@ -101,31 +87,21 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
         let id = if i % 3 == 0 { i << 48 } else { i * i };
         let _ = server.inject_frame(&symbol(id.min(top), &frames));
         let header = repair_header(0, id.min(top) / 2, i % 16 + 1, 3);
-        let payload = [i as u8; 1002];
-        let _ = server.inject_frame(&Frame::Repair(Repair { header, payload: &payload }));
+        let _ = server.inject_frame(&repair(header, &[i as u8; 1002]));
     }
-    let lower_bound = top;
-    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound });
-    assert_eq!(server.inject_frame(&window), Ok(()));
-    assert!(
-        server.ingress.decoders.allocated() < 300_000,
-        "{}",
-        server.ingress.decoders.allocated()
-    );
+    assert_eq!(server.inject_frame(&window(0, top)), Ok(()));
+    let allocated = server.ingress.decoders.allocated();
+    assert!(allocated < 300_000, "{allocated}");
     assert_eq!(server.stats().streams.received, 1_000, "counted once");
 
-    let violation = TransportErrorCode::PROTOCOL_VIOLATION;
-    let code = |result: Result<(), crate::TransportError>| result.unwrap_err().code;
-    let window = Frame::SymbolWindow(SymbolWindow { session: 2, lower_bound: 0 });
-    assert_eq!(code(server.inject_frame(&window)), violation, "a third session");
-    let header = repair_header(1, 0, 17, 0);
-    let wide = Frame::Repair(Repair { header, payload: &[0; 10] });
-    assert_eq!(code(server.inject_frame(&wide)), violation, "a span beyond the window");
-    let long = vec![0; 1473];
-    assert_eq!(code(server.inject_frame(&symbol(0, &long))), violation, "a symbol too long");
-    let header = repair_header(1, 0, 1, 0);
-    let long = Frame::Repair(Repair { header, payload: &[0; 1475] });
-    assert_eq!(code(server.inject_frame(&long)), violation, "a repair symbol too long");
+    for (frame, what) in [
+        (window(2, 0), "a third session"),
+        (repair(repair_header(1, 0, 17, 0), &[0; 10]), "a span beyond the window"),
+        (symbol(0, &[0; 1473]), "a symbol too long"),
+        (repair(repair_header(1, 0, 1, 0), &[0; 1475]), "a repair symbol too long"),
+    ] {
+        assert_eq!(pair.verdict(&frame), Err(TransportErrorCode::PROTOCOL_VIOLATION), "{what}");
+    }
 }
 
 /// A repair symbol over the first source symbol of session 0 alone, which consists of `frames`.
@@ -147,47 +123,44 @@ fn recovered_bytes_count_once() {
     let id = StreamId::new(Side::Client, Dir::Uni, 0);
     let data = pattern(60);
     let stream = Frame::Stream(StreamFrame { id, offset: 0, fin: true, data: &data });
-    let mut frames = Vec::new();
-    stream.encode(&mut frames);
+    let frames = encoded(&stream);
     let payload = repair_of(&frames);
-    let repair = Frame::Repair(Repair { header: repair_header(0, 0, 1, 5), payload: &payload });
+    let recovering = repair(repair_header(0, 0, 1, 5), &payload);
     let source = symbol(0, &frames);
-    let orders =
-        [[&repair, &source, &stream], [&stream, &repair, &source], [&source, &stream, &repair]];
+    let orders = [
+        [&recovering, &source, &stream],
+        [&stream, &recovering, &source],
+        [&source, &stream, &recovering],
+    ];
     for (first, order) in orders.into_iter().enumerate() {
         let mut pair = Pair::connected();
         for frame in order {
             pair.server.conn().inject_frame(frame).unwrap();
-            assert_eq!(pair.server.conn().stats().streams.received, 60, "{frame:?}");
+            assert_eq!(pair.server.stats().streams.received, 60, "{frame:?}");
         }
-        assert_eq!(pair.server.conn().stats().fec.recovered, u64::from(first < 2));
+        assert_eq!(pair.server.stats().fec.recovered, u64::from(first < 2));
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
     }
     // Recovered bytes beyond the limits are an error, as in any STREAM frame.
     let beyond = TransportConfig::default().stream_receive_window;
     let stream = Frame::Stream(StreamFrame { id, offset: beyond, fin: false, data: &data });
-    let mut frames = Vec::new();
-    stream.encode(&mut frames);
+    let frames = encoded(&stream);
     let payload = repair_of(&frames);
-    let repair = Frame::Repair(Repair { header: repair_header(0, 0, 1, 5), payload: &payload });
+    let beyond = repair(repair_header(0, 0, 1, 5), &payload);
     let mut pair = Pair::connected();
-    let error = pair.server.conn().inject_frame(&repair).unwrap_err();
-    assert_eq!(error.code, TransportErrorCode::FLOW_CONTROL_ERROR);
+    assert_eq!(pair.verdict(&beyond), Err(TransportErrorCode::FLOW_CONTROL_ERROR));
 }
 
 #[test]
 fn a_late_original_is_a_duplicate() {
     let mut pair = Pair::connected();
     let server = pair.server.conn();
-    let mut frames = Vec::new();
-    Frame::Datagram(b"once").encode(&mut frames);
+    let frames = encoded(&Frame::Datagram(b"once"));
     let payload = repair_of(&frames);
-    let header = repair_header(0, 0, 1, 5);
-    server.inject_frame(&Frame::Repair(Repair { header, payload: &payload })).unwrap();
+    server.inject_frame(&repair(repair_header(0, 0, 1, 5), &payload)).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
     // The window moves on, and yet another copy arrives later.
-    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 1 });
-    server.inject_frame(&window).unwrap();
+    server.inject_frame(&window(0, 1)).unwrap();
     server.inject_frame(&symbol(0, &frames)).unwrap();
     assert_eq!(server.datagrams().recv().as_deref(), Some(&b"once"[..]));
     assert_eq!(server.datagrams().recv(), None);
@@ -198,10 +171,8 @@ fn a_late_original_is_a_duplicate() {
 fn a_symbol_that_was_given_up_still_delivers_its_frames() {
     let mut pair = Pair::connected();
     let server = pair.server.conn();
-    let window = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 10 });
-    server.inject_frame(&window).unwrap();
-    let mut frames = Vec::new();
-    Frame::Datagram(b"late").encode(&mut frames);
+    server.inject_frame(&window(0, 10)).unwrap();
+    let frames = encoded(&Frame::Datagram(b"late"));
     server.inject_frame(&symbol(3, &frames)).unwrap();
     assert_eq!(server.datagrams().recv().as_deref(), Some(&b"late"[..]));
 }
@@ -211,10 +182,9 @@ fn only_protectable_frames_stand_in_a_symbol() {
     let mut pair = Pair::connected();
     let inner = [Frame::Ping, Frame::MaxData(9), Frame::Padding, Frame::HandshakeDone];
     for (id, inner) in (0..).zip(inner) {
-        let mut frames = Vec::new();
-        inner.encode(&mut frames);
-        let error = pair.server.conn().inject_frame(&symbol(id, &frames)).unwrap_err();
-        assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION, "{inner:?}");
+        let frames = encoded(&inner);
+        let verdict = pair.verdict(&symbol(id, &frames));
+        assert_eq!(verdict, Err(TransportErrorCode::PROTOCOL_VIOLATION), "{inner:?}");
     }
 }
 
@@ -223,24 +193,18 @@ fn padding_does_not_get_into_a_symbol() {
     let mut pair = Pair::connected();
     protected(&mut pair, 100);
     pair.inject(Side::Client, &[Frame::PathChallenge([1; 8])]);
-    let before = pair.datagrams[Side::Server as usize].len();
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(100));
+    let before = pair.sent(Side::Server);
+    pair.takes(Side::Client, 100);
     assert_eq!(pair.datagrams[Side::Server as usize][before], 1200);
-    assert!(pair.client.conn().stats().fec.source_symbols_received > 0);
+    assert!(pair.client.stats().fec.source_symbols_received > 0);
     assert_eq!(pair.loss(Side::Client), None);
 }
 
 #[test]
 fn redundancy_stays_within_the_congestion_window() {
     let mut pair = Pair::connected();
-    let mut n = 0u32;
-    pair.filter = Box::new(move |from, _| {
-        n += u32::from(from == Side::Server);
-        from == Side::Client || !n.is_multiple_of(20)
-    });
-    let incremental = Protection::incremental(32, Duration::ZERO);
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
+    pair.lose(Side::Server, |n| n.is_multiple_of(20));
+    let id = pair.open(Side::Server, Some(Protection::incremental(32, Duration::ZERO)));
     let mut full = 0;
     for _ in 0..100 {
         let _ = pair.server.conn().send_stream(id).write(&pattern(3_000));
@@ -253,10 +217,10 @@ fn redundancy_stays_within_the_congestion_window() {
             (connection.path.recovery.bytes_in_flight(), connection.path.congestion.window());
         assert!(after <= window.max(before), "{after} of {window}");
         full += u32::from(after + 1_200 > window);
-        pair.run_for(Duration::from_millis(20));
+        pair.run_for(20 * MS);
     }
     assert!(full > 0, "the window was never tried");
-    let sent = pair.server.conn().stats();
+    let sent = pair.server.stats();
     assert!(sent.fec.repair_symbols_sent > 20, "{sent:?}");
 }
 
@@ -302,10 +266,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens a stream of the server that is protected without end.
 fn endless(pair: &mut Pair) -> StreamId {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let protection = Protection::new(Arc::new(Endless::default()));
-    pair.server.conn().send_stream(id).protect(Some(protection)).unwrap();
-    id
+    pair.open(Side::Server, Some(Protection::new(Arc::new(Endless::default()))))
 }
 
 #[test]
@@ -313,19 +274,17 @@ fn repair_symbols_put_a_probe_off_by_no_more_than_its_timeout() {
     let mut pair = Pair::connected();
     let id = endless(&mut pair);
     pair.server.conn().send_stream(id).write(&pattern(300)).unwrap();
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     let (start, pto) = (pair.now, pair.server.conn().pto());
-    while pair.server.conn().stats().probe_timeouts == 0 {
-        assert!(pair.step(start + 20 * SECOND));
-    }
+    pair.run_until(|pair| pair.server.stats().probe_timeouts > 0);
     let waited = pair.now - start;
-    let repairs = pair.server.conn().stats().fec.repair_symbols_sent;
+    let repairs = pair.server.stats().fec.repair_symbols_sent;
     assert!(repairs >= 2, "{repairs}");
     assert!(waited > pto && waited <= 2 * pto, "{waited:?} of {pto:?}");
     // The probe carries the data.
-    pair.filter = Box::new(|_, _| true);
+    pair.mend();
     pair.run_for(60 * MS);
-    assert!(pair.server.conn().stats().stream_bytes_retransmitted >= 300);
+    assert!(pair.server.stats().stream_bytes_retransmitted >= 300);
 }
 
 #[test]
@@ -333,7 +292,7 @@ fn repair_symbols_do_not_delay_acknowledgements() {
     let mut pair = Pair::connected();
     let id = endless(&mut pair);
     // The server's window is full of packets that nobody acknowledges.
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     pair.server.conn().send_stream(id).write(&pattern(50_000)).unwrap();
     pair.run_for(120 * MS);
     let acks = |pair: &mut Pair| {
@@ -353,21 +312,18 @@ fn repair_symbols_do_not_delay_acknowledgements() {
 #[test]
 fn repair_symbols_are_paced() {
     let mut pair = Pair::connected();
-    pair.send(Side::Server, Dir::Uni, &pattern(1_000_000));
-    pair.accept_and_read(Side::Client, Dir::Uni);
+    pair.carry(Side::Server, 1_000_000);
     pair.run_for(SECOND);
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let incremental = Protection::incremental(40, Duration::ZERO);
-    pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
-    pair.server.conn().send_stream(id).write(&pattern(1_000)).unwrap();
+    let id = pair.open(Side::Server, Some(Protection::incremental(40, Duration::ZERO)));
+    pair.write(Side::Server, id, 1_000);
     pair.flush(Side::Server);
-    let stats = pair.server.conn().stats();
+    let stats = pair.server.stats();
     let at_once = stats.fec.repair_symbols_sent;
     assert!(at_once < 40, "{at_once} at once");
     assert!(stats.bytes_in_flight + 40 * 1_200 < stats.congestion_window, "there is room for all");
     assert!(pair.server.conn().timers.is_set(Timer::Pacing));
     pair.run_for(50 * MS);
-    assert!(pair.server.conn().stats().fec.repair_symbols_sent > at_once, "the others follow");
+    assert!(pair.server.stats().fec.repair_symbols_sent > at_once, "the others follow");
 }
 
 #[test]
@@ -375,20 +331,17 @@ fn redundancy_does_not_make_an_unused_window_grow() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
         let server =
             TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
-        let mut pair = Pair::with(TransportConfig::default(), server);
-        pair.handshake();
-        let id = pair.server.conn().open(Dir::Uni).unwrap();
-        let incremental = Protection::incremental(40, Duration::ZERO);
-        pair.server.conn().send_stream(id).protect(Some(incremental)).unwrap();
-        let window = pair.server.conn().stats().congestion_window;
+        let mut pair = Pair::with_server(server);
+        let id = pair.open(Side::Server, Some(Protection::incremental(40, Duration::ZERO)));
+        let window = pair.server.stats().congestion_window;
         let mut full = 0;
         for _ in 0..30 {
             pair.server.conn().send_stream(id).write(&pattern(1_000)).unwrap();
             pair.flush(Side::Server);
-            full += u32::from(pair.server.conn().stats().bytes_in_flight + 1_200 > window);
+            full += u32::from(pair.server.stats().bytes_in_flight + 1_200 > window);
             pair.run_for(400 * MS);
         }
-        let stats = pair.server.conn().stats();
+        let stats = pair.server.stats();
         assert!(stats.fec.repair_symbols_sent > 200 && full > 10, "{full}, {:?}", stats.fec);
         assert_eq!(stats.congestion_window, window, "{algorithm}");
     }
@@ -398,14 +351,10 @@ fn redundancy_does_not_make_an_unused_window_grow() {
 fn a_probe_repeats_a_symbol_that_is_held_back() {
     let mut pair = Pair::connected();
     // All packets that the server sends at first are lost, including repair symbols.
-    let mut n = 0;
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Server);
-        from == Side::Client || n > 9
-    });
+    pair.lose(Side::Server, |n| n <= 9);
     protected(&mut pair, 5_000);
     let start = pair.now;
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
+    pair.takes(Side::Client, 5_000);
     assert!(pair.now - start < SECOND, "{:?}", pair.now - start);
 }
 
@@ -414,21 +363,13 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
 fn what_the_peer_recovers_beyond_the_window_is_credited() {
     let client =
         TransportConfig { fec: Some(decoder(1, 4, 1 << 20)), ..TransportConfig::default() };
-    let mut pair = Pair::with(client, TransportConfig::default());
-    pair.handshake();
-    let mut n = 0;
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Server);
-        from == Side::Client || ![2, 9].contains(&n)
-    });
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.protect(Some(Protection::new(Arc::new(Block::new(4, 1).unwrap())))).unwrap();
-    stream.write(&pattern(20_000)).unwrap();
-    stream.finish().unwrap();
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(20_000));
+    let mut pair = Pair::with_client(client);
+    pair.lose(Side::Server, |n| [2, 9].contains(&n));
+    let blocks = Protection::new(Arc::new(Block::new(4, 1).unwrap()));
+    pair.send_protected(Side::Server, 20_000, Some(blocks));
+    pair.takes(Side::Client, 20_000);
     pair.run_for(SECOND);
-    let (client, server) = (pair.client.conn().stats().fec, pair.server.conn().stats());
+    let (client, server) = (pair.client.stats().fec, pair.server.stats());
     assert!(client.recovered > 0 && server.packets_lost > 0);
     assert_eq!(server.fec.recovered_by_peer, client.recovered);
     assert_eq!(server.fec.repair_symbols_useful, client.recovered);
@@ -439,16 +380,11 @@ fn what_the_peer_recovers_beyond_the_window_is_credited() {
 fn a_peer_with_a_tiny_decoder_is_not_overrun() {
     for fec in [decoder(1, 2, 1 << 20), decoder(1, 100, 300), decoder(1, 100, 1)] {
         let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
-        let mut pair = Pair::with(config, TransportConfig::default());
-        pair.handshake();
-        let mut n = 0u32;
-        pair.filter = Box::new(move |from, _| {
-            n += u32::from(from == Side::Server);
-            from == Side::Client || !n.is_multiple_of(5)
-        });
+        let mut pair = Pair::with_client(config);
+        pair.lose(Side::Server, |n| n.is_multiple_of(5));
         protected(&mut pair, 50_000);
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(50_000));
-        let coded = pair.server.conn().stats().fec.source_symbols_sent;
+        pair.takes(Side::Client, 50_000);
+        let coded = pair.server.stats().fec.source_symbols_sent;
         assert_eq!(coded == 0, fec.max_window_bytes == 1);
     }
 }

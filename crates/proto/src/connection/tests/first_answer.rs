@@ -1,6 +1,6 @@
 //! Retry and Version Negotiation, on the client and on the server.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::connection::first_answer::MAX_TOKEN;
 use crate::crypto::retry::integrity_tag;
 use crate::wire::packet::{
@@ -8,22 +8,16 @@ use crate::wire::packet::{
     parse_invariants,
 };
 use crate::wire::version::Version;
-use crate::{ConnectionError, ConnectionId, DatagramEvent, Dir, Event, Side};
-use std::time::Duration;
 
 const RULES: HeaderRules = HeaderRules { local_cid_len: 8, greased: false };
 const TOKEN: &[u8] = b"a token";
 
-fn cid(byte: u8) -> ConnectionId {
-    ConnectionId::new(&[byte; 8]).unwrap()
-}
-
 /// A pair whose first datagram from the client was lost.
 fn waiting() -> Pair {
     let mut pair = Pair::new();
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     pair.flush(Side::Client);
-    pair.filter = Box::new(|_, _| true);
+    pair.mend();
     pair
 }
 
@@ -34,6 +28,12 @@ pub(super) fn retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) -> Vec<u8
     let tag = integrity_tag(Version::V1, &handshake.original_dcid, &packet).unwrap();
     packet.extend_from_slice(&tag);
     packet
+}
+
+/// The client receives a [`retry`].
+fn receive_retry(pair: &mut Pair, scid: ConnectionId, token: &[u8]) {
+    let packet = retry(pair, scid, token);
+    pair.receive(Side::Client, packet);
 }
 
 /// The destination and token of the Initial that the client sends next, if any.
@@ -47,31 +47,24 @@ fn next_initial(pair: &mut Pair) -> Option<(ConnectionId, Vec<u8>)> {
 #[test]
 fn a_retry_is_followed_once() {
     let mut pair = waiting();
-    let in_flight = pair.client.conn().stats().bytes_in_flight;
-    let packet = retry(&mut pair, cid(7), TOKEN);
-    pair.receive(Side::Client, packet);
-    assert_eq!(pair.client.conn().stats().bytes_in_flight, 0);
+    let in_flight = pair.client.stats().bytes_in_flight;
+    receive_retry(&mut pair, cid(7), TOKEN);
+    assert_eq!(pair.client.stats().bytes_in_flight, 0);
     assert_eq!(next_initial(&mut pair), Some((cid(7), TOKEN.to_vec())));
-    assert!(pair.client.conn().stats().bytes_in_flight >= in_flight);
+    assert!(pair.client.stats().bytes_in_flight >= in_flight);
     // Packet numbers are not reused (RFC 9000 section 17.2.5.3).
     assert_eq!(pair.client.conn().spaces[0].peek_pn(), 2);
-    let packet = retry(&mut pair, cid(8), b"another token");
-    pair.receive(Side::Client, packet);
+    receive_retry(&mut pair, cid(8), b"another token");
     assert_eq!(next_initial(&mut pair), None);
 }
 
 #[test]
 fn a_server_that_sent_a_retry_must_say_so() {
     let mut pair = waiting();
-    let packet = retry(&mut pair, cid(7), TOKEN);
-    pair.receive(Side::Client, packet);
+    receive_retry(&mut pair, cid(7), TOKEN);
     // To the server this Initial is the first one, so it does not authenticate the Retry.
-    pair.run_for(Duration::from_secs(1));
-    let lost = pair.client.events.iter().find_map(|event| match event {
-        Event::ConnectionLost(ConnectionError::Transport(error)) => Some(error.code),
-        _ => None,
-    });
-    assert_eq!(lost, Some(crate::TransportErrorCode::TRANSPORT_PARAMETER_ERROR));
+    pair.run_for(SECOND);
+    assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::TRANSPORT_PARAMETER_ERROR));
 }
 
 #[test]
@@ -87,18 +80,15 @@ fn what_is_no_retry_for_this_client_is_ignored() {
         assert_eq!(next_initial(&mut forged), None);
     }
     // The probe goes where the first Initial went, and the handshake completes.
-    forged.run_for(Duration::from_secs(3));
+    forged.run_for(3 * SECOND);
     assert!(forged.client.events.contains(&Event::Connected));
 }
 
 #[test]
 fn a_late_retry_is_ignored() {
     let mut pair = Pair::connected();
-    let packet = retry(&mut pair, cid(7), TOKEN);
-    pair.receive(Side::Client, packet);
-    let data = pattern(5000);
-    pair.send(Side::Client, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    receive_retry(&mut pair, cid(7), TOKEN);
+    pair.carry(Side::Client, 5000);
 }
 
 fn negotiation(pair: &mut Pair, scid: Option<ConnectionId>, versions: &[u32]) -> Vec<u8> {
@@ -130,7 +120,7 @@ fn version_negotiation_that_makes_no_sense_is_ignored() {
         pair.receive(Side::Client, packet);
         assert!(!pair.client.conn().is_closed());
     }
-    pair.run_for(Duration::from_secs(3));
+    pair.run_for(3 * SECOND);
     assert!(pair.client.events.contains(&Event::Connected));
     let packet = negotiation(&mut pair, None, &[2]);
     pair.receive(Side::Client, packet);
@@ -156,10 +146,8 @@ fn a_server_tells_its_version_to_large_datagrams_of_others() {
     assert!(versions.contains(&VERSION_1.to_be_bytes()));
     assert!(versions.iter().any(|v| u32::from_be_bytes(*v) & 0x0f0f_0f0f == 0x0a0a_0a0a));
     for ignored in [&datagram[..1199], &answer] {
-        assert!(matches!(
-            pair.server.endpoint.handle(pair.now, from, ignored),
-            DatagramEvent::Drop
-        ));
+        let event = pair.server.endpoint.handle(pair.now, from, ignored);
+        assert!(matches!(event, DatagramEvent::Drop));
     }
     // A client endpoint never answers.
     assert!(matches!(pair.client.endpoint.handle(pair.now, from, &datagram), DatagramEvent::Drop));
@@ -177,8 +165,7 @@ fn a_long_token_leaves_room_for_the_handshake_and_for_a_close() {
     pair.receive(Side::Client, packet);
     let (_, token) = next_initial(&mut pair).unwrap();
     assert_eq!(token.len(), MAX_TOKEN);
-    let now = pair.now;
-    pair.client.conn().close(now, 7, b"a reason");
+    pair.close(Side::Client, 7, b"a reason");
     let (_, token) = next_initial(&mut pair).expect("nothing says that the connection is closed");
     assert_eq!(token.len(), MAX_TOKEN);
 }

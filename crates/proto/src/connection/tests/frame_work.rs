@@ -1,24 +1,13 @@
 //! How much work each type of frame makes, in steps, for any state that the connection holds: over few and
 //! many streams, sessions, pending equations and messages.
 
-use super::pair::{Forgery, Pair};
+use super::*;
 use crate::config::AckFrequencyConfig;
 use crate::fec::{FecConfig, MAX_SEND_SESSIONS};
 use crate::policy::{Code, FixedRate, ReedSolomon, SlidingWindow};
 use crate::recovery::token::StreamToken;
 use crate::wire::code_id::CodeSet;
-use crate::wire::frame::encode_ack;
-use crate::wire_format::{
-    AckFrequency, Frame, FrameKind, NewConnectionId, Repair, RepairHeader, SourceSymbol,
-    StreamFrame, SymbolRef, SymbolWindow,
-};
-use crate::work::take_steps;
-use crate::{
-    ConnectionId, Dir, MessageOptions, Protection, Side, SpaceId, StreamId, TransportConfig,
-};
-use bytes::Bytes;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::wire_format::{AckFrequency, FrameKind, SymbolWindow};
 use sutura_erasure::{Encoder, WindowLimits};
 
 /// Bytes of frames in a packet.
@@ -93,12 +82,10 @@ fn config(max_sessions: u16) -> TransportConfig {
 /// The server opens streams that stay open, and protects them.
 fn open(pair: &mut Pair, count: u64) {
     for _ in 0..count {
-        let conn = pair.server.conn();
-        let id = conn.open(Dir::Uni).unwrap();
-        conn.send_stream(id).protect(Some(tail())).unwrap();
-        conn.send_stream(id).write(b"abc").unwrap();
+        let id = pair.open(Side::Server, Some(tail()));
+        pair.write(Side::Server, id, 3);
     }
-    pair.run_for(Duration::from_secs(10));
+    pair.run_for(10 * SECOND);
 }
 
 /// A symbol that holds an empty datagram.
@@ -126,8 +113,7 @@ fn holding(held: Held) -> Pair {
         Held::Lost(_) => 2,
         Held::Streams(_) | Held::Messages(_) | Held::Equations(_) | Held::Frames(_) => 1,
     };
-    let mut pair = Pair::with(config(sessions), config(16));
-    pair.handshake();
+    let mut pair = Pair::with(config(sessions), config(16)).ready();
     match held {
         Held::Streams(count) => {
             open(&mut pair, count);
@@ -165,10 +151,10 @@ fn holding(held: Held) -> Pair {
 /// The server sends protected datagrams that are all lost, and will send a repair symbol much later.
 fn lose_datagrams(pair: &mut Pair, count: u64) {
     open(pair, 1);
-    let late = Protection::tail(1, Duration::from_secs(10));
+    let late = Protection::tail(1, 10 * SECOND);
     pair.server.conn().datagrams().protect(Some(late));
     // The datagrams do not arrive, but their newest packet is acknowledged all the same.
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     for _ in 0..count + LAST {
         pair.server.conn().datagrams().send(Bytes::from_static(&[7; 300])).unwrap();
         pair.flush(Side::Server);
@@ -185,12 +171,11 @@ fn lose_datagrams(pair: &mut Pair, count: u64) {
 /// A loss reaction holds frames of a stream back that were lost.
 fn hold_frames(pair: &mut Pair, count: u64) {
     open(pair, 1);
-    pair.filter = Box::new(|from, _| from == Side::Client);
-    let conn = pair.server.conn();
-    let id = conn.open(Dir::Uni).unwrap();
-    conn.send_stream(id).write(&vec![7; 10 * count as usize]).unwrap();
+    pair.mute(Side::Server);
+    let id = pair.open(Side::Server, None);
+    pair.write(Side::Server, id, 10 * count as usize);
     pair.flush(Side::Server);
-    let until = pair.now + Duration::from_secs(100);
+    let until = pair.now + 100 * SECOND;
     for n in 0..count {
         let frame = StreamToken { id, offset: 10 * n, len: 10, fin: false, symbol: None };
         pair.server.conn().egress.hold(until, frame);
@@ -263,16 +248,7 @@ fn payloads(kind: FrameKind) -> Option<Payloads> {
             full(|n| Frame::StreamDataBlocked { id: uni(n * 337 % 500 * 2 + 1), limit: 0 })
         }
         FrameKind::StreamsBlocked => full(|_| Frame::StreamsBlocked { dir: Dir::Uni, limit: 0 }),
-        FrameKind::NewConnectionId => full(|_| {
-            let id = ConnectionId::new(&[7; 8]).unwrap();
-            let reset_token = [7; 16];
-            Frame::NewConnectionId(NewConnectionId {
-                sequence: 4,
-                retire_prior_to: 1,
-                id,
-                reset_token,
-            })
-        }),
+        FrameKind::NewConnectionId => full(|_| new_id(4, 1)),
         FrameKind::RetireConnectionId => full(|_| Frame::RetireConnectionId(1)),
         FrameKind::PathChallenge => full(|n| Frame::PathChallenge(n.to_be_bytes())),
         FrameKind::PathResponse => full(|n| Frame::PathResponse(n.to_be_bytes())),

@@ -1,10 +1,7 @@
 //! Greasing the fixed bit (RFC 9287).
 
-use super::pair::{Forgery, Pair, pattern};
-use crate::wire_format::Frame;
-use crate::{Dir, EndpointConfig, Extensions, Side, SpaceId};
+use super::*;
 use std::cell::RefCell;
-use std::rc::Rc;
 
 const FIXED_BIT: u8 = 0x40;
 
@@ -28,11 +25,8 @@ fn pair(greased: [bool; 2]) -> (Pair, FirstBytes) {
 
 fn exchange(pair: &mut Pair) {
     pair.handshake();
-    let data = pattern(100_000);
-    for from in [Side::Client, Side::Server] {
-        pair.send(from, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(from.peer(), Dir::Uni), data);
-    }
+    pair.carry(Side::Client, 100_000);
+    pair.carry(Side::Server, 100_000);
 }
 
 #[test]
@@ -62,13 +56,11 @@ fn packets_without_the_bit_are_read_only_where_that_was_announced() {
     for greased in [true, false] {
         let (mut pair, _) = pair([false, greased]);
         pair.handshake();
-        let before = pair.server.conn().stats().received.packets;
+        let before = pair.server.stats().received.packets;
         let forgery = Forgery { cleared: FIXED_BIT, ..Forgery::default() };
-        let mut ping = Vec::new();
-        Frame::Ping.encode(&mut ping);
-        let datagram = pair.forge(Side::Client, SpaceId::Data, &ping, forgery);
-        pair.receive(Side::Server, datagram);
-        let received = pair.server.conn().stats().received.packets - before;
+        let ping = encoded(&Frame::Ping);
+        pair.inject_packet(Side::Client, SpaceId::Data, &ping, forgery);
+        let received = pair.server.stats().received.packets - before;
         assert_eq!(received, u64::from(greased));
     }
 }

@@ -3,12 +3,8 @@
 //! servers are in `tests/h3spec.rs` of `sutura-h3`.
 
 use super::hostile::{CLIENT_HELLO, FINISHED, Lies, extension, pair};
-use super::pair::{Forgery, Pair};
-use crate::wire::coding::put_varint;
-use crate::wire::frame::{Carrier, FrameIter};
-use crate::wire_format::{Frame, StreamFrame};
-use crate::{ConnectionError, Dir, Side, SpaceId, StreamId, TransportErrorCode as Code};
-use std::time::Duration;
+use super::*;
+use crate::TransportErrorCode as Code;
 
 /// TLS alerts (RFC 8446 section 6).
 const UNEXPECTED_MESSAGE: Code = Code::crypto(10);
@@ -37,9 +33,9 @@ const TRANSPORT_PARAMETERS: u16 = 0x39;
 const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 1];
 const END_OF_EARLY_DATA: [u8; 4] = [5, 0, 0, 0];
 
-/// A name of h3spec, the sections of the RFCs, the code with which the server closes, and the action of the
-/// client.
-type Case = (&'static str, &'static str, Code, Attack);
+/// A name of h3spec, the sections of the RFCs (of RFC 9001 if it says so, otherwise of RFC 9000), and the action
+/// of the client.
+type Case = (&'static str, &'static str, Attack);
 
 /// An action of the client.
 enum Attack {
@@ -54,12 +50,6 @@ enum Attack {
 /// Sends a 1-RTT packet with this frame.
 fn frame(frame: &Frame<'_>) -> Attack {
     Attack::OneRtt(encoded(frame), 0)
-}
-
-fn encoded(frame: &Frame<'_>) -> Vec<u8> {
-    let mut payload = Vec::new();
-    frame.encode(&mut payload);
-    payload
 }
 
 /// Sends a 1-RTT packet with a frame of this type and these integers, and then these bytes.
@@ -95,43 +85,31 @@ impl Attack {
             Self::Lie(lies) => pair(lies),
             Self::Handshake(payload, bits) => in_handshake(&payload, bits),
             Self::OneRtt(payload, bits) => {
-                let mut pair = pair(Lies::default());
-                pair.handshake();
+                let mut pair = pair(Lies::default()).ready();
                 let forgery = Forgery { bits, ..Forgery::default() };
-                let datagram = pair.forge(Side::Client, SpaceId::Data, &payload, forgery);
-                pair.receive(Side::Server, datagram);
+                pair.inject_packet(Side::Client, SpaceId::Data, &payload, forgery);
                 pair
             }
         };
-        pair.run_for(Duration::from_secs(1));
-        match pair.loss(Side::Client)? {
-            ConnectionError::ClosedByPeer(error) => Some(error.code),
-            other => panic!("{other}"),
-        }
+        pair.run_for(SECOND);
+        pair.refusal(Side::Client).map(|error| error.code)
     }
 }
 
 /// Sends a Handshake packet before the Finished arrives.
 fn in_handshake(payload: &[u8], bits: u8) -> Pair {
     let mut pair = pair(Lies::default());
-    let mut n = 0;
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Client);
-        from == Side::Server || n == 1
-    });
-    while pair.client.conn().spaces[SpaceId::Data as usize].keys.is_none() {
-        assert!(pair.step(pair.now + Duration::from_secs(1)));
-    }
+    pair.lose(Side::Client, |n| n != 1);
+    pair.run_until(|pair| pair.client.space().keys.is_some());
     let forgery = Forgery { bits, ..Forgery::default() };
-    let datagram = pair.forge(Side::Client, SpaceId::Handshake, payload, forgery);
-    pair.receive(Side::Server, datagram);
+    pair.inject_packet(Side::Client, SpaceId::Handshake, payload, forgery);
     pair
 }
 
-fn play(cases: Vec<Case>, count: usize) {
-    assert_eq!(cases.len(), count);
+/// Plays cases in which the server closes with this code.
+fn play<const N: usize>(code: Code, cases: [Case; N]) {
     let mut wrong = Vec::new();
-    for (name, section, code, attack) in cases {
+    for (name, section, attack) in cases {
         let verdict = attack.verdict();
         if verdict != Some(code) {
             wrong.push(format!("{name} [{section}]: {verdict:?} instead of {code}"));
@@ -142,161 +120,84 @@ fn play(cases: Vec<Case>, count: usize) {
 
 #[test]
 fn transport_parameters() {
-    let code = Code::TRANSPORT_PARAMETER_ERROR;
     let without_source =
         Lies { parameter: Some((id::INITIAL_SOURCE_CONNECTION_ID, None)), ..Lies::default() };
+    let original = parameter(id::ORIGINAL_DESTINATION_CONNECTION_ID, b"DUMMY");
+    let retry = parameter(id::RETRY_SOURCE_CONNECTION_ID, b"DUMMY");
+    let reset_token = parameter(id::STATELESS_RESET_TOKEN, &[1; 16]);
     let mut address = [1; 4 + 2 + 16 + 2 + 1 + 8 + 16];
     address[24] = 8;
-    let parameters: [(_, _, Attack); 11] = [
-        ("initial_source_connection_id is missing", "Transport 7.3", Attack::Lie(without_source)),
-        (
-            "original_destination_connection_id is received",
-            "Transport 18.2",
-            parameter(id::ORIGINAL_DESTINATION_CONNECTION_ID, b"DUMMY"),
-        ),
-        (
-            "preferred_address, is received",
-            "Transport 18.2",
-            parameter(id::PREFERRED_ADDRESS, &address),
-        ),
-        (
-            "retry_source_connection_id is received",
-            "Transport 18.2",
-            parameter(id::RETRY_SOURCE_CONNECTION_ID, b"DUMMY"),
-        ),
-        (
-            "stateless_reset_token is received",
-            "Transport 18.2",
-            parameter(id::STATELESS_RESET_TOKEN, &[1; 16]),
-        ),
-        (
-            "max_udp_payload_size < 1200",
-            "Transport 7.4 and 18.2",
-            number(id::MAX_UDP_PAYLOAD_SIZE, 1090),
-        ),
-        ("ack_delay_exponen > 20", "Transport 7.4 and 18.2", number(id::ACK_DELAY_EXPONENT, 30)),
-        ("max_ack_delay >= 2^14", "Transport 7.4 and 18.2", number(id::MAX_ACK_DELAY, 1 << 15)),
-        ("a value is malformed", "Transport 7.4", parameter(id::INITIAL_MAX_DATA, &[0x80, 0])),
-        (
-            "initial_max_streams_bidi > 2^60",
-            "Transport 4.6",
-            number(id::INITIAL_MAX_STREAMS_BIDI, (1 << 60) + 1),
-        ),
-        (
-            "initial_max_streams_uni > 2^60",
-            "Transport 4.6",
-            number(id::INITIAL_MAX_STREAMS_UNI, (1 << 60) + 1),
-        ),
+    let address = parameter(id::PREFERRED_ADDRESS, &address);
+    let small = number(id::MAX_UDP_PAYLOAD_SIZE, 1090);
+    let bidi = number(id::INITIAL_MAX_STREAMS_BIDI, (1 << 60) + 1);
+    let uni = number(id::INITIAL_MAX_STREAMS_UNI, (1 << 60) + 1);
+    let cases = [
+        ("initial_source_connection_id is missing", "7.3", Attack::Lie(without_source)),
+        ("original_destination_connection_id is received", "18.2", original),
+        ("preferred_address, is received", "18.2", address),
+        ("retry_source_connection_id is received", "18.2", retry),
+        ("stateless_reset_token is received", "18.2", reset_token),
+        ("max_udp_payload_size < 1200", "7.4 and 18.2", small),
+        ("ack_delay_exponen > 20", "7.4 and 18.2", number(id::ACK_DELAY_EXPONENT, 30)),
+        ("max_ack_delay >= 2^14", "7.4 and 18.2", number(id::MAX_ACK_DELAY, 1 << 15)),
+        ("a value is malformed", "7.4", parameter(id::INITIAL_MAX_DATA, &[0x80, 0])),
+        ("initial_max_streams_bidi > 2^60", "4.6", bidi),
+        ("initial_max_streams_uni > 2^60", "4.6", uni),
     ];
-    play(parameters.into_iter().map(|(name, rfc, attack)| (name, rfc, code, attack)).collect(), 11);
+    play(Code::TRANSPORT_PARAMETER_ERROR, cases);
 }
 
 #[test]
 fn packets_and_handshake() {
     let ping = || encoded(&Frame::Ping);
+    let handshake = |frame: Frame<'_>| Attack::Handshake(encoded(&frame), 0);
+    let challenge = Frame::PathChallenge(*b"01234567");
     let blocked = Frame::StreamDataBlocked { id: StreamId(0), limit: 0 };
-    let crypto = Frame::Crypto { offset: 1 << 20, data: b"x" };
-    play(
-        vec![
-            ("no frames", "Transport 12.4", Code::PROTOCOL_VIOLATION, Attack::OneRtt(vec![], 0)),
-            (
-                "reserved bits in Handshake are non-zero",
-                "Transport 17.2",
-                Code::PROTOCOL_VIOLATION,
-                Attack::Handshake(ping(), 0x08),
-            ),
-            (
-                "PATH_CHALLENGE in Handshake is received",
-                "Transport 17.2.4",
-                Code::PROTOCOL_VIOLATION,
-                Attack::Handshake(encoded(&Frame::PathChallenge(*b"01234567")), 0),
-            ),
-            (
-                "STREAM_DATA_BLOCKED in Handshake is received",
-                "Transport 17.2.4",
-                Code::PROTOCOL_VIOLATION,
-                Attack::Handshake(encoded(&blocked), 0),
-            ),
-            (
-                "DATA_BLOCKED in Handshake is received",
-                "Transport 17.2.4",
-                Code::PROTOCOL_VIOLATION,
-                Attack::Handshake(encoded(&Frame::DataBlocked(0)), 0),
-            ),
-            (
-                "reserved bits in Short are non-zero",
-                "Transport 17.2",
-                Code::PROTOCOL_VIOLATION,
-                Attack::OneRtt(ping(), 0x08),
-            ),
-            (
-                "CRYPTO data is buffered beyond the limit",
-                "Transport 7.5",
-                Code::CRYPTO_BUFFER_EXCEEDED,
-                frame(&crypto),
-            ),
-        ],
-        7,
-    );
+    let cases = [
+        ("no frames", "12.4", Attack::OneRtt(vec![], 0)),
+        ("reserved bits in Handshake are non-zero", "17.2", Attack::Handshake(ping(), 0x08)),
+        ("PATH_CHALLENGE in Handshake is received", "17.2.4", handshake(challenge)),
+        ("STREAM_DATA_BLOCKED in Handshake is received", "17.2.4", handshake(blocked)),
+        ("DATA_BLOCKED in Handshake is received", "17.2.4", handshake(Frame::DataBlocked(0))),
+        ("reserved bits in Short are non-zero", "17.2", Attack::OneRtt(ping(), 0x08)),
+    ];
+    play(Code::PROTOCOL_VIOLATION, cases);
+    let crypto = frame(&Frame::Crypto { offset: 1 << 20, data: b"x" });
+    let case = ("CRYPTO data is buffered beyond the limit", "7.5", crypto);
+    play(Code::CRYPTO_BUFFER_EXCEEDED, [case]);
 }
 
 #[test]
 fn tls() {
-    let protocol = Lies { protocol: Some(b"dummy"), ..Lies::default() };
-    play(
-        vec![
-            (
-                "KeyUpdate in Handshake is received",
-                "TLS 6",
-                UNEXPECTED_MESSAGE,
-                messages(|flight| {
-                    if flight[0] == FINISHED {
-                        flight.extend_from_slice(&KEY_UPDATE);
-                    }
-                }),
-            ),
-            (
-                "KeyUpdate in 1-RTT is received",
-                "TLS 6",
-                UNEXPECTED_MESSAGE,
-                frame(&Frame::Crypto { offset: 0, data: &KEY_UPDATE }),
-            ),
-            (
-                "no application protocols are supported",
-                "TLS 8.1",
-                NO_APPLICATION_PROTOCOL,
-                Attack::Lie(protocol),
-            ),
-            (
-                "the quic_transport_parameters extension does not included",
-                "TLS 8.2",
-                MISSING_EXTENSION,
-                messages(without_transport_parameters),
-            ),
-            (
-                "the quic_transport_parameters extension does not included (another type)",
-                "TLS 8.2",
-                MISSING_EXTENSION,
-                messages(|flight| {
-                    if flight[0] == CLIENT_HELLO {
-                        let (_, range) = extension(flight, TRANSPORT_PARAMETERS);
-                        flight[range.start..range.start + 2].copy_from_slice(&[0xff, 0xa5]);
-                    }
-                }),
-            ),
-            (
-                "EndOfEarlyData is received",
-                "TLS 8.3",
-                UNEXPECTED_MESSAGE,
-                messages(|flight| {
-                    if flight[0] == FINISHED {
-                        flight.splice(..0, END_OF_EARLY_DATA);
-                    }
-                }),
-            ),
-        ],
-        6,
-    );
+    let early = messages(|flight| {
+        if flight[0] == FINISHED {
+            flight.extend_from_slice(&KEY_UPDATE);
+        }
+    });
+    let late = frame(&Frame::Crypto { offset: 0, data: &KEY_UPDATE });
+    let end_of_early_data = messages(|flight| {
+        if flight[0] == FINISHED {
+            flight.splice(..0, END_OF_EARLY_DATA);
+        }
+    });
+    let cases = [
+        ("KeyUpdate in Handshake is received", "RFC 9001 6", early),
+        ("KeyUpdate in 1-RTT is received", "RFC 9001 6", late),
+        ("EndOfEarlyData is received", "RFC 9001 8.3", end_of_early_data),
+    ];
+    play(UNEXPECTED_MESSAGE, cases);
+    let protocol = Attack::Lie(Lies { protocol: Some(b"dummy"), ..Lies::default() });
+    let case = ("no application protocols are supported", "RFC 9001 8.1", protocol);
+    play(NO_APPLICATION_PROTOCOL, [case]);
+    let absent = messages(without_transport_parameters);
+    let another_type = messages(|flight| {
+        if flight[0] == CLIENT_HELLO {
+            let (_, range) = extension(flight, TRANSPORT_PARAMETERS);
+            flight[range.start..range.start + 2].copy_from_slice(&[0xff, 0xa5]);
+        }
+    });
+    let name = "the quic_transport_parameters extension does not included";
+    play(MISSING_EXTENSION, [(name, "RFC 9001 8.2", absent), (name, "another type", another_type)]);
 }
 
 /// Takes the extension with the transport parameters out of a ClientHello.
@@ -323,136 +224,59 @@ fn crypto_in_0rtt() {
 
 #[test]
 fn streams() {
-    use Code as C;
-    let stop = Frame::StopSending { id: StreamId(101), code: 0 };
-    let reset = Frame::ResetStream { id: StreamId(3), code: 0, final_size: 0 };
-    let of_server = StreamId::new(Side::Server, Dir::Bi, 0).0;
-    play(
-        vec![
-            (
-                "a STREAM frame with a large offset is received",
-                "Transport 4.1",
-                C::FLOW_CONTROL_ERROR,
-                stream(0, 100_000_000),
-            ),
-            (
-                "a stream ID exceeding the limit",
-                "Transport 4.6",
-                C::STREAM_LIMIT_ERROR,
-                stream(1_000_000_000, 0),
-            ),
-            (
-                "RESET_STREAM is received for a send-only stream",
-                "Transport 19.4",
-                C::STREAM_STATE_ERROR,
-                frame(&reset),
-            ),
-            (
-                "STOP_SENDING is received for a non-existing stream",
-                "Transport 19.5",
-                C::STREAM_STATE_ERROR,
-                frame(&stop),
-            ),
-            (
-                "it receives a STREAM frame for a locally-initiated stream that has not yet been \
-                 created",
-                "Transport 19.8",
-                C::STREAM_STATE_ERROR,
-                stream(of_server, 0),
-            ),
-            (
-                "it receives a STREAM frame for a send-only stream",
-                "Transport 19.8",
-                C::STREAM_STATE_ERROR,
-                stream(3, 0),
-            ),
-        ],
-        6,
-    );
+    let stop = frame(&Frame::StopSending { id: StreamId(101), code: 0 });
+    let reset = frame(&Frame::ResetStream { id: StreamId(3), code: 0, final_size: 0 });
+    let local = stream(StreamId::new(Side::Server, Dir::Bi, 0).0, 0);
+    let uncreated = "it receives a STREAM frame for a locally-initiated stream that has not yet been \
+                     created";
+    let cases = [
+        ("RESET_STREAM is received for a send-only stream", "19.4", reset),
+        ("STOP_SENDING is received for a non-existing stream", "19.5", stop),
+        (uncreated, "19.8", local),
+        ("it receives a STREAM frame for a send-only stream", "19.8", stream(3, 0)),
+    ];
+    play(Code::STREAM_STATE_ERROR, cases);
+    let far = stream(0, 100_000_000);
+    let case = ("a STREAM frame with a large offset is received", "4.1", far);
+    play(Code::FLOW_CONTROL_ERROR, [case]);
+    let case = ("a stream ID exceeding the limit", "4.6", stream(1_000_000_000, 0));
+    play(Code::STREAM_LIMIT_ERROR, [case]);
 }
 
 #[test]
 fn limits_of_streams() {
-    use Code as C;
     let allow = |id| frame(&Frame::MaxStreamData { id: StreamId(id), max: 1_000_000 });
+    let uncreated = "MAX_STREAM_DATA is received for a stream that has not yet been created";
+    let receive_only = "MAX_STREAM_DATA is received for a receive-only stream";
+    let cases = [(uncreated, "19.10", allow(101)), (receive_only, "19.10", allow(2))];
+    play(Code::STREAM_STATE_ERROR, cases);
     let too_many = (1 << 60) + 1;
-    play(
-        vec![
-            (
-                "MAX_STREAM_DATA is received for a stream that has not yet been created",
-                "Transport 19.10",
-                C::STREAM_STATE_ERROR,
-                allow(101),
-            ),
-            (
-                "MAX_STREAM_DATA is received for a receive-only stream",
-                "Transport 19.10",
-                C::STREAM_STATE_ERROR,
-                allow(2),
-            ),
-            (
-                "invalid MAX_STREAMS is received",
-                "Transport 19.11",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x12, &[too_many], &[]),
-            ),
-            (
-                "invalid STREAMS_BLOCKED is received",
-                "Transport 19.14",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x16, &[too_many], &[]),
-            ),
-        ],
-        4,
-    );
+    let cases = [
+        ("invalid MAX_STREAMS is received", "19.11", raw(0x12, &[too_many], &[])),
+        ("invalid STREAMS_BLOCKED is received", "19.14", raw(0x16, &[too_many], &[])),
+    ];
+    play(Code::FRAME_ENCODING_ERROR, cases);
 }
 
 #[test]
 fn other_frames() {
-    use Code as C;
-    let done = frame(&Frame::HandshakeDone);
-    let token = frame(&Frame::NewToken(b"DUMMY"));
-    play(
-        vec![
-            (
-                "a frame of unknown type is received",
-                "Transport 12.4",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x20, &[], &[0; 3]),
-            ),
-            ("NEW_TOKEN is received", "Transport 19.7", C::PROTOCOL_VIOLATION, token),
-            (
-                "NEW_CONNECTION_ID with invalid Retire_Prior_To is received",
-                "Transport 19.15",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x18, &[4, 14, 8], &[5; 8 + 16]),
-            ),
-            (
-                "NEW_CONNECTION_ID with 0-byte CID is received",
-                "Transport 19.15",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x18, &[4, 0, 0], &[5; 16]),
-            ),
-            ("HANDSHAKE_DONE is received", "Transport 19.20", C::PROTOCOL_VIOLATION, done),
-            (
-                "an ACK range is below zero",
-                "Transport 19.3.1",
-                C::FRAME_ENCODING_ERROR,
-                raw(0x02, &[0, 0, 0, 1], &[]),
-            ),
-            (
-                "an ACK of a packet never sent is received",
-                "Transport 13.1",
-                C::PROTOCOL_VIOLATION,
-                raw(0x02, &[1_000_000, 0, 0, 0], &[]),
-            ),
-            (
-                "a RETIRE_CONNECTION_ID never issued is received",
-                "Transport 19.16",
-                C::PROTOCOL_VIOLATION,
-                frame(&Frame::RetireConnectionId(1_000_000)),
-            ),
-        ],
-        8,
-    );
+    let new_id = |retire_prior_to, len, rest: &[u8]| raw(0x18, &[4, retire_prior_to, len], rest);
+    let retired = "NEW_CONNECTION_ID with invalid Retire_Prior_To is received";
+    let empty = "NEW_CONNECTION_ID with 0-byte CID is received";
+    let cases = [
+        ("a frame of unknown type is received", "12.4", raw(0x20, &[], &[0; 3])),
+        (retired, "19.15", new_id(14, 8, &[5; 8 + 16])),
+        (empty, "19.15", new_id(0, 0, &[5; 16])),
+        ("an ACK range is below zero", "19.3.1", raw(0x02, &[0, 0, 0, 1], &[])),
+    ];
+    play(Code::FRAME_ENCODING_ERROR, cases);
+    let never_issued = frame(&Frame::RetireConnectionId(1_000_000));
+    let never_sent = raw(0x02, &[1_000_000, 0, 0, 0], &[]);
+    let cases = [
+        ("NEW_TOKEN is received", "19.7", frame(&Frame::NewToken(b"DUMMY"))),
+        ("HANDSHAKE_DONE is received", "19.20", frame(&Frame::HandshakeDone)),
+        ("an ACK of a packet never sent is received", "13.1", never_sent),
+        ("a RETIRE_CONNECTION_ID never issued is received", "19.16", never_issued),
+    ];
+    play(Code::PROTOCOL_VIOLATION, cases);
 }

@@ -1,29 +1,19 @@
 //! Handshakes over bad networks and with bad peers.
 
-use super::pair::{Forgery, Pair, pattern};
+use super::first_answer::retry;
+use super::*;
 use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
-use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::crypto::{ExportError, SAMPLE_LEN, SAMPLE_OFFSET};
-use crate::wire_format::{Close, Frame};
-use crate::{
-    ConnectionError, DatagramEvent, Dir, Event, Side, SpaceId, TransportConfig, TransportErrorCode,
-};
-use std::sync::Arc;
-use std::time::Duration;
-
-const MS: Duration = Duration::from_millis(1);
+use crate::wire_format::Close;
 
 /// Checks that both ends connect and can exchange data.
 fn completes(pair: &mut Pair) {
-    let until = pair.now + Duration::from_secs(20);
-    while !pair.client.conn().handshake.confirmed {
-        assert!(pair.step(until), "the handshake stalled");
-    }
+    pair.run_until(|pair| pair.client.conn().handshake.confirmed);
     let data = pattern(20_000);
     pair.send(Side::Client, Dir::Uni, &data);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    pair.run_for(Duration::from_secs(5));
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.run_for(5 * SECOND);
+    pair.lives();
     assert_eq!(pair.server.endpoint.len(), 1, "no datagram opens a connection twice");
     for side in [Side::Client, Side::Server] {
         let connection = pair.end(side).conn();
@@ -36,11 +26,7 @@ fn completes(pair: &mut Pair) {
 fn loss_of_each_datagram_in_turn() {
     for lost in 0..12 {
         let mut pair = Pair::new();
-        let mut n = 0;
-        pair.filter = Box::new(move |_, _| {
-            n += 1;
-            n - 1 != lost
-        });
+        pair.lose_any(move |n| n - 1 == lost);
         completes(&mut pair);
     }
 }
@@ -50,11 +36,7 @@ fn loss_of_each_pair_of_datagrams() {
     for first in 0..7 {
         for second in first + 1..8 {
             let mut pair = Pair::new();
-            let mut n = 0;
-            pair.filter = Box::new(move |_, _| {
-                n += 1;
-                n - 1 != first && n - 1 != second
-            });
+            pair.lose_any(move |n| [first, second].contains(&(n - 1)));
             completes(&mut pair);
         }
     }
@@ -72,9 +54,9 @@ fn each_of_two_probes_repeats_the_client_hello() {
     });
     // The probes are sent after a second, and the answer takes a tenth of a second. A PING would be
     // acknowledged then, and the ClientHello would follow.
-    pair.run_for(Duration::from_millis(1150));
+    pair.run_for(1150 * MS);
     assert!(pair.client.events.contains(&Event::Connected));
-    assert_eq!(pair.client.conn().stats().probe_timeouts, 1);
+    assert_eq!(pair.client.stats().probe_timeouts, 1);
 }
 
 #[test]
@@ -95,9 +77,9 @@ fn handshake_packets_before_the_initial_are_kept_for_their_keys() {
     });
     let until = pair.now + 130 * MS;
     while pair.step(until) {}
-    assert!(pair.datagrams[Side::Server as usize].len() > 1);
+    assert!(pair.sent(Side::Server) > 1);
     assert!(pair.client.events.contains(&Event::Connected), "nothing had to be sent again");
-    assert_eq!(pair.client.conn().stats().probe_timeouts, 0);
+    assert_eq!(pair.client.stats().probe_timeouts, 0);
 }
 
 #[test]
@@ -140,20 +122,17 @@ fn datagrams_with_initials_are_padded() {
 #[test]
 fn a_server_ignores_initials_in_small_datagrams() {
     let mut pair = Pair::new();
-    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 100], Forgery::default());
-    pair.receive(Side::Server, ping);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &[1; 100], Forgery::default());
     assert!(pair.server.connection.is_none());
     // An existing connection ignores them too.
     pair.step(pair.now + 51 * MS);
     let mut close = Vec::new();
     let code = TransportErrorCode::NO_ERROR;
     Frame::Close(Close::Transport { code, frame: None, reason: b"" }).encode(&mut close);
-    let small = pair.forge(Side::Client, SpaceId::Initial, &close, Forgery::default());
-    pair.receive(Side::Server, small);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &close, Forgery::default());
     assert!(!pair.server.conn().is_closed());
     close.resize(1200, 0);
-    let large = pair.forge(Side::Client, SpaceId::Initial, &close, Forgery::default());
-    pair.receive(Side::Server, large);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &close, Forgery::default());
     assert!(pair.server.conn().is_closed());
 }
 
@@ -192,16 +171,12 @@ fn handshake_done_has_its_time_and_its_sender() {
 
 #[test]
 fn alerts_of_tls_become_error_codes() {
-    let config = TransportConfig::default;
     let crypto = NullServerConfig::new(vec![b"other".to_vec()]);
-    let mut pair = Pair::with_crypto(config(), config(), crypto);
-    pair.run_for(Duration::from_secs(1));
+    let mut pair = Pair::with_cryptos(honest(), Arc::new(crypto));
+    pair.run_for(SECOND);
     let no_application_protocol = TransportErrorCode::crypto(120);
     assert_eq!(pair.error(Side::Server), Some(no_application_protocol));
-    let Some(ConnectionError::ClosedByPeer(error)) = pair.loss(Side::Client) else {
-        panic!("the client was not told")
-    };
-    assert_eq!(error.code, no_application_protocol);
+    assert_eq!(pair.refusal(Side::Client).unwrap().code, no_application_protocol);
 }
 
 #[test]
@@ -215,15 +190,11 @@ fn reserved_parameters_are_sent_and_tolerated() {
 fn one_rtt_packets_wait_for_the_end_of_the_handshake() {
     let mut pair = Pair::new();
     // The client's second flight, which completes the handshake, is lost, but later packets are not.
-    let mut n = 0;
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Client);
-        from == Side::Server || n != 2
-    });
+    pair.lose(Side::Client, |n| n == 2);
     let until = pair.now + 101 * MS;
     while pair.step(until) {}
     assert!(pair.client.conn().handshake.complete && !pair.server.conn().handshake.complete);
-    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    let id = pair.open(Side::Client, None);
     pair.client.conn().send_stream(id).write(b"early").unwrap();
     pair.run_for(60 * MS);
     assert!(pair.server.conn().accept(Dir::Uni).is_none());
@@ -241,9 +212,7 @@ fn both_ends_export_the_same_keying_material_once_the_handshake_is_complete() {
     };
     let mut pair = Pair::new();
     assert_eq!(export(&mut pair, Side::Client, b"label", None), Err(ExportError));
-    while !pair.client.conn().handshake.complete {
-        assert!(pair.step(pair.now + 200 * MS), "the handshake stalled");
-    }
+    pair.run_until(|pair| pair.client.conn().handshake.complete);
     // The server has all keys by now, but does not know yet that the client has them, too.
     assert_eq!(export(&mut pair, Side::Server, b"label", None), Err(ExportError));
     pair.handshake();
@@ -259,20 +228,15 @@ fn a_client_hello_may_span_several_packets() {
     let mut protocols: Vec<_> = (0..14u8).map(|n| vec![n; 250]).collect();
     protocols.push(b"test".to_vec());
     let client = Arc::new(NullClientConfig::new(protocols));
-    let server = || Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
     for lost in 0..8 {
-        let mut pair = Pair::with_cryptos(client.clone(), server());
+        let mut pair = Pair::with_cryptos(client.clone(), Arc::new(null_server()));
         pair.flush(Side::Client);
-        assert!(pair.datagrams[0].len() > 2);
-        let mut n = 0;
-        pair.filter = Box::new(move |_, _| {
-            n += 1;
-            n != lost
-        });
+        assert!(pair.sent(Side::Client) > 2);
+        pair.lose_any(move |n| n == lost);
         completes(&mut pair);
     }
     // The server puts the parts together, whichever arrives first.
-    let mut pair = Pair::with_cryptos(client, server());
+    let mut pair = Pair::with_cryptos(client, Arc::new(null_server()));
     pair.copies = Box::new(|_, n| vec![(20 - 5 * n.min(4) as u32) * MS]);
     completes(&mut pair);
 }
@@ -283,7 +247,7 @@ fn the_first_destination_is_unpredictable() {
     let (now, remote) = (pair.now, pair.server.address);
     let mut bits = [0; 64];
     for _ in 0..200 {
-        let config = super::crowd::client_config();
+        let config = client_config();
         let next = pair.client.endpoint.connect(now, config, remote, "localhost").unwrap().1;
         let dcid = next.handshake.original_dcid;
         assert!(dcid.len() >= 8, "RFC 9000 section 7.2");
@@ -301,7 +265,7 @@ fn the_first_destination_is_unpredictable() {
 fn keys_are_discarded_as_soon_as_they_may_be_and_that_is_no_loss() {
     let mut pair = Pair::new();
     let mut seen = 0;
-    while pair.step(pair.now + Duration::from_secs(1)) {
+    while pair.step(pair.now + SECOND) {
         for side in [Side::Client, Side::Server] {
             let Some(connection) = &pair.end(side).connection else { continue };
             let [initial, handshake, _] = &connection.spaces;
@@ -321,7 +285,7 @@ fn keys_are_discarded_as_soon_as_they_may_be_and_that_is_no_loss() {
     }
     assert!(seen > 0, "there is a time between the two");
     for side in [Side::Client, Side::Server] {
-        let stats = pair.end(side).conn().stats();
+        let stats = pair.end(side).stats();
         assert_eq!((stats.packets_lost, stats.bytes_in_flight), (0, 0), "{side:?}");
     }
 }
@@ -330,12 +294,9 @@ fn keys_are_discarded_as_soon_as_they_may_be_and_that_is_no_loss() {
 #[test]
 fn a_retry_after_an_initial_is_ignored() {
     let mut pair = Pair::new();
-    while pair.client.conn().handshake.peer_scid.is_none() {
-        assert!(pair.step(pair.now + Duration::from_secs(1)));
-    }
+    pair.run_until(|pair| pair.client.conn().handshake.peer_scid.is_some());
     let before = pair.client.conn().path.remote_cids.active();
-    let other = crate::ConnectionId::new(&[7; 8]).unwrap();
-    let packet = super::first_answer::retry(&mut pair, other, b"a token");
+    let packet = retry(&mut pair, cid(7), b"a token");
     pair.receive(Side::Client, packet);
     assert_eq!(pair.client.conn().path.remote_cids.active(), before);
     completes(&mut pair);
@@ -346,19 +307,19 @@ fn a_retry_after_an_initial_is_ignored() {
 fn the_shortest_packet_has_room_for_a_sample() {
     let mut pair = Pair::connected();
     let ping = |pair: &mut Pair, side| {
-        let before = pair.datagrams[side as usize].len();
-        pair.end(side).conn().spaces[SpaceId::Data as usize].ping = true;
+        let before = pair.sent(side);
+        pair.end(side).space().ping = true;
         pair.flush(side);
         pair.datagrams[side as usize][before]
     };
     // Afterwards there is nothing left to be acknowledged that would make a packet longer.
     ping(&mut pair, Side::Client);
     for side in [Side::Server, Side::Client] {
-        pair.run_for(Duration::from_secs(1));
+        pair.run_for(SECOND);
         let header = 1 + pair.end(side).conn().path.remote_cids.active().len();
-        let received = pair.end(side.peer()).conn().stats().received.packets;
+        let received = pair.end(side.peer()).stats().received.packets;
         assert_eq!(ping(&mut pair, side), header + SAMPLE_OFFSET + SAMPLE_LEN);
         pair.run_for(pair.latency);
-        assert_eq!(pair.end(side.peer()).conn().stats().received.packets, received + 1);
+        assert_eq!(pair.end(side.peer()).stats().received.packets, received + 1);
     }
 }

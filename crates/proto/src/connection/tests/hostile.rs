@@ -1,21 +1,14 @@
 //! A client that speaks TLS, but not truthfully, or whose keys wear out early.
 
-use super::pair::honest;
-use crate::crypto::null::NullServerConfig;
-use crate::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use crate::crypto::tests::rustls::tls;
+use super::*;
+use crate::TransportError;
 use crate::crypto::{
     ClientCrypto, ClientCryptoConfig, DirectionalKeys, ExportError, KeyChange, Keys, PacketKey,
     PacketKeys, ProtectionError, Session, SessionVersions, StartError,
 };
-use crate::wire::coding::{Reader, put_varint};
-use crate::{ConnectionId, SpaceId, TransportError, Version};
-use rustls::CipherSuite;
+use crate::wire::coding::Reader;
 use rustls::pki_types::CertificateDer;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-use super::pair::Pair;
 
 /// Handshake messages by their type (RFC 8446 section 4).
 pub(super) const CLIENT_HELLO: u8 = 1;
@@ -116,7 +109,7 @@ impl PacketKey for WornKey {
 /// A client whose 1-RTT keys wear like that, and a server whose keys do not.
 pub(super) fn worn(wear: &Wear) -> Pair {
     let lies = Lies { wear: Some(wear.clone()), ..Lies::default() };
-    let server = NullServerConfig::new(vec![b"test".to_vec()]);
+    let server = null_server();
     Pair::with_cryptos(Arc::new(Liar { honest: honest(), lies }), Arc::new(server))
 }
 

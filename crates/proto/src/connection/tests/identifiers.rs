@@ -1,25 +1,9 @@
 //! Exchange of connection identifiers (RFC 9000 section 5.1).
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::path::cids::MAX_LOCAL_CIDS;
-use crate::wire_format::{Frame, NewConnectionId};
-use crate::{
-    ConnectError, ConnectionId, ConnectionIdGenerator, Dir, EndpointConfig, QuicLb, Side,
-    TransportErrorCode,
-};
+use crate::{ConnectError, ConnectionIdGenerator, QuicLb};
 use rand::RngCore;
-use std::sync::Arc;
-use std::time::Duration;
-
-fn new_id(sequence: u64, retire_prior_to: u64) -> Frame<'static> {
-    let bytes = (0x5555_0000_0000_0000 + sequence).to_be_bytes();
-    Frame::NewConnectionId(NewConnectionId {
-        sequence,
-        retire_prior_to,
-        id: ConnectionId::new(&bytes).unwrap(),
-        reset_token: [sequence as u8; 16],
-    })
-}
 
 #[test]
 fn spare_identifiers_are_issued_and_replaced_when_retired() {
@@ -27,7 +11,7 @@ fn spare_identifiers_are_issued_and_replaced_when_retired() {
     assert_eq!(pair.server.conn().identity.cids.iter().count(), 4);
     let old: Vec<_> = pair.server.conn().identity.cids.iter().collect();
     assert_eq!(pair.client.conn().path.remote_cids.advance(), Ok(true));
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     let new: Vec<_> = pair.server.conn().identity.cids.iter().collect();
     assert_eq!(new.len(), 4);
     assert!(!new.contains(&old[0]));
@@ -39,22 +23,11 @@ fn an_end_goes_over_to_a_new_identifier_when_told_to() {
     let mut pair = Pair::connected();
     let before = pair.client.conn().path.remote_cids.active();
     // The server has already issued 0 to 3.
-    for side in [Side::Client, Side::Server] {
-        pair.end(side).events.clear();
-    }
     let spare = pair.server.conn().identity.cids.iter().nth(2).unwrap();
-    let retire = Frame::NewConnectionId(NewConnectionId {
-        sequence: 4,
-        retire_prior_to: 2,
-        id: ConnectionId::new(&[9; 8]).unwrap(),
-        reset_token: [1; 16],
-    });
-    pair.client.conn().inject_frame(&retire).unwrap();
+    pair.client.conn().inject_frame(&new_id(4, 2)).unwrap();
     assert_ne!(pair.client.conn().path.remote_cids.active(), before);
     assert_eq!(pair.client.conn().path.remote_cids.active(), spare);
-    let data = pattern(10_000);
-    pair.send(Side::Client, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.carry(Side::Client, 10_000);
     assert!(!pair.server.conn().identity.cids.iter().any(|cid| cid == before), "it was retired");
 }
 
@@ -77,7 +50,7 @@ fn a_flood_of_identifiers_ends_the_connection() {
     assert_eq!(pair.error(Side::Server), limit);
     // The peer may also issue identifiers one by one, and never acknowledge the retirements.
     let mut pair = Pair::connected();
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     let mut sequence = 3;
     while pair.loss(Side::Server).is_none() {
         sequence += 1;
@@ -95,23 +68,19 @@ fn rotating() -> EndpointConfig {
 
 #[test]
 fn identifiers_in_use_are_replaced_when_their_time_is_over() {
-    let mut pair = Pair::with_endpoints([rotating(), rotating()]);
-    pair.handshake();
-    let data = pattern(50_000);
+    let mut pair = Pair::with_endpoints([rotating(), rotating()]).ready();
     let mut lost_once = false;
     for round in 0..20 {
         let before: Vec<Vec<_>> = [Side::Client, Side::Server]
             .map(|side| pair.end(side).conn().identity.cids.iter().collect())
             .into();
-        pair.send(Side::Client, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-        pair.send(Side::Server, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+        pair.carry(Side::Client, 50_000);
+        pair.carry(Side::Server, 50_000);
         // Some announcements and retirements are lost.
         pair.filter = Box::new(move |_, datagram| !(round % 3 == 0 && datagram[1] % 4 == 0));
         pair.run_for(LIFETIME);
-        pair.filter = Box::new(|_, _| true);
-        pair.run_for(Duration::from_secs(3));
+        pair.mend();
+        pair.run_for(3 * SECOND);
         for side in [Side::Client, Side::Server] {
             let after: Vec<_> = pair.end(side).conn().identity.cids.iter().collect();
             assert_eq!(after.len(), MAX_LOCAL_CIDS);
@@ -119,15 +88,14 @@ fn identifiers_in_use_are_replaced_when_their_time_is_over() {
         }
     }
     assert!(!lost_once, "some were not replaced");
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.lives();
 }
 
 #[test]
 fn replacing_identifiers_keeps_no_idle_connection_alive() {
-    let mut pair = Pair::with_endpoints([rotating(), rotating()]);
-    pair.handshake();
+    let mut pair = Pair::with_endpoints([rotating(), rotating()]).ready();
     pair.send(Side::Client, Dir::Uni, &pattern(50_000));
-    pair.run_for(Duration::from_secs(60));
+    pair.run_for(60 * SECOND);
     assert!(pair.client.conn().is_drained() && pair.server.conn().is_drained());
 }
 
@@ -138,15 +106,12 @@ fn identifiers_of_load_balancers_are_routed() {
         connection_ids: Arc::new(QuicLb::new(config.parse().unwrap()).unwrap()),
         ..rotating()
     };
-    let mut pair = Pair::with_endpoints([rotating(), config]);
-    pair.handshake();
+    let mut pair = Pair::with_endpoints([rotating(), config]).ready();
     for _ in 0..3 {
-        let data = pattern(50_000);
-        pair.send(Side::Client, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        pair.carry(Side::Client, 50_000);
         let cid = pair.client.conn().path.remote_cids.active();
         assert_eq!((cid.len(), cid.as_slice()[0]), (11, 10));
-        pair.run_for(LIFETIME + Duration::from_secs(2));
+        pair.run_for(LIFETIME + 2 * SECOND);
         assert_ne!(pair.client.conn().path.remote_cids.active(), cid);
     }
 }
@@ -169,10 +134,7 @@ fn a_generator_that_repeats_itself_stalls_nothing() {
     let config = EndpointConfig { connection_ids: Arc::new(Stuck), ..EndpointConfig::default() };
     let mut pair = Pair::with_endpoints([config, EndpointConfig::default()]);
     let (now, remote) = (pair.now, pair.server.address);
-    let config = crate::ClientConfig {
-        crypto: Arc::new(crate::crypto::null::NullClientConfig::new(vec![b"test".to_vec()])),
-        transport: Arc::default(),
-    };
+    let config = client_config();
     let second = pair.client.endpoint.connect(now, config, remote, "localhost");
     assert_eq!(second.err(), Some(ConnectError::NoConnectionId));
 }

@@ -1,15 +1,9 @@
 //! Key updates (RFC 9001 section 6), and how long keys last.
 
 use super::hostile::{Wear, worn};
-use super::pair::{Forgery, Pair, pattern};
-use crate::{Dir, Side, SpaceId, TransportErrorCode};
-use std::time::Duration;
+use super::*;
 
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
 const UNLIMITED: u64 = u64::MAX;
-/// A PING.
-const PING: [u8; 4] = [1, 0, 0, 0];
 
 /// A 1-RTT packet of the client under its present keys.
 fn packet(pair: &mut Pair, payload: &[u8], phase: bool, ahead: u64) -> Vec<u8> {
@@ -23,7 +17,7 @@ fn ping(pair: &mut Pair, phase: bool) -> Vec<u8> {
 }
 
 fn received(pair: &mut Pair) -> u64 {
-    pair.server.conn().stats().received.packets
+    pair.server.stats().received.packets
 }
 
 /// Lets the client update its keys without telling the server.
@@ -36,30 +30,26 @@ fn update(pair: &mut Pair) {
 #[test]
 fn keys_are_updated_again_and_again_while_data_flows_both_ways() {
     let mut pair = Pair::connected();
-    let mut n = 0u32;
-    pair.filter = Box::new(move |_, _| {
-        n += 1;
-        !n.is_multiple_of(9)
-    });
+    pair.lose_any(|n| n.is_multiple_of(9));
     for round in 0..12u32 {
         let side = if round.is_multiple_of(2) { Side::Client } else { Side::Server };
         let patience = pair.now + 10 * SECOND;
         while !pair.end(side).conn().update_keys() {
             assert!(pair.now < patience, "{round}");
             // A packet under the present keys must be acknowledged.
-            pair.end(side).conn().spaces[SpaceId::Data as usize].ping = true;
+            pair.end(side).space().ping = true;
             pair.run_for(SECOND);
         }
         for from in [Side::Client, Side::Server] {
             pair.send(from, Dir::Uni, &pattern(20_000));
         }
         for to in [Side::Client, Side::Server] {
-            assert_eq!(pair.accept_and_read(to, Dir::Uni), pattern(20_000));
+            pair.takes(to, 20_000);
         }
         pair.run_for(2 * SECOND);
     }
     for side in [Side::Client, Side::Server] {
-        let stats = pair.end(side).conn().stats();
+        let stats = pair.end(side).stats();
         assert_eq!((stats.key_updates, stats.undecryptable), (12, 0), "{side:?}");
     }
 }
@@ -73,7 +63,7 @@ fn both_ends_may_update_at_once() {
         pair.send(Side::Server, Dir::Uni, &pattern(5_000));
         pair.run_for(2 * SECOND);
         for side in [Side::Client, Side::Server] {
-            let stats = pair.end(side).conn().stats();
+            let stats = pair.end(side).stats();
             assert_eq!((stats.key_updates, stats.undecryptable), (round, 0), "{side:?}");
             assert_eq!(pair.loss(side), None);
         }
@@ -92,9 +82,7 @@ fn no_update_comes_too_early() {
     assert!(!pair.client.conn().update_keys(), "nothing was acknowledged");
     let pto = pair.client.conn().pto();
     pair.send(Side::Client, Dir::Uni, b"x");
-    while pair.server.conn().stats().key_updates == 0 {
-        assert!(pair.step(pair.now + SECOND));
-    }
+    pair.run_until(|pair| pair.server.stats().key_updates > 0);
     pair.run_for(110 * MS);
     assert!(!pair.client.conn().update_keys(), "late packets may need the keys before");
     pair.run_for(3 * pto);
@@ -108,10 +96,10 @@ fn late_packets_are_opened_for_three_probe_timeouts() {
     update(&mut pair);
     let new = ping(&mut pair, true);
     pair.receive(Side::Server, new);
-    assert_eq!(pair.server.conn().stats().key_updates, 1);
+    assert_eq!(pair.server.stats().key_updates, 1);
     let pto = pair.server.conn().pto();
     // Nothing that is sent meanwhile changes the probe timeout.
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     let before = received(&mut pair);
     pair.receive(Side::Server, late[0].clone());
     pair.run_for(3 * pto - MS);
@@ -120,7 +108,7 @@ fn late_packets_are_opened_for_three_probe_timeouts() {
     pair.run_for(2 * MS);
     pair.receive(Side::Server, late[2].clone());
     assert_eq!(received(&mut pair), before + 2);
-    assert_eq!(pair.server.conn().stats().undecryptable, 1);
+    assert_eq!(pair.server.stats().undecryptable, 1);
     assert_eq!(pair.loss(Side::Server), None);
 }
 
@@ -131,9 +119,9 @@ fn going_back_to_older_keys_is_an_error() {
     let old = packet(&mut pair, &PING, false, 9);
     update(&mut pair);
     let new = ping(&mut pair, true);
-    pair.receive(Side::Server, old.clone());
+    pair.receive(Side::Server, old);
     assert_eq!(pair.loss(Side::Server), None);
-    pair.receive(Side::Server, new.clone());
+    pair.receive(Side::Server, new);
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::KEY_UPDATE_ERROR));
 
     // The old packet comes last: keys are chosen by numbers, so it is not opened.
@@ -145,7 +133,7 @@ fn going_back_to_older_keys_is_an_error() {
     let before = received(&mut pair);
     pair.receive(Side::Server, old);
     assert_eq!(received(&mut pair), before);
-    assert_eq!(pair.server.conn().stats().undecryptable, 1);
+    assert_eq!(pair.server.stats().undecryptable, 1);
 
     // The old packet comes between two packets under new keys, with a number above one of theirs.
     let mut pair = Pair::connected();
@@ -171,7 +159,7 @@ fn old_packets_that_an_attacker_sends_again_are_no_error() {
         pair.receive(Side::Server, datagram.clone());
         assert_eq!(pair.loss(Side::Server), None);
     }
-    assert_eq!(pair.server.conn().stats().undecryptable, 0);
+    assert_eq!(pair.server.stats().undecryptable, 0);
 }
 
 #[test]
@@ -183,7 +171,7 @@ fn two_updates_in_a_row_are_an_error() {
         pair.receive(Side::Server, first);
         if acknowledged {
             // The server acknowledges the packet, but the acknowledgement is lost.
-            pair.filter = Box::new(|_, _| false);
+            pair.cut();
             pair.run_for(SECOND);
         }
         // The client does not wait for that.
@@ -192,7 +180,7 @@ fn two_updates_in_a_row_are_an_error() {
         pair.receive(Side::Server, second);
         let expected = (!acknowledged).then_some(TransportErrorCode::KEY_UPDATE_ERROR);
         assert_eq!(pair.error(Side::Server), expected);
-        assert_eq!(pair.server.conn().stats().key_updates, 1 + u64::from(acknowledged));
+        assert_eq!(pair.server.stats().key_updates, 1 + u64::from(acknowledged));
     }
 }
 
@@ -200,9 +188,9 @@ fn two_updates_in_a_row_are_an_error() {
 fn new_packets_acknowledged_under_old_keys_are_an_error() {
     for includes_new in [false, true] {
         let mut pair = Pair::connected();
-        let before = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
+        let before = pair.server.space().peek_pn();
         assert!(pair.server.conn().update_keys());
-        pair.server.conn().spaces[SpaceId::Data as usize].ping = true;
+        pair.server.space().ping = true;
         pair.flush(Side::Server);
         let largest = if includes_new { before } else { before - 1 };
         // The client has received the update, but answers as if it had not.
@@ -216,32 +204,27 @@ fn new_packets_acknowledged_under_old_keys_are_an_error() {
 
 #[test]
 fn keys_are_replaced_before_they_are_used_up() {
-    let wear = Wear::new(100, UNLIMITED);
-    let mut pair = worn(&wear);
-    pair.handshake();
+    let mut pair = worn(&Wear::new(100, UNLIMITED)).ready();
     for _ in 0..200 {
-        pair.send(Side::Client, Dir::Uni, &pattern(3_000));
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), pattern(3_000));
+        pair.carry(Side::Client, 3_000);
         pair.run_for(100 * MS);
         assert!(pair.client.conn().key_phases.sealed() < 100);
     }
-    let sent = pair.client.conn().stats().sent.packets;
-    let updates = pair.client.conn().stats().key_updates;
+    let sent = pair.client.stats().sent.packets;
+    let updates = pair.client.stats().key_updates;
     assert!(updates >= sent / 100 && sent > 600, "{updates} updates, {sent} packets");
-    assert_eq!(pair.server.conn().stats().undecryptable, 0);
+    assert_eq!(pair.server.stats().undecryptable, 0);
 }
 
 #[test]
 fn keys_that_are_used_up_and_cannot_be_replaced_end_the_connection() {
-    let wear = Wear::new(100, UNLIMITED);
-    let mut pair = worn(&wear);
-    pair.handshake();
+    let mut pair = worn(&Wear::new(100, UNLIMITED)).ready();
     pair.client.conn().update_keys();
     // Nothing is acknowledged any more.
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     pair.send(Side::Client, Dir::Uni, &pattern(1_000));
     while pair.loss(Side::Client).is_none() {
-        pair.client.conn().spaces[SpaceId::Data as usize].probes = 1;
+        pair.client.space().probes = 1;
         assert!(pair.client.conn().key_phases.sealed() < 100);
         pair.run_for(10 * MS);
     }
@@ -254,9 +237,7 @@ fn keys_that_are_used_up_and_cannot_be_replaced_end_the_connection() {
 
 #[test]
 fn too_many_forged_packets_end_the_connection() {
-    let wear = Wear::new(UNLIMITED, 20);
-    let mut pair = worn(&wear);
-    pair.handshake();
+    let mut pair = worn(&Wear::new(UNLIMITED, 20)).ready();
     for n in 0..=20 {
         assert_eq!(pair.loss(Side::Client), None, "{n}");
         // Keys are updated meanwhile: the limit counts for the whole connection.
@@ -289,8 +270,7 @@ fn forged(pair: &mut Pair, phase: bool) {
 #[test]
 fn forged_packets_take_one_attempt_whatever_their_key_phase_and_derive_no_keys() {
     let wear = Wear::new(UNLIMITED, UNLIMITED);
-    let mut pair = worn(&wear);
-    pair.handshake();
+    let mut pair = worn(&wear).ready();
     let check = |pair: &mut Pair, when: &str| {
         for phase in [false, true] {
             let before = (wear.opened(), wear.derived());
@@ -309,12 +289,12 @@ fn forged_packets_take_one_attempt_whatever_their_key_phase_and_derive_no_keys()
     check(&mut pair, "while the previous keys are kept");
     pair.run_for(5 * SECOND);
     check(&mut pair, "later");
-    let received = pair.client.conn().stats().received.packets;
+    let received = pair.client.stats().received.packets;
     for datagram in [old, late] {
         let before = (wear.opened(), wear.derived());
         pair.receive(Side::Client, datagram);
         assert_eq!((wear.opened(), wear.derived()), (before.0 + 1, before.1), "without keys");
     }
-    assert_eq!(pair.client.conn().stats().received.packets, received);
+    assert_eq!(pair.client.stats().received.packets, received);
     assert_eq!(wear.derived(), 1);
 }

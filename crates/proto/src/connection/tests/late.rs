@@ -1,41 +1,28 @@
 //! Packets that are acknowledged after they were declared lost.
 
 use super::acknowledgement::acknowledge;
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::policy::{LossReaction, LossReactionFactory, LostData, Verdict};
-use crate::{Dir, Protection, Side, SpaceId, StreamId, TransportConfig};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// Opens and finishes a stream of the server with `len` bytes.
-fn stream(pair: &mut Pair, len: usize, protection: Option<Protection>) -> StreamId {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.protect(protection).unwrap();
-    stream.write(&pattern(len)).unwrap();
-    stream.finish().unwrap();
-    id
-}
 
 #[test]
 fn a_late_acknowledgement_frees_what_waits_to_be_sent_again() {
     for protection in [None, Some(Protection::tail(3, Duration::ZERO))] {
         let mut pair = Pair::connected();
-        let first = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
-        let id = stream(&mut pair, 6_000, protection.clone());
+        let first = pair.server.space().peek_pn();
+        let id = pair.send_protected(Side::Server, 6_000, protection.clone());
         // All packets arrive so late that they count as lost.
-        pair.filter = Box::new(|from, _| from == Side::Client);
+        pair.mute(Side::Server);
         pair.flush(Side::Server);
-        let next = pair.server.conn().spaces[SpaceId::Data as usize].peek_pn();
+        let next = pair.server.space().peek_pn();
         // The newest packet is acknowledged, so all packets below its threshold are lost.
         acknowledge(&mut pair, &[(next - 1, next)]);
-        assert!(pair.server.conn().stats().packets_lost > 0);
+        assert!(pair.server.stats().packets_lost > 0);
         acknowledge(&mut pair, &[(first, next)]);
-        let before = pair.server.conn().stats();
+        let before = pair.server.stats();
         assert!(before.spurious_losses > 0);
         assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(crate::Outcome::Finished));
-        pair.run_for(Duration::from_secs(5));
-        let after = pair.server.conn().stats();
+        pair.run_for(5 * SECOND);
+        let after = pair.server.stats();
         assert_eq!(
             after.fec.source_symbols_sent, before.fec.source_symbols_sent,
             "{protection:?}: no symbol is sent again"
@@ -55,7 +42,7 @@ impl LossReaction for Choosy {
         self.seen.lock().unwrap().push(lost.clone());
         match lost.deadline {
             Some(deadline) if deadline < now + lost.rtt / 2 => Verdict::Drop { code: 99 },
-            _ => Verdict::Hold { until: now + Duration::from_millis(300) },
+            _ => Verdict::Hold { until: now + 300 * MS },
         }
     }
 }
@@ -75,31 +62,22 @@ fn bare_data_can_be_held_and_given_up() {
     let choosy = Choosy::default();
     let server =
         TransportConfig { loss_reaction: Arc::new(choosy.clone()), ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
-    let mut n = 0;
-    pair.filter = Box::new(move |from, bytes| {
-        n += u32::from(from == Side::Server && bytes.len() > 1_000);
-        from == Side::Client || n != 2
-    });
-    let held = stream(&mut pair, 6_000, None);
+    let mut pair = Pair::with_server(server);
+    pair.lose_larger(Side::Server, 1_000, |n| n == 2);
+    let held = pair.send_protected(Side::Server, 6_000, None);
     let start = pair.now;
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(6_000));
-    assert!(pair.now - start > Duration::from_millis(300), "{:?}", pair.now - start);
+    pair.takes(Side::Client, 6_000);
+    assert!(pair.now - start > 300 * MS, "{:?}", pair.now - start);
 
-    let mut n = 0;
-    pair.filter = Box::new(move |from, bytes| {
-        n += u32::from(from == Side::Server && bytes.len() > 1_000);
-        from == Side::Client || n != 2
-    });
-    let deadline = Some(pair.now + Duration::from_millis(10));
+    pair.lose_larger(Side::Server, 1_000, |n| n == 2);
+    let deadline = Some(pair.now + 10 * MS);
     let message = crate::Message { deadline, size: 6_000, ..crate::Message::default() };
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
+    let id = pair.open(Side::Server, None);
     pair.server.conn().send_stream(id).announce(message).unwrap();
-    pair.server.conn().send_stream(id).write(&pattern(6_000)).unwrap();
+    pair.write(Side::Server, id, 6_000);
     pair.server.conn().send_stream(id).finish().unwrap();
-    pair.run_for(Duration::from_secs(5));
-    assert_eq!(pair.server.conn().stats().streams.streams, 0, "the stream is over");
+    pair.run_for(5 * SECOND);
+    assert_eq!(pair.server.stats().streams.streams, 0, "the stream is over");
     let accepted = pair.client.conn().accept(Dir::Uni).unwrap();
     let mut got = 0;
     let end = loop {
@@ -108,7 +86,7 @@ fn bare_data_can_be_held_and_given_up() {
             end => break end,
         }
     };
-    assert_eq!((end, got), (Err(crate::ReadError::Reset(99)), 0), "a reset discards the rest");
+    assert_eq!((end, got), (Err(ReadError::Reset(99)), 0), "a reset discards the rest");
     let seen = choosy.seen.lock().unwrap();
     assert_eq!(seen.iter().map(|lost| lost.stream).collect::<Vec<_>>(), [held, id]);
     assert_eq!(seen[1].deadline, deadline);

@@ -1,18 +1,11 @@
 //! Messages: streams of their own, deadlines, cancellation, and the outcome of each.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::egress::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
-use crate::fec::redundancy::{PathView, stand_in::Mender};
-use crate::{
-    Dir, Event, MessageId, MessageOptions, MessageOutcome, ReadError, Scheme, SendMessageError,
-    Side, StreamId, TransportConfig,
-};
-use bytes::Bytes;
-use std::sync::Arc;
-use std::time::Duration;
+use crate::fec::redundancy::PathView;
+use crate::fec::redundancy::stand_in::Mender;
+use crate::{MessageId, SendMessageError};
 
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
 const CODE: u64 = 77;
 
 /// A pair whose server sends messages with the policy for them, the earliest deadline first.
@@ -26,9 +19,7 @@ fn pair_with(client: TransportConfig) -> Pair {
         scheduler: Arc::new(Scheme::DEADLINE),
         ..TransportConfig::default()
     };
-    let mut pair = Pair::with(client, server);
-    pair.handshake();
-    pair
+    Pair::with(client, server).ready()
 }
 
 /// Lets the estimate of the round-trip time settle.
@@ -69,11 +60,6 @@ fn accept_all(pair: &mut Pair) -> usize {
     std::iter::from_fn(|| pair.client.conn().accept(Dir::Uni)).count()
 }
 
-/// Loses everything that the server sends from now on.
-fn cut(pair: &mut Pair) {
-    pair.filter = Box::new(|from, _| from == Side::Client);
-}
-
 #[test]
 fn a_message_arrives_on_a_stream_of_its_own_and_its_sender_is_told() {
     let mut pair = pair();
@@ -87,18 +73,14 @@ fn a_message_arrives_on_a_stream_of_its_own_and_its_sender_is_told() {
     assert_eq!(outcomes(&mut pair), ids.map(|id| (id, MessageOutcome::Arrived)));
     assert!(pair.server.events.contains(&Event::MessageOutcomes));
     assert!(!pair.server.events.iter().any(|e| matches!(e, Event::Stream(_))), "no stream events");
-    assert_eq!(pair.server.conn().stats().messages.arrived, 3);
+    assert_eq!(pair.server.stats().messages.arrived, 3);
 }
 
 #[test]
 fn a_loss_is_repaired_before_the_deadline_and_recovery_is_told() {
     let mut pair = pair();
     // A retransmission would take 50 ms more than the deadline allows.
-    let mut n = 0;
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Server);
-        from == Side::Client || n != 2
-    });
+    pair.lose(Side::Server, |n| n == 2);
     let by = options(&pair, 110);
     let id = send(&mut pair, 3_000, by);
     pair.run_for(109 * MS);
@@ -106,7 +88,7 @@ fn a_loss_is_repaired_before_the_deadline_and_recovery_is_told() {
     assert_eq!(read(&mut pair, 0), (pattern(3_000), Ok(())));
     pair.run_for(SECOND);
     assert_eq!(outcomes(&mut pair), [(id, MessageOutcome::Recovered)]);
-    assert_eq!(pair.server.conn().stats().stream_bytes_retransmitted, 0);
+    assert_eq!(pair.server.stats().stream_bytes_retransmitted, 0);
 }
 
 #[test]
@@ -122,7 +104,7 @@ fn repair_waits_for_the_next_message_if_that_is_in_time() {
             pair.run_for(10 * MS);
         }
         pair.run_for(SECOND);
-        let sent = pair.server.conn().stats().fec.repair_symbols_sent;
+        let sent = pair.server.stats().fec.repair_symbols_sent;
         assert_eq!(sent, expected, "next message in {next:?} ms");
     }
 }
@@ -138,7 +120,7 @@ fn no_repair_symbol_is_sent_where_acknowledgements_come_first() {
         pair.run_for(30 * MS);
     }
     pair.run_for(SECOND);
-    assert_eq!(pair.server.conn().stats().fec.repair_symbols_sent, 0);
+    assert_eq!(pair.server.stats().fec.repair_symbols_sent, 0);
     assert_eq!(outcomes(&mut pair).len(), 20);
 }
 
@@ -189,10 +171,10 @@ fn a_message_belongs_to_its_session_until_all_of_it_was_sent() {
     pair.flush(Side::Server);
     assert_eq!(members(&mut pair), 1, "the congestion window is full");
     // Lost data leaves the window, and is sent again as bare data.
-    pair.filter = Box::new(|from, _| from == Side::Client);
+    pair.mute(Side::Server);
     pair.run_for(SECOND);
     assert_eq!(members(&mut pair), 1);
-    pair.filter = Box::new(|_, _| true);
+    pair.mend();
     pair.run_for(10 * SECOND);
     assert_eq!(members(&mut pair), 0);
     accept_all(&mut pair);
@@ -219,9 +201,9 @@ fn what_cannot_be_in_time_goes_last_and_is_cancelled_if_so_wanted() {
         let slow = send(&mut pair, len, first);
         let other = send(&mut pair, 20_000, second);
         pair.latency = 50 * MS;
-        cut(&mut pair);
+        pair.mute(Side::Server);
         pair.run_for(120 * MS);
-        pair.filter = Box::new(|_, _| true);
+        pair.mend();
         pair.run_for(10 * SECOND);
         accept_all(&mut pair);
         let told = outcomes(&mut pair);
@@ -240,7 +222,7 @@ fn what_cannot_be_in_time_goes_last_and_is_cancelled_if_so_wanted() {
         }
         assert!(fate(other).is_some());
         assert_eq!(read(&mut pair, 1), (pattern(20_000), Ok(())));
-        let order = pair.server.conn().stats();
+        let order = pair.server.stats();
         assert_eq!(order.streams.send_buffered, 0);
     }
 }
@@ -327,7 +309,7 @@ fn floods_cost_bounded_memory() {
         assert!(pair.server.conn().cancel_message(id, 0));
     }
     assert_eq!(outcomes(&mut pair).len(), MAX_OUTCOMES);
-    assert_eq!(pair.server.conn().stats().messages.given_up, 2 * MAX_OUTCOMES as u64);
+    assert_eq!(pair.server.stats().messages.given_up, 2 * MAX_OUTCOMES as u64);
 }
 
 #[test]
@@ -370,5 +352,5 @@ fn unreliable_messages_go_as_datagrams_if_they_fit() {
     pair.run_for(SECOND);
     assert_eq!(pair.client.conn().datagrams().recv(), None);
     assert_eq!(outcomes(&mut pair), [(late, MessageOutcome::GivenUp)]);
-    assert_eq!(pair.server.conn().stats().datagrams_dropped_out, 1);
+    assert_eq!(pair.server.stats().datagrams_dropped_out, 1);
 }

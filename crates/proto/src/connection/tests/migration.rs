@@ -1,18 +1,8 @@
 //! Changes of the client's address (RFC 9000 section 9).
 
-use super::pair::{Forgery, Pair, pattern};
+use super::*;
 use crate::connection::migration::MAX_PATH_FRAMES;
 use crate::policy::LossFloor;
-use crate::wire_format::{Carrier, Frame, FrameIter};
-use crate::{
-    Dir, MIN_UDP_PAYLOAD, Observation, Observer, Protection, Side, SocketFeatures, SpaceId,
-    TransportConfig,
-};
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-const SECOND: Duration = Duration::from_secs(1);
 
 /// Another port of the client's host.
 fn other_port(n: u16) -> SocketAddr {
@@ -24,11 +14,12 @@ fn other_host(n: u8) -> SocketAddr {
     ([192, 0, 2, n], 1).into()
 }
 
-/// A 1-RTT packet of the client with these frames.
-fn packet(pair: &mut Pair, frames: &[Frame<'_>]) -> Vec<u8> {
-    let mut payload = Vec::new();
-    frames.iter().for_each(|frame| frame.encode(&mut payload));
-    pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default())
+/// The server receives a PING of the client from this address; returns the size of the datagram.
+fn ping_from(pair: &mut Pair, address: SocketAddr) -> usize {
+    let datagram = pair.packet(Side::Client, &[Frame::Ping]);
+    let size = datagram.len();
+    pair.receive_from(Side::Server, address, datagram);
+    size
 }
 
 /// How many bytes went to an address since `from`.
@@ -44,8 +35,7 @@ fn a_server_follows_its_client_and_validates_the_address() {
             let data = pattern(500_000);
             pair.send(from, Dir::Uni, &data);
             pair.client.address = address;
-            let now = pair.now;
-            pair.client.conn().set_kept_alive(now, true);
+            pair.keep_alive(Side::Client, true);
             assert_eq!(pair.accept_and_read(to, Dir::Uni), data);
             assert_eq!(pair.server.conn().remote_address(), address);
             assert!(pair.server.conn().path.address.is_validated());
@@ -58,12 +48,10 @@ fn a_server_follows_its_client_and_validates_the_address() {
 fn only_another_host_makes_a_server_forget_the_path() {
     for (address, forgets) in [(other_port(1), false), (other_host(1), true)] {
         let mut pair = Pair::connected();
-        pair.send(Side::Server, Dir::Uni, &pattern(500_000));
-        pair.accept_and_read(Side::Client, Dir::Uni);
-        let window = pair.server.conn().stats().congestion_window;
-        let datagram = packet(&mut pair, &[Frame::Ping]);
-        pair.receive_from(Side::Server, address, datagram);
-        let stats = pair.server.conn().stats();
+        pair.carry(Side::Server, 500_000);
+        let window = pair.server.stats().congestion_window;
+        ping_from(&mut pair, address);
+        let stats = pair.server.stats();
         assert_eq!(stats.congestion_window < window, forgets);
         assert_eq!(stats.rtt == TransportConfig::default().initial_rtt, forgets);
     }
@@ -72,23 +60,16 @@ fn only_another_host_makes_a_server_forget_the_path() {
 #[test]
 fn all_that_is_known_of_a_path_is_forgotten_on_another() {
     let socket = SocketFeatures { ecn: true, unfragmented: true };
-    let mut pair = Pair::with_sockets(socket);
-    pair.handshake();
-    let mut n = 0u32;
-    pair.filter = Box::new(move |_, _| {
-        n += 1;
-        !n.is_multiple_of(20)
-    });
-    pair.send(Side::Server, Dir::Uni, &pattern(500_000));
-    pair.accept_and_read(Side::Client, Dir::Uni);
-    pair.filter = Box::new(|_, _| true);
+    let mut pair = Pair::with_sockets(socket).ready();
+    pair.lose_any(|n| n.is_multiple_of(20));
+    pair.carry(Side::Server, 500_000);
+    pair.mend();
     pair.run_for(5 * SECOND);
-    let known = pair.server.conn().stats();
+    let known = pair.server.stats();
     assert!(known.ecn_capable && known.loss_estimate > 0.01, "{known:?}");
     assert_eq!(known.udp_payload_size, 1452);
-    let datagram = packet(&mut pair, &[Frame::Ping]);
-    pair.receive_from(Side::Server, other_host(1), datagram);
-    let stats = pair.server.conn().stats();
+    ping_from(&mut pair, other_host(1));
+    let stats = pair.server.stats();
     let new = TransportConfig::default();
     assert_eq!((stats.ecn_capable, stats.udp_payload_size), (false, MIN_UDP_PAYLOAD));
     assert_eq!((stats.rtt, stats.bytes_in_flight), (new.initial_rtt, 0));
@@ -96,30 +77,15 @@ fn all_that_is_known_of_a_path_is_forgotten_on_another() {
     assert_eq!(stats.loss_floor, LossFloor::default());
 }
 
-/// The data of the PATH_CHALLENGE frames that a client receives.
-struct Challenges(Arc<Mutex<Vec<[u8; 8]>>>);
-
-impl Observer for Challenges {
-    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
-        if let Observation::PacketReceived { space: SpaceId::Data, payload, .. } = observation {
-            for frame in FrameIter::new(payload, Carrier::OneRtt) {
-                if let Ok(Frame::PathChallenge(data)) = frame {
-                    self.0.lock().unwrap().push(data);
-                }
-            }
-        }
-    }
-}
-
 #[test]
 fn challenges_cannot_be_guessed() {
     let mut pair = Pair::connected();
-    let (now, seen) = (pair.now, Arc::new(Mutex::new(Vec::new())));
-    pair.client.conn().set_observer(now, Box::new(Challenges(seen.clone())));
+    let seen = pair.watch_frames(Side::Client, |frame| match *frame {
+        Frame::PathChallenge(data) => Some(data),
+        _ => None,
+    });
     for n in 1..40 {
-        pair.client.address = other_host(n);
-        let now = pair.now;
-        pair.client.conn().local_address_changed(now);
+        pair.move_client(other_host(n));
         pair.run_for(SECOND);
     }
     let seen = seen.lock().unwrap();
@@ -136,9 +102,7 @@ fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
     let mut pair = Pair::connected();
     pair.send(Side::Server, Dir::Uni, &pattern(100_000));
     let (spoofed, start) = (other_host(7), pair.destinations.len());
-    let datagram = packet(&mut pair, &[Frame::Ping]);
-    let size = datagram.len();
-    pair.receive_from(Side::Server, spoofed, datagram);
+    let size = ping_from(&mut pair, spoofed);
     pair.run_for(2 * SECOND);
     let sent = sent_to(&pair, spoofed, start);
     assert!(sent > 0 && sent <= 3 * size, "{sent} for {size}");
@@ -148,15 +112,13 @@ fn no_more_than_three_times_what_came_goes_to_an_unvalidated_address() {
 #[test]
 fn repair_symbols_to_an_unvalidated_address_stay_within_the_limit() {
     let mut pair = Pair::connected();
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.protect(Some(Protection::tail(50, Duration::ZERO))).unwrap();
-    stream.write(&pattern(20)).unwrap();
+    let id = pair.open(Side::Server, Some(Protection::tail(50, Duration::ZERO)));
+    pair.write(Side::Server, id, 20);
     let (spoofed, start) = (other_host(7), pair.destinations.len());
-    let datagram = packet(&mut pair, &[Frame::Ping, Frame::PathChallenge([1; 8])]);
+    let datagram = pair.packet(Side::Client, &[Frame::Ping, Frame::PathChallenge([1; 8])]);
     let size = datagram.len();
     pair.receive_from(Side::Server, spoofed, datagram);
-    pair.filter = Box::new(|_, _| false);
+    pair.cut();
     pair.run_for(2 * SECOND);
     let sent = sent_to(&pair, spoofed, start);
     assert!(sent > size && sent <= 3 * size, "{sent} for {size}");
@@ -166,29 +128,25 @@ fn repair_symbols_to_an_unvalidated_address_stay_within_the_limit() {
 fn a_path_that_nobody_answers_on_is_left_again() {
     let mut pair = Pair::connected();
     let (home, nowhere) = (pair.client.address, other_host(7));
-    let window = pair.server.conn().stats().congestion_window;
-    pair.filter = Box::new(|from, _| from == Side::Server);
-    let datagram = packet(&mut pair, &[Frame::Ping]);
-    pair.receive_from(Side::Server, nowhere, datagram);
+    let window = pair.server.stats().congestion_window;
+    pair.mute(Side::Client);
+    ping_from(&mut pair, nowhere);
     assert_eq!(pair.server.conn().remote_address(), nowhere);
     pair.run_for(4 * SECOND);
     assert_eq!(pair.server.conn().remote_address(), home);
-    assert_eq!(pair.server.conn().stats().congestion_window, window, "nothing was forgotten");
-    pair.filter = Box::new(|_, _| true);
-    let data = pattern(100_000);
-    pair.send(Side::Server, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+    assert_eq!(pair.server.stats().congestion_window, window, "nothing was forgotten");
+    pair.mend();
+    pair.carry(Side::Server, 100_000);
 }
 
 #[test]
 fn a_copied_packet_does_not_keep_a_server_from_its_client() {
     let mut pair = Pair::connected();
     let home = pair.client.address;
-    let datagram = packet(&mut pair, &[Frame::Ping]);
-    pair.receive_from(Side::Server, other_host(7), datagram);
+    ping_from(&mut pair, other_host(7));
     assert_ne!(pair.server.conn().remote_address(), home);
     // The challenge on the old path makes the client speak (RFC 9000 section 9.3.3).
-    pair.run_for(pair.latency * 2 + Duration::from_millis(30));
+    pair.run_for(pair.latency * 2 + 30 * MS);
     assert_eq!(pair.server.conn().remote_address(), home);
     assert!(pair.server.conn().path.address.is_validated());
 }
@@ -197,13 +155,13 @@ fn a_copied_packet_does_not_keep_a_server_from_its_client() {
 fn neither_probes_nor_late_packets_move_a_server() {
     let mut pair = Pair::connected();
     let (home, elsewhere) = (pair.client.address, other_host(7));
-    let late = packet(&mut pair, &[Frame::Ping]);
-    let newer = packet(&mut pair, &[Frame::Ping]);
+    let late = pair.packet(Side::Client, &[Frame::Ping]);
+    let newer = pair.packet(Side::Client, &[Frame::Ping]);
     pair.receive(Side::Server, newer);
     pair.receive_from(Side::Server, elsewhere, late);
     assert_eq!(pair.server.conn().remote_address(), home);
     let start = pair.destinations.len();
-    let probe = packet(&mut pair, &[Frame::PathChallenge([1; 8]), Frame::Padding]);
+    let probe = pair.packet(Side::Client, &[Frame::PathChallenge([1; 8]), Frame::Padding]);
     let size = probe.len();
     pair.receive_from(Side::Server, elsewhere, probe);
     pair.flush(Side::Server);
@@ -217,9 +175,9 @@ fn neither_probes_nor_late_packets_move_a_server() {
 #[test]
 fn a_client_that_moves_before_it_hears_of_the_end_of_the_handshake_is_found() {
     let mut pair = Pair::new();
-    while pair.server.connection.is_none() || pair.server.conn().is_handshaking() {
-        assert!(pair.step(pair.now + SECOND));
-    }
+    pair.run_until(|pair| {
+        !(pair.server.connection.is_none() || pair.server.conn().is_handshaking())
+    });
     assert!(!pair.client.conn().handshake.confirmed);
     pair.client.address = other_port(1);
     pair.run_for(5 * SECOND);
@@ -242,13 +200,11 @@ fn nobody_moves_during_the_handshake() {
 #[test]
 fn a_server_that_forbids_migration_follows_another_port_only() {
     let server = TransportConfig { migration: false, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
+    let mut pair = Pair::with_server(server);
     assert!(!pair.client.conn().may_migrate());
     let home = pair.client.address;
     for (address, then) in [(other_host(7), home), (other_port(7), other_port(7))] {
-        let datagram = packet(&mut pair, &[Frame::Ping]);
-        pair.receive_from(Side::Server, address, datagram);
+        ping_from(&mut pair, address);
         assert_eq!(pair.server.conn().remote_address(), then);
     }
 }
@@ -258,15 +214,11 @@ fn a_client_that_moves_takes_other_identifiers_and_gets_others() {
     let mut pair = Pair::connected();
     assert!(pair.client.conn().may_migrate() && !pair.server.conn().may_migrate());
     let before = [Side::Client, Side::Server].map(|s| pair.end(s).conn().path.remote_cids.active());
-    pair.client.address = other_host(7);
-    let now = pair.now;
-    pair.client.conn().local_address_changed(now);
+    pair.move_client(other_host(7));
     pair.run_for(SECOND);
     let after = [Side::Client, Side::Server].map(|s| pair.end(s).conn().path.remote_cids.active());
     assert!(before[0] != after[0] && before[1] != after[1]);
-    let data = pattern(200_000);
-    pair.send(Side::Server, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), data);
+    pair.carry(Side::Server, 200_000);
     assert_eq!(pair.server.conn().remote_address(), other_host(7));
     assert!(pair.server.conn().path.address.is_validated());
 }
@@ -275,9 +227,7 @@ fn a_client_that_moves_takes_other_identifiers_and_gets_others() {
 fn clients_ignore_other_servers() {
     let mut pair = Pair::connected();
     let home = pair.server.address;
-    let mut payload = Vec::new();
-    Frame::Ping.encode(&mut payload);
-    let datagram = pair.forge(Side::Server, SpaceId::Data, &payload, Forgery::default());
+    let datagram = pair.packet(Side::Server, &[Frame::Ping]);
     pair.receive_from(Side::Client, other_host(7), datagram);
     assert_eq!(pair.client.conn().remote_address(), home);
 }
@@ -286,21 +236,19 @@ fn clients_ignore_other_servers() {
 fn floods_of_challenges_and_addresses_are_bounded() {
     let mut pair = Pair::connected();
     for n in 0..200 {
-        let probe = packet(&mut pair, &[Frame::PathChallenge([n; 8])]);
+        let probe = pair.packet(Side::Client, &[Frame::PathChallenge([n; 8])]);
         pair.receive_from(Side::Server, other_host(n), probe);
         assert!(pair.server.conn().migration.queued() <= MAX_PATH_FRAMES);
     }
     for n in 0..1000 {
-        let move_on = packet(&mut pair, &[Frame::Ping, Frame::PathResponse([7; 8])]);
+        let move_on = pair.packet(Side::Client, &[Frame::Ping, Frame::PathResponse([7; 8])]);
         pair.receive_from(Side::Server, other_port(n), move_on);
         assert!(pair.server.conn().migration.queued() <= MAX_PATH_FRAMES);
     }
     let start = pair.destinations.len();
     pair.flush(Side::Server);
     assert!(pair.destinations.len() - start <= 2 * MAX_PATH_FRAMES);
-    let data = pattern(100_000);
-    pair.send(Side::Client, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.carry(Side::Client, 100_000);
 }
 
 #[test]
@@ -310,11 +258,7 @@ fn one_lost_challenge_or_response_does_no_harm() {
         let data = pattern(300_000);
         pair.send(Side::Client, Dir::Uni, &data);
         pair.client.address = other_host(7);
-        let mut n = 0;
-        pair.filter = Box::new(move |from, _| {
-            n += usize::from(from == Side::Server);
-            from == Side::Client || n != lost
-        });
+        pair.lose(Side::Server, move |n| n == lost);
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
         pair.run_for(SECOND);
         assert!(pair.server.conn().path.address.is_validated(), "{lost}");

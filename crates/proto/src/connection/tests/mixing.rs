@@ -1,18 +1,7 @@
 //! Which streams may share a packet.
 
-use super::pair::{Pair, pattern};
-use crate::wire_format::{Carrier, Frame, FrameIter};
-use crate::{
-    Dir, Observation, Observer, Priority, Protection, Scheme, Side, SpaceId, StreamId,
-    TransportConfig,
-};
+use super::*;
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
-/// For each packet with stream data, the streams in it.
-#[derive(Debug, Clone, Default)]
-struct Packets(Arc<Mutex<Vec<BTreeSet<StreamId>>>>);
 
 fn streams(payload: &[u8], carrier: Carrier, into: &mut BTreeSet<StreamId>) {
     for frame in FrameIter::new(payload, carrier).flatten() {
@@ -20,18 +9,6 @@ fn streams(payload: &[u8], carrier: Carrier, into: &mut BTreeSet<StreamId>) {
             Frame::Stream(frame) => drop(into.insert(frame.id)),
             Frame::SourceSymbol(symbol) => streams(symbol.frames, Carrier::SourceSymbol, into),
             _ => {}
-        }
-    }
-}
-
-impl Observer for Packets {
-    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
-        if let Observation::PacketSent { space: SpaceId::Data, payload, .. } = observation {
-            let mut ids = BTreeSet::new();
-            streams(payload, Carrier::OneRtt, &mut ids);
-            if !ids.is_empty() {
-                self.0.lock().unwrap().push(ids);
-            }
         }
     }
 }
@@ -54,12 +31,15 @@ fn sent_with(
     first: &Priority,
     last: Option<&Protection>,
 ) -> Vec<Vec<u64>> {
-    let mut pair = Pair::with(config.clone(), config.clone());
-    pair.handshake();
-    pair.run_for(Duration::from_secs(1));
-    let packets = Packets::default();
-    let now = pair.now;
-    pair.server.conn().set_observer(now, Box::new(packets.clone()));
+    let mut pair = Pair::with_both(config.clone());
+    pair.run_for(SECOND);
+    let packets = pair.watch(Side::Server, |observation, packets| {
+        if let Observation::PacketSent { space: SpaceId::Data, payload, .. } = observation {
+            let mut ids = BTreeSet::new();
+            streams(payload, Carrier::OneRtt, &mut ids);
+            packets.extend((!ids.is_empty()).then_some(ids));
+        }
+    });
     for (i, len) in lengths.iter().enumerate() {
         let id = pair.server.conn().open(Dir::Uni).unwrap();
         let mut stream = pair.server.conn().send_stream(id);
@@ -72,11 +52,11 @@ fn sent_with(
         assert_eq!(stream.write(&pattern(*len)), Ok(*len));
         stream.finish().unwrap();
     }
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     for len in lengths {
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(*len));
+        pair.takes(Side::Client, *len);
     }
-    let packets = packets.0.lock().unwrap();
+    let packets = packets.lock().unwrap();
     packets.iter().map(|ids| ids.iter().map(|id| id.index()).collect()).collect()
 }
 

@@ -1,15 +1,14 @@
 //! Two endpoints connected by a wire, in virtual time.
 
 use crate::Standstill;
+use crate::connection::space::PacketNumberSpace;
 use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::crypto::{ClientCrypto, ServerCrypto};
-use crate::recovery::sent::SentPacket;
-use crate::wire::packet::{LongHeader, LongType, ShortHeader, TruncatedNumber};
-use crate::wire_format::Frame;
 use crate::{
-    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionId, DatagramEvent, Dir,
-    EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Read, ReadError, ServerConfig,
-    Side, SocketFeatures, SpaceId, StreamId, TransportConfig, TransportErrorCode, WriteError,
+    ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionStats, DatagramEvent,
+    Dir, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Read, ReadError,
+    ServerConfig, Side, SocketFeatures, SpaceId, StreamId, TransportConfig, TransportError,
+    TransportErrorCode, WriteError,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -17,6 +16,9 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+pub(super) const MS: Duration = Duration::from_millis(1);
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// One end: an endpoint with at most one connection.
 pub(super) struct End {
@@ -35,6 +37,15 @@ pub(super) struct End {
 impl End {
     pub(super) fn conn(&mut self) -> &mut Connection {
         self.connection.as_mut().expect("no connection yet")
+    }
+
+    pub(super) fn stats(&self) -> ConnectionStats {
+        self.connection.as_ref().expect("no connection yet").stats()
+    }
+
+    /// The space of 1-RTT packets.
+    pub(super) fn space(&mut self) -> &mut PacketNumberSpace {
+        &mut self.conn().spaces[SpaceId::Data as usize]
     }
 
     fn settle(&mut self) {
@@ -100,6 +111,11 @@ fn end(config: EndpointConfig, server: Option<Arc<ServerConfig>>, port: u16, see
     }
 }
 
+/// The cryptography of a server that speaks the clients' protocol.
+pub(super) fn null_server() -> NullServerConfig {
+    NullServerConfig::new(vec![b"test".to_vec()])
+}
+
 /// The cryptography of a client that speaks the servers' protocol, and resumes sessions if they permit.
 pub(super) fn honest() -> ClientCrypto {
     Arc::new(NullClientConfig::new(vec![b"test".to_vec()]).with_early_data())
@@ -111,7 +127,22 @@ impl Pair {
     }
 
     pub(super) fn with(client: TransportConfig, server: TransportConfig) -> Self {
-        Self::with_crypto(client, server, NullServerConfig::new(vec![b"test".to_vec()]))
+        Self::with_crypto(client, server, null_server())
+    }
+
+    /// A pair whose handshake is confirmed, with this configuration of the server.
+    pub(super) fn with_server(config: TransportConfig) -> Self {
+        Self::with(TransportConfig::default(), config).ready()
+    }
+
+    /// A pair whose handshake is confirmed, with this configuration of the client.
+    pub(super) fn with_client(config: TransportConfig) -> Self {
+        Self::with(config, TransportConfig::default()).ready()
+    }
+
+    /// A pair whose handshake is confirmed, with this configuration of both ends.
+    pub(super) fn with_both(config: TransportConfig) -> Self {
+        Self::with(config.clone(), config).ready()
     }
 
     pub(super) fn with_crypto(
@@ -137,7 +168,7 @@ impl Pair {
 
     /// A pair whose endpoints, the client's first, have these settings.
     pub(super) fn with_endpoints(endpoints: [EndpointConfig; 2]) -> Self {
-        let crypto = NullServerConfig::new(vec![b"test".to_vec()]);
+        let crypto = null_server();
         Self::build(Default::default(), honest(), Arc::new(crypto), endpoints)
     }
 
@@ -211,13 +242,17 @@ impl Pair {
 
     /// A pair whose handshake is confirmed.
     pub(super) fn connected() -> Self {
-        let mut pair = Self::new();
-        pair.handshake();
-        pair
+        Self::new().ready()
+    }
+
+    /// The pair once its handshake is confirmed.
+    pub(super) fn ready(mut self) -> Self {
+        self.handshake();
+        self
     }
 
     pub(super) fn handshake(&mut self) {
-        self.run_for(Duration::from_secs(1));
+        self.run_for(SECOND);
         assert!(self.client.events.contains(&Event::Connected), "{:?}", self.client.events);
         assert!(self.server.events.contains(&Event::Connected), "{:?}", self.server.events);
         assert!(self.client.conn().handshake.confirmed);
@@ -419,88 +454,7 @@ impl Pair {
     }
 }
 
-/// How a forged packet differs from a proper one.
-#[derive(Default, Clone, Copy)]
-pub(super) struct Forgery {
-    pub(super) dcid: Option<ConnectionId>,
-    pub(super) scid: Option<ConnectionId>,
-    /// Bits of the first byte to set.
-    pub(super) bits: u8,
-    /// Bits of the first byte to clear.
-    pub(super) cleared: u8,
-    /// The Key Phase bit of a 1-RTT packet.
-    pub(super) phase: bool,
-    /// How far its packet number is above the next one, which it leaves unused then.
-    pub(super) ahead: u64,
-}
-
 impl Pair {
-    /// Forges a packet from `from` with this payload.
-    pub(super) fn forge(
-        &mut self,
-        from: Side,
-        space: SpaceId,
-        payload: &[u8],
-        forgery: Forgery,
-    ) -> Vec<u8> {
-        let now = self.now;
-        let connection = self.end(from).conn();
-        let pn = connection.spaces[space as usize].peek_pn() + forgery.ahead;
-        let dcid = forgery.dcid.unwrap_or(connection.path.remote_cids.active());
-        let scid = forgery.scid.unwrap_or(connection.handshake.local_cid);
-        let number = TruncatedNumber::with_size(pn, 4);
-        let mut out = Vec::new();
-        let layout = match space {
-            SpaceId::Data if connection.is_sending_0rtt() => {
-                let (version, ty) = (connection.negotiation.original, LongType::ZeroRtt);
-                LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
-            }
-            SpaceId::Data => {
-                ShortHeader { dcid, spin: false, key_phase: forgery.phase }.encode(number, &mut out)
-            }
-            _ => {
-                let ty = match space {
-                    SpaceId::Initial => LongType::Initial { token: &[] },
-                    _ => LongType::Handshake,
-                };
-                let version = connection.version;
-                LongHeader { version, ty, dcid, scid }.encode(number, &mut out)
-            }
-        };
-        out[0] = (out[0] | forgery.bits) & !forgery.cleared;
-        out.extend_from_slice(payload);
-        out.extend_from_slice(&[0; 16]);
-        layout.finish(0, &mut out).unwrap();
-        let keys = connection.sealer(space).expect("no keys");
-        keys.protect(pn, &mut out, layout.number, layout.payload - layout.number).unwrap();
-        if forgery.ahead > 0 {
-            return out;
-        }
-        connection.spaces[space as usize].take_pn(false, &mut connection.rng);
-        connection.path.recovery.on_packet_sent(
-            space,
-            SentPacket {
-                pn,
-                time: now,
-                size: 100,
-                ack_eliciting: false,
-                in_flight: false,
-                ect0: false,
-                cc: Default::default(),
-                tokens: Default::default(),
-            },
-        );
-        out
-    }
-
-    /// Injects 1-RTT or 0-RTT frames that `from` would never send.
-    pub(super) fn inject(&mut self, from: Side, frames: &[Frame<'_>]) {
-        let mut payload = Vec::new();
-        frames.iter().for_each(|frame| frame.encode(&mut payload));
-        let datagram = self.forge(from, SpaceId::Data, &payload, Forgery::default());
-        self.receive(from.peer(), datagram);
-    }
-
     /// Why an end's connection was lost.
     pub(super) fn loss(&mut self, side: Side) -> Option<ConnectionError> {
         self.end(side).events.iter().find_map(|event| match event {
@@ -513,6 +467,14 @@ impl Pair {
     pub(super) fn error(&mut self, side: Side) -> Option<TransportErrorCode> {
         match self.loss(side)? {
             ConnectionError::Transport(error) => Some(error.code),
+            other => panic!("{other}"),
+        }
+    }
+
+    /// The error that an end's peer detected, as it told the end.
+    pub(super) fn refusal(&mut self, side: Side) -> Option<TransportError> {
+        match self.loss(side)? {
+            ConnectionError::ClosedByPeer(error) => Some(error),
             other => panic!("{other}"),
         }
     }

@@ -1,16 +1,7 @@
 //! The address at which a server prefers its clients to send to it.
 
-use super::pair::{Forgery, Pair, honest, pattern};
-use crate::crypto::null::NullServerConfig;
-use crate::ids::SpaceId;
-use crate::wire::frame::Frame;
-use crate::{
-    ConnectionId, Dir, EndpointConfig, PreferredAddresses, Side, TransportConfig,
-    TransportErrorCode,
-};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use super::*;
+use crate::PreferredAddresses;
 
 fn preferred() -> SocketAddr {
     ([192, 0, 2, 1], 44).into()
@@ -23,7 +14,7 @@ fn pair(client: TransportConfig, receives: bool) -> Pair {
         preferred_address: Some(PreferredAddresses { ipv4: Some(v4), ipv6: None }),
         ..EndpointConfig::default()
     };
-    let crypto = Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
+    let crypto = Arc::new(null_server());
     let endpoints = [EndpointConfig::default(), server];
     let mut pair = Pair::build([client, TransportConfig::default()], honest(), crypto, endpoints);
     pair.server.alias = receives.then(preferred);
@@ -31,12 +22,9 @@ fn pair(client: TransportConfig, receives: bool) -> Pair {
 }
 
 fn exchange(pair: &mut Pair) {
-    let data = pattern(200_000);
-    for from in [Side::Client, Side::Server] {
-        pair.send(from, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(from.peer(), Dir::Uni), data);
-    }
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.carry(Side::Client, 200_000);
+    pair.carry(Side::Server, 200_000);
+    pair.lives();
 }
 
 fn offered(pair: &mut Pair) -> ConnectionId {
@@ -58,7 +46,7 @@ fn a_client_goes_over_once_the_server_has_answered_there() {
         });
         pair.handshake();
         exchange(&mut pair);
-        pair.run_for(Duration::from_secs(3));
+        pair.run_for(3 * SECOND);
         let cid = offered(&mut pair);
         let client = pair.client.conn();
         assert_eq!(client.remote_address(), preferred());
@@ -77,7 +65,7 @@ fn nothing_but_challenges_goes_there_before() {
     let home = pair.server.address;
     pair.handshake();
     exchange(&mut pair);
-    pair.run_for(Duration::from_secs(10));
+    pair.run_for(10 * SECOND);
     exchange(&mut pair);
     assert_eq!(pair.client.conn().remote_address(), home);
     let there: Vec<_> = pair.destinations.iter().filter(|(to, _)| *to == preferred()).collect();
@@ -93,11 +81,8 @@ fn no_identifier_is_used_with_both_addresses() {
     exchange(&mut pair);
     assert_eq!(pair.client.conn().remote_address(), preferred());
     // A server that sees its client move also challenges the client's old address.
-    let challenge = Frame::PathChallenge([7; 8]);
     for (from, answers) in [(home, 0), (preferred(), 1)] {
-        let mut payload = Vec::new();
-        challenge.encode(&mut payload);
-        let datagram = pair.forge(Side::Server, SpaceId::Data, &payload, Forgery::default());
+        let datagram = pair.packet(Side::Server, &[Frame::PathChallenge([7; 8])]);
         pair.destinations.clear();
         pair.receive_from(Side::Client, from, datagram);
         pair.flush(Side::Client);

@@ -1,22 +1,10 @@
 //! DATAGRAM frames in source symbols.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::fec::redundancy::ENTRIES;
 use crate::fec::redundancy::stand_in::Mender;
 use crate::policy::MAX_DELAY;
-use crate::wire_format::Frame;
-use crate::wire_format::NewConnectionId;
-use crate::{
-    ConnectionId, FecConfig, MAX_CID_SIZE, MessageId, MessageOutcome, Protection,
-    SendDatagramError, Side, TransportConfig,
-};
-use bytes::Bytes;
-use std::sync::Arc;
-use std::time::Duration;
-use sutura_random::Rng;
-
-const MS: Duration = Duration::from_millis(1);
-const SECOND: Duration = Duration::from_secs(1);
+use crate::{MessageId, SendDatagramError};
 
 /// A pair whose server protects datagrams by one repair symbol at once.
 fn protected() -> Pair {
@@ -42,12 +30,8 @@ fn received(pair: &mut Pair) -> Vec<Bytes> {
 }
 
 /// Loses the server's datagrams with these numbers, counted from now.
-fn lose(pair: &mut Pair, lost: &[usize]) {
-    let (lost, mut n) = (lost.to_vec(), 0);
-    pair.filter = Box::new(move |from, _| {
-        n += usize::from(from == Side::Server);
-        from == Side::Client || !lost.contains(&(n - 1))
-    });
+fn lose(pair: &mut Pair, lost: &'static [usize]) {
+    pair.lose(Side::Server, |n| lost.contains(&(n - 1)));
 }
 
 #[test]
@@ -69,7 +53,7 @@ fn the_largest_one_fits_and_one_byte_more_does_not() {
         pair.run_for(150 * MS);
         assert_eq!(received(&mut pair), [&data[..max]], "{n}");
     }
-    let stats = pair.server.conn().stats();
+    let stats = pair.server.stats();
     assert_eq!((stats.fec.source_symbols_sent, stats.datagrams_dropped_out), (300, 0));
     assert_eq!(stats.fec.repair_symbols_sent, 300, "a repair symbol over the largest fits too");
 }
@@ -83,7 +67,7 @@ fn what_was_queued_before_protection_goes_bare_if_it_is_too_large_for_a_symbol()
     send(&mut pair, &pattern(100));
     pair.run_for(SECOND);
     assert_eq!(received(&mut pair), [pattern(max), pattern(100)]);
-    assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 1);
+    assert_eq!(pair.server.stats().fec.source_symbols_sent, 1);
 }
 
 #[test]
@@ -101,7 +85,7 @@ fn a_lost_one_is_recovered_and_said_to_be() {
     let mut told = outcomes(&mut pair);
     told.sort_unstable_by_key(|(id, _)| *id);
     assert_eq!(told, [(ids[0], Arrived), (ids[1], Recovered), (ids[2], Arrived)]);
-    let stats = pair.server.conn().stats();
+    let stats = pair.server.stats();
     assert_eq!((stats.packets_lost, stats.messages.recovered), (1, 1), "the loss is not hidden");
 }
 
@@ -113,7 +97,7 @@ fn small_ones_share_a_symbol() {
     let ids = sizes.map(|size| send(&mut pair, &pattern(size)));
     pair.run_for(2 * SECOND);
     assert_eq!(received(&mut pair), sizes.map(pattern));
-    assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 1);
+    assert_eq!(pair.server.stats().fec.source_symbols_sent, 1);
     assert_eq!(outcomes(&mut pair), ids.map(|id| (id, MessageOutcome::Recovered)));
 }
 
@@ -151,7 +135,7 @@ fn a_repair_symbol_that_is_to_come_is_waited_for() {
         send(&mut pair, &pattern(10));
     }
     pair.run_for(100 * MS);
-    let stats = pair.server.conn().stats();
+    let stats = pair.server.stats();
     assert_eq!((stats.packets_lost, stats.fec.repair_symbols_sent), (1, 0));
     pair.run_for(SECOND);
     assert_eq!(received(&mut pair).len(), 5);
@@ -175,7 +159,7 @@ fn every_policy_protects_datagrams_over_a_lossy_path_without_stalling() {
         }
         pair.run_for(10 * SECOND);
         got += received(&mut pair).len();
-        let stats = pair.server.conn().stats();
+        let stats = pair.server.stats();
         let messages = stats.messages;
         // One datagram in eleven is lost, and some policies see nothing here that is worth protecting.
         let least = if stats.fec.repair_symbols_sent > 0 { 9 } else { 8 };
@@ -190,40 +174,37 @@ fn every_policy_protects_datagrams_over_a_lossy_path_without_stalling() {
 #[test]
 fn a_peer_without_decoder_gets_them_bare() {
     let without = TransportConfig { fec: None, ..TransportConfig::default() };
-    let mut pair = Pair::with(without, TransportConfig::default());
-    pair.handshake();
+    let mut pair = Pair::with_client(without);
     let bare = pair.server.conn().datagrams().max_size();
     pair.server.conn().datagrams().protect(Some(Protection::tail(1, Duration::ZERO)));
     assert_eq!(pair.server.conn().datagrams().max_size(), bare);
     send(&mut pair, &pattern(bare.unwrap()));
     pair.run_for(SECOND);
     assert_eq!(received(&mut pair).len(), 1);
-    assert_eq!(pair.server.conn().stats().fec.source_symbols_sent, 0);
+    assert_eq!(pair.server.stats().fec.source_symbols_sent, 0);
 }
 
 #[test]
 fn with_all_sessions_taken_they_go_bare_and_streams_never_join_theirs() {
     let fec = Some(FecConfig { max_sessions: 1, ..FecConfig::default() });
-    let config = || TransportConfig { fec, ..TransportConfig::default() };
+    let config = TransportConfig { fec, ..TransportConfig::default() };
     let tail = Protection::tail(1, Duration::ZERO);
     for datagrams_first in [true, false] {
-        let mut pair = Pair::with(config(), config());
-        pair.handshake();
+        let mut pair = Pair::with_both(config.clone());
         pair.server.conn().datagrams().protect(Some(tail.clone()));
         if datagrams_first {
             send(&mut pair, &pattern(100));
             pair.flush(Side::Server);
         }
-        let id = pair.server.conn().open(crate::Dir::Uni).unwrap();
-        pair.server.conn().send_stream(id).protect(Some(tail.clone())).unwrap();
-        pair.server.conn().send_stream(id).write(&pattern(100)).unwrap();
+        let id = pair.open(Side::Server, Some(tail.clone()));
+        pair.write(Side::Server, id, 100);
         pair.flush(Side::Server);
         send(&mut pair, &pattern(100));
         pair.run_for(SECOND);
         assert_eq!(received(&mut pair).len(), 1 + usize::from(datagrams_first));
         let session = pair.server.conn().streams.session(id);
         assert_eq!(session, (!datagrams_first).then_some(0));
-        let symbols = pair.server.conn().stats().fec.source_symbols_sent;
+        let symbols = pair.server.stats().fec.source_symbols_sent;
         assert_eq!(symbols, 1 + u64::from(datagrams_first));
     }
 }
@@ -254,9 +235,7 @@ fn a_longer_identifier_of_the_peer_does_not_block_the_queue() {
     let max = pair.server.conn().datagrams().max_size().unwrap();
     send(&mut pair, &pattern(max));
     send(&mut pair, &pattern(500));
-    let id = ConnectionId::new(&[7; MAX_CID_SIZE]).unwrap();
-    let new = NewConnectionId { sequence: 9, retire_prior_to: 9, id, reset_token: [1; 16] };
-    pair.server.conn().inject_frame(&Frame::NewConnectionId(new)).unwrap();
+    pair.server.conn().inject_frame(&long_id()).unwrap();
     let (now, mut out) = (pair.now, Vec::new());
     while pair.server.conn().poll_transmit(now, 10, &mut out).is_some() {}
     assert!(!pair.server.conn().egress.has_datagrams());

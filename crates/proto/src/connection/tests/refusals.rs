@@ -2,20 +2,10 @@
 //! time.
 
 use super::crowd::{Crowd, LATENCY, client_of};
-use super::pair::{Forgery, Pair};
-use crate::crypto::rustls::{RustlsClientConfig, RustlsServerConfig};
-use crate::crypto::tests::rustls::tls;
-use crate::{
-    ClientConfig, ConnectionError, DatagramEvent, Endpoint, EndpointConfig, ServerConfig, Side,
-    SpaceId, TransportErrorCode,
-};
-use rustls::CipherSuite;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use super::*;
+use crate::ClientConfig;
 
 const CLIENT: &str = "198.51.100.1:1000";
-const MS: Duration = Duration::from_millis(1);
 const NO_APPLICATION_PROTOCOL: TransportErrorCode = TransportErrorCode::crypto(120);
 
 /// How a handshake ends.
@@ -75,7 +65,7 @@ fn a_failed_handshake_with_a_validated_client_counts_until_it_is_drained() {
     for end in [End::Alert, End::Server, End::Client] {
         let mut crowd = ended(end, true);
         assert_eq!((crowd.server.half_open(), crowd.server.len()), (1, 1), "{end:?}");
-        crowd.run_for(Duration::from_secs(5));
+        crowd.run_for(5 * SECOND);
         assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0), "{end:?}");
     }
 }
@@ -84,9 +74,9 @@ fn a_failed_handshake_with_a_validated_client_counts_until_it_is_drained() {
 fn a_silent_client_counts_until_its_time_is_up() {
     for retry in [false, true] {
         let mut crowd = ended(End::Silence, retry);
-        crowd.run_for(Duration::from_secs(10));
+        crowd.run_for(10 * SECOND);
         assert_eq!((crowd.server.half_open(), crowd.server.len()), (1, 1));
-        crowd.run_for(Duration::from_secs(35));
+        crowd.run_for(35 * SECOND);
         assert_eq!((crowd.server.half_open(), crowd.server.len()), (0, 0));
     }
 }
@@ -94,14 +84,10 @@ fn a_silent_client_counts_until_its_time_is_up() {
 #[test]
 fn a_first_packet_that_breaks_the_protocol_leaves_nothing_behind() {
     let mut pair = Pair::new();
-    while pair.server.connection.is_none() {
-        let next = pair.now + Duration::from_secs(1);
-        pair.step(next);
-    }
+    pair.run_until(|pair| pair.server.connection.is_some());
     // A frame of another kind of packet (RFC 9000 section 12.4).
     let done = [&[0x1e][..], &[0; 1200]].concat();
-    let datagram = pair.forge(Side::Client, SpaceId::Initial, &done, Forgery::default());
-    pair.receive(Side::Server, datagram);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &done, Forgery::default());
     pair.flush(Side::Server);
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
     assert_eq!((pair.server.endpoint.half_open(), pair.server.endpoint.len()), (0, 0));
@@ -127,7 +113,7 @@ fn flood(rate: u32, answer: bool) -> Crowd {
         }
         crowd.run_for(10 * MS);
     }
-    crowd.run_for(Duration::from_secs(1));
+    crowd.run_for(SECOND);
     let honest = crowd.clients.iter().filter(|c| c.address.ip().to_string().starts_with("198"));
     let failed = honest.filter(|client| !client.connected || client.lost.is_some());
     assert_eq!(failed.count(), 0, "clients that could not connect");
@@ -173,7 +159,7 @@ fn a_client_of_an_unknown_protocol_is_refused_without_state() {
         client.handle_datagram(now, remote, None, &mut answer);
         let why = std::iter::from_fn(|| client.poll_event()).next();
         match why {
-            Some(crate::Event::ConnectionLost(ConnectionError::ClosedByPeer(error))) => {
+            Some(Event::ConnectionLost(ConnectionError::ClosedByPeer(error))) => {
                 assert_eq!(error.code, NO_APPLICATION_PROTOCOL);
                 refused += 1;
             }

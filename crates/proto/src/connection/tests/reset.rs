@@ -1,25 +1,14 @@
 //! Stateless resets (RFC 9000 section 10.3).
 
-use super::pair::{Forgery, Pair, pattern};
-use crate::crypto::null::NullServerConfig;
+use super::*;
 use crate::reset::{MAX_RESETS_PER_SECOND, MIN_RESET};
 use crate::wire::frame::RESET_TOKEN_SIZE;
-use crate::wire_format::{Frame, NewConnectionId};
-use crate::{
-    ConnectionError, ConnectionId, DatagramEvent, Dir, Endpoint, EndpointConfig, QuicLb, ResetKey,
-    ServerConfig, Side, SpaceId, TransportConfig,
-};
-use std::sync::Arc;
-use std::time::Duration;
-
-const SECOND: Duration = Duration::from_secs(1);
+use crate::{QuicLb, ResetKey};
 
 /// A server's endpoint that knows no connection.
 fn server(key: &ResetKey, seed: u8) -> Endpoint {
-    let crypto = Arc::new(NullServerConfig::new(vec![b"test".to_vec()]));
-    let server = ServerConfig { crypto, transport: Arc::new(TransportConfig::default()) };
     let config = EndpointConfig { reset_key: Some(key.clone()), ..EndpointConfig::default() };
-    Endpoint::new(Arc::new(config), Some(Arc::new(server)), [seed; 32])
+    Endpoint::new(Arc::new(config), Some(server_config()), [seed; 32])
 }
 
 /// A pair whose server has this key.
@@ -43,15 +32,15 @@ fn restart(pair: &mut Pair, key: &ResetKey) {
 #[test]
 fn a_server_that_was_restarted_is_noticed_at_once() {
     let mut pair = connected(&key(1));
-    let window = pair.client.conn().stats().congestion_window;
+    let window = pair.client.stats().congestion_window;
     assert!(window > 0);
     restart(&mut pair, &key(1));
     pair.send(Side::Client, Dir::Uni, b"are you there?");
     pair.run_for(3 * pair.latency);
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::Reset));
-    let sent = pair.datagrams[0].len();
+    let sent = pair.sent(Side::Client);
     pair.run_for(60 * SECOND);
-    assert_eq!(pair.datagrams[0].len(), sent, "nothing is sent after a reset");
+    assert_eq!(pair.sent(Side::Client), sent, "nothing is sent after a reset");
     assert!(pair.client.conn().is_drained() && pair.client.endpoint.is_empty());
 }
 
@@ -77,14 +66,14 @@ fn no_endpoint_resets_the_connections_that_another_owns() {
                 ..EndpointConfig::default()
             }
         };
-        let mut pair = Pair::with_endpoints([EndpointConfig::default(), process("server-id=0102")]);
-        pair.handshake();
+        let mut pair =
+            Pair::with_endpoints([EndpointConfig::default(), process("server-id=0102")]).ready();
         pair.server.endpoint = Endpoint::new(Arc::new(process(owner)), None, [8; 32]);
         pair.server.connection = None;
         pair.send(Side::Client, Dir::Uni, &pattern(100));
-        let before = pair.datagrams[Side::Server as usize].len();
+        let before = pair.sent(Side::Server);
         pair.run_for(SECOND);
-        assert!(pair.datagrams[Side::Server as usize].len() > before, "it answers");
+        assert!(pair.sent(Side::Server) > before, "it answers");
         assert_eq!(pair.loss(Side::Client), is_reset.then_some(ConnectionError::Reset), "{owner}");
     }
 }
@@ -125,12 +114,8 @@ fn a_client_that_was_forgotten_resets_its_server_too() {
 /// A packet with a short header to an identifier that nobody has.
 fn stray(pair: &mut Pair, size: usize) -> Vec<u8> {
     let dcid = ConnectionId::new(&[0xee; 8]);
-    let mut packet = pair.forge(
-        Side::Client,
-        SpaceId::Data,
-        &pattern(1300),
-        Forgery { dcid, ..Forgery::default() },
-    );
+    let forgery = Forgery { dcid, ..Forgery::default() };
+    let mut packet = pair.forge(Side::Client, SpaceId::Data, &pattern(1300), forgery);
     packet.truncate(size);
     packet
 }
@@ -170,22 +155,14 @@ fn a_flood_of_strays_is_answered_up_to_a_limit() {
         }
     }
     assert!(bytes > 0 && bytes <= 100 * MAX_RESETS_PER_SECOND as usize, "{bytes}");
-    let data = pattern(10_000);
-    pair.send(Side::Client, Dir::Uni, &data);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.carry(Side::Client, 10_000);
 }
 
 #[test]
 fn an_identifier_that_is_announced_brings_its_token() {
     let mut pair = connected(&key(1));
-    let frame = Frame::NewConnectionId(NewConnectionId {
-        sequence: 4,
-        retire_prior_to: 4,
-        id: ConnectionId::new(&[9; 8]).unwrap(),
-        reset_token: [5; 16],
-    });
-    pair.client.conn().inject_frame(&frame).unwrap();
+    pair.client.conn().inject_frame(&new_id(4, 4)).unwrap();
     pair.flush(Side::Client);
-    pair.receive(Side::Client, [&[0x41; 20][..], &[5; 16]].concat());
+    pair.receive(Side::Client, [&[0x41; 20][..], &[4; 16]].concat());
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::Reset));
 }

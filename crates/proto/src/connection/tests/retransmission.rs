@@ -1,6 +1,7 @@
 //! Resend orders combined with all other policies that decide about lost data.
 
-use super::pair::{Pair, pattern};
+use super::*;
+use crate::Outcome;
 use crate::egress::PacketOutcome as Fate;
 use crate::ids::SymbolRef;
 use crate::policy::{
@@ -8,15 +9,6 @@ use crate::policy::{
     ResendOrderFactory,
 };
 use crate::recovery::token::StreamToken;
-use crate::{Dir, Outcome, Priority, Protection, Scheme, Side, SpaceId, StreamId, TransportConfig};
-use std::sync::Arc;
-use std::time::Duration;
-
-/// A protection that sends three repair symbols at the end.
-fn tail() -> Protection {
-    Protection::tail(3, Duration::ZERO)
-}
-const SECOND: Duration = Duration::from_secs(1);
 
 /// Runs `test` for every resend order with every loss reaction.
 fn each(mut test: impl FnMut(Pair)) {
@@ -27,25 +19,20 @@ fn each(mut test: impl FnMut(Pair)) {
         [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)];
     for approach in approaches {
         for loss_reaction in &reactions {
-            let config = || TransportConfig {
+            let config = TransportConfig {
                 loss_reaction: loss_reaction.clone(),
                 resend_order: approach.clone(),
                 ..TransportConfig::default()
             };
-            let mut pair = Pair::with(config(), config());
-            pair.handshake();
-            test(pair);
+            test(Pair::with_both(config));
         }
     }
 }
 
 fn open(pair: &mut Pair, len: usize, protection: Option<Protection>, urgency: u8) -> StreamId {
-    let id = pair.server.conn().open(Dir::Uni).unwrap();
-    let mut stream = pair.server.conn().send_stream(id);
-    stream.set_priority(Priority::new(urgency, urgency.is_multiple_of(2)).unwrap()).unwrap();
-    stream.protect(protection).unwrap();
-    assert_eq!(stream.write(&pattern(len)), Ok(len));
-    stream.finish().unwrap();
+    let id = pair.send_protected(Side::Server, len, protection);
+    let priority = Priority::new(urgency, urgency.is_multiple_of(2)).unwrap();
+    pair.server.conn().send_stream(id).set_priority(priority).unwrap();
     id
 }
 
@@ -61,13 +48,13 @@ fn protected_and_bare_streams_lose_and_get_everything() {
             open(&mut pair, 60_000, (i % 2 == 0).then(tail), i % 4);
         }
         for _ in 0..8 {
-            assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(60_000));
+            pair.takes(Side::Client, 60_000);
         }
-        let stats = pair.server.conn().stats();
+        let stats = pair.server.stats();
         assert!(stats.stream_bytes_retransmitted > 0 && stats.fec.repair_symbols_sent > 0);
-        pair.filter = Box::new(|_, _| true);
+        pair.mend();
         pair.run_for(10 * SECOND);
-        let streams = pair.server.conn().stats().streams;
+        let streams = pair.server.stats().streams;
         assert_eq!((streams.streams, streams.send_buffered), (0, 0));
     });
 }
@@ -76,21 +63,19 @@ fn protected_and_bare_streams_lose_and_get_everything() {
 fn symbols_that_wait_when_their_stream_is_reset_leave_the_session_free() {
     each(|mut pair| {
         let id = open(&mut pair, 9_000, Some(tail()), 3);
-        pair.filter = Box::new(|from, _| from == Side::Client);
+        pair.mute(Side::Server);
         pair.flush(Side::Server);
         // Nothing arrives, so probes are sent and sent data is queued again.
         pair.run_for(SECOND);
         pair.server.conn().send_stream(id).reset(7).unwrap();
-        pair.filter = Box::new(|_, _| true);
+        pair.mend();
         pair.run_for(20 * SECOND);
         assert_eq!(pair.server.conn().send_stream(id).outcome(), Some(Outcome::Finished));
         assert!(pair.server.conn().egress.is_coding_quiet());
         // The session is free for the next stream.
         open(&mut pair, 5_000, Some(tail()), 3);
-        let conn = pair.client.conn();
-        let reset = conn.accept(Dir::Uni);
-        assert_eq!(reset, Some(id));
-        assert_eq!(pair.accept_and_read(Side::Client, Dir::Uni), pattern(5_000));
+        assert_eq!(pair.client.conn().accept(Dir::Uni), Some(id));
+        pair.takes(Side::Client, 5_000);
     });
 }
 
@@ -112,8 +97,7 @@ fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
 #[test]
 fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     let server = TransportConfig { resend_order: Arc::new(InTurn), ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
+    let mut pair = Pair::with_server(server);
     // Every other packet is lost, so acknowledgements become long.
     let id = pair.client.conn().open(Dir::Uni).unwrap();
     for n in 0..20 {
@@ -140,9 +124,9 @@ fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
     pair.receive(Side::Server, datagram);
 
     let now = pair.now;
-    let acks = &pair.server.conn().spaces[SpaceId::Data as usize].acks;
+    let acks = &pair.server.space().acks;
     assert!(acks.has_news() && !acks.is_due(now));
-    let repairs = pair.server.conn().stats().fec.repair_symbols_sent;
+    let repairs = pair.server.stats().fec.repair_symbols_sent;
     assert!(lose_one(&mut pair));
     let conn = pair.server.conn();
     assert_eq!(conn.stats().fec.repair_symbols_sent, repairs + 1);
@@ -167,13 +151,8 @@ fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
         assert_eq!(conn.check(), Ok(()));
         // The session of the second stream waits behind that of the first, or the other way round.
         for id in ids {
-            conn.egress.on_stream_frame(
-                &mut conn.streams,
-                now,
-                &whole(id, 500),
-                Fate::Acked,
-                &path,
-            );
+            let (streams, frame) = (&mut conn.streams, whole(id, 500));
+            conn.egress.on_stream_frame(streams, now, &frame, Fate::Acked, &path);
             assert_eq!(conn.check(), Ok(()));
         }
         assert!(conn.egress.is_coding_quiet(), "a session waits for what nobody sends");

@@ -1,12 +1,7 @@
 //! Frames about streams that two ends may send each other, and frames that they must not send.
 
-use super::pair::{Pair, pattern};
-use crate::wire_format::{Frame, StreamFrame};
-use crate::{
-    Dir, Event, Outcome, ReadError, Side, StreamEvent, StreamId, TransportConfig,
-    TransportErrorCode, WriteError,
-};
-use std::time::Duration;
+use super::*;
+use crate::{Outcome, WriteError};
 
 /// The client's unidirectional stream with this index.
 fn uni(index: u64) -> StreamId {
@@ -58,8 +53,7 @@ fn a_source_symbol_obeys_the_same_limits() {
     ];
     for (inner, code) in cases {
         let mut pair = Pair::connected();
-        let mut frames = Vec::new();
-        inner.encode(&mut frames);
+        let frames = encoded(&inner);
         let symbol = SymbolRef { session: 0, id: 0 };
         let frame = Frame::SourceSymbol(SourceSymbol { symbol, frames: &frames });
         pair.inject(Side::Client, &[frame]);
@@ -71,16 +65,12 @@ fn a_source_symbol_obeys_the_same_limits() {
 fn a_reset_and_a_stop_reach_the_other_end_even_when_lost_once() {
     let mut pair = Pair::connected();
     let id = pair.send(Side::Client, Dir::Bi, &pattern(2_000));
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert_eq!(pair.server.conn().accept(Dir::Bi), Some(id));
-    let mut lost = 0;
-    pair.filter = Box::new(move |_, _| {
-        lost += 1;
-        lost > 2
-    });
+    pair.lose_any(|n| n <= 2);
     pair.server.conn().send_stream(id).reset(7).unwrap();
     pair.server.conn().recv_stream(id).stop(8).unwrap();
-    pair.run_for(Duration::from_secs(5));
+    pair.run_for(5 * SECOND);
     let mut buffer = [0; 10];
     assert_eq!(pair.client.conn().recv_stream(id).read(&mut buffer), Err(ReadError::Reset(7)));
     // All data had arrived, so there was nothing to stop.
@@ -90,12 +80,12 @@ fn a_reset_and_a_stop_reach_the_other_end_even_when_lost_once() {
 #[test]
 fn a_stop_ends_the_senders_half() {
     let mut pair = Pair::connected();
-    let id = pair.client.conn().open(Dir::Uni).unwrap();
+    let id = pair.open(Side::Client, None);
     pair.client.conn().send_stream(id).write(b"hello").unwrap();
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     pair.server.conn().accept(Dir::Uni).unwrap();
     pair.server.conn().recv_stream(id).stop(8).unwrap();
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert!(pair.client.events.contains(&Event::Stream(StreamEvent::Stopped { id, code: 8 })));
     assert_eq!(pair.client.conn().send_stream(id).write(b"more"), Err(WriteError::Closed));
 }
@@ -103,8 +93,7 @@ fn a_stop_ends_the_senders_half() {
 #[test]
 fn more_streams_are_allowed_as_others_end() {
     let few = TransportConfig { max_concurrent_uni_streams: 2, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), few);
-    pair.handshake();
+    let mut pair = Pair::with_server(few);
     for _ in 0..20 {
         while pair.client.conn().open(Dir::Uni).is_some_and(|id| {
             pair.client.conn().send_stream(id).write(b"x").unwrap();
@@ -113,7 +102,7 @@ fn more_streams_are_allowed_as_others_end() {
         assert!(pair.client.conn().open(Dir::Uni).is_none());
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"x");
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"x");
-        pair.run_for(Duration::from_secs(1));
+        pair.run_for(SECOND);
     }
 }
 
@@ -126,12 +115,11 @@ fn windows_open_as_the_application_reads() {
         max_receive_window: 8_000,
         ..TransportConfig::default()
     };
-    let mut pair = Pair::with(TransportConfig::default(), small);
-    pair.handshake();
+    let mut pair = Pair::with_server(small);
     let data = pattern(100_000);
     pair.send(Side::Client, Dir::Uni, &data);
-    pair.run_for(Duration::from_secs(5));
-    assert_eq!(pair.server.conn().stats().streams.received, 5_000);
+    pair.run_for(5 * SECOND);
+    assert_eq!(pair.server.stats().streams.received, 5_000);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
 }
 
@@ -140,7 +128,7 @@ fn limits_change_while_the_connection_lives() {
     let mut pair = Pair::connected();
     assert_eq!(pair.server.conn().peer_stream_limit(Dir::Uni), 100);
     pair.server.conn().set_max_concurrent_streams(Dir::Uni, 150);
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     let open = |pair: &mut Pair| {
         let ids = std::iter::from_fn(|| pair.client.conn().open(Dir::Uni));
         ids.collect::<Vec<_>>()
@@ -152,14 +140,14 @@ fn limits_change_while_the_connection_lives() {
     for id in &ids {
         pair.client.conn().send_stream(*id).finish().unwrap();
     }
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     for _ in &ids {
         assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"");
     }
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert_eq!(open(&mut pair).len(), 10);
 
     pair.server.conn().set_receive_window(4 << 20);
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert_eq!(pair.client.conn().streams.credit(), 4 << 20);
 }

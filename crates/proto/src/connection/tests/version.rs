@@ -1,13 +1,9 @@
 //! Versions of QUIC, and agreeing on one of them.
 
-use super::pair::{Pair, pattern};
+use super::*;
 use crate::Version::{V1, V2};
 use crate::wire::packet::encode_version_negotiation;
-use crate::{
-    ConnectionError, Dir, EndpointConfig, Event, Extensions, Side, TransportErrorCode, Version,
-};
 use std::cell::RefCell;
-use std::rc::Rc;
 
 fn supporting(versions: &[Version]) -> EndpointConfig {
     EndpointConfig { versions: versions.to_vec(), ..EndpointConfig::default() }
@@ -21,11 +17,8 @@ fn exchange(pair: &mut Pair, expected: Version) {
     pair.handshake();
     assert_eq!(pair.client.conn().version(), expected);
     assert_eq!(pair.server.conn().version(), expected);
-    let data = pattern(100_000);
-    for from in [Side::Client, Side::Server] {
-        pair.send(from, Dir::Uni, &data);
-        assert_eq!(pair.accept_and_read(from.peer(), Dir::Uni), data);
-    }
+    pair.carry(Side::Client, 100_000);
+    pair.carry(Side::Server, 100_000);
 }
 
 /// Version Negotiation in the name of the server.
@@ -73,10 +66,7 @@ fn a_client_begins_with_its_best_version_and_goes_over_to_one_of_the_server() {
 #[test]
 fn without_a_common_version_there_is_no_connection() {
     let mut pair = pair(&[V1], &[V2]);
-    while pair.loss(Side::Client).is_none() {
-        let until = pair.now + std::time::Duration::from_secs(10);
-        assert!(pair.step(until));
-    }
+    pair.run_until(|pair| pair.loss(Side::Client).is_some());
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::VersionMismatch));
     assert!(pair.server.connection.is_none());
 }
@@ -89,7 +79,7 @@ fn a_forged_packet_does_not_make_a_client_use_a_worse_version() {
         let forged = negotiation(&mut pair, &[V1]);
         pair.receive(Side::Client, forged);
         assert_eq!(pair.client.conn().version(), V1);
-        pair.run_for(std::time::Duration::from_secs(2));
+        pair.run_for(2 * SECOND);
         assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::VERSION_NEGOTIATION_ERROR));
         assert!(!pair.client.events.contains(&Event::Connected));
     }
@@ -101,7 +91,7 @@ fn a_server_that_says_nothing_of_its_versions_is_believed_for_version_1_only() {
     let mut old = Pair::with_endpoints([supporting(&[V2, V1]), silent(&[V1])]);
     exchange(&mut old, V1);
     let mut odd = Pair::with_endpoints([supporting(&[V1, V2]), silent(&[V2])]);
-    odd.run_for(std::time::Duration::from_secs(2));
+    odd.run_for(2 * SECOND);
     assert_eq!(odd.error(Side::Client), Some(TransportErrorCode::VERSION_NEGOTIATION_ERROR));
 }
 

@@ -1,23 +1,15 @@
 //! Packets that must be rejected, and packets that must be ignored.
 
 use super::crowd::Crowd;
-use super::pair::{Forgery, Pair};
-use crate::wire_format::{Close, Frame};
-use crate::{
-    ConnectionId, DatagramEvent, EndpointConfig, EndpointEvent, Offence, Side, SpaceId,
-    TransportErrorCode,
-};
-use std::net::SocketAddr;
-use std::time::Duration;
-
-const MS: Duration = Duration::from_millis(1);
+use super::*;
+use crate::wire_format::Close;
+use crate::{EndpointEvent, Offence};
 
 /// How a server reacts to a 1-RTT packet with this payload and these bits in its first byte.
 fn verdict(payload: &[u8], bits: u8) -> Option<TransportErrorCode> {
     let mut pair = Pair::connected();
     let forgery = Forgery { bits, ..Forgery::default() };
-    let datagram = pair.forge(Side::Client, SpaceId::Data, payload, forgery);
-    pair.receive(Side::Server, datagram);
+    pair.inject_packet(Side::Client, SpaceId::Data, payload, forgery);
     pair.error(Side::Server)
 }
 
@@ -49,10 +41,8 @@ fn malformed_payloads() {
 fn frames_in_packets_that_must_not_have_them() {
     let mut pair = Pair::new();
     pair.step(pair.now + 51 * MS);
-    let mut payload = vec![0x08, 0, b'x'];
-    payload.resize(1200, 0);
-    let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, Forgery::default());
-    pair.receive(Side::Server, datagram);
+    let payload = padded(&[0x08, 0, b'x']);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &payload, Forgery::default());
     assert_eq!(pair.error(Side::Server), Some(TransportErrorCode::PROTOCOL_VIOLATION));
 }
 
@@ -95,24 +85,21 @@ fn an_address_whose_clients_keep_breaking_the_protocol_is_shut_out() {
 }
 
 fn close_frame() -> Vec<u8> {
-    let mut close = Vec::new();
     let code = TransportErrorCode::NO_ERROR;
-    Frame::Close(Close::Transport { code, frame: None, reason: b"" }).encode(&mut close);
-    close
+    encoded(&Frame::Close(Close::Transport { code, frame: None, reason: b"" }))
 }
 
 #[test]
 fn coalesced_packets_for_somebody_else_are_ignored_and_harm_none() {
     let mut pair = Pair::new();
     pair.step(pair.now + 51 * MS);
-    let other = Forgery { dcid: ConnectionId::new(&[7; 8]), ..Forgery::default() };
-    let mut ping = vec![1];
-    ping.resize(1200, 0);
+    let other = Forgery { dcid: Some(cid(7)), ..Forgery::default() };
+    let ping = padded(&[1]);
     let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default());
     datagram.extend(pair.forge(Side::Client, SpaceId::Initial, &close_frame(), other));
-    let before = pair.server.conn().stats().received.packets;
+    let before = pair.server.stats().received.packets;
     pair.receive(Side::Server, datagram);
-    assert_eq!(pair.server.conn().stats().received.packets, before + 1);
+    assert_eq!(pair.server.stats().received.packets, before + 1);
     assert!(!pair.server.conn().is_closed());
 }
 
@@ -120,14 +107,13 @@ fn coalesced_packets_for_somebody_else_are_ignored_and_harm_none() {
 fn a_damaged_packet_does_not_cost_its_neighbours() {
     let mut pair = Pair::new();
     pair.step(pair.now + 51 * MS);
-    let mut ping = vec![1];
-    ping.resize(1200, 0);
+    let ping = padded(&[1]);
     let mut datagram = pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default());
     datagram[700] ^= 1;
     datagram.extend(pair.forge(Side::Client, SpaceId::Initial, &ping, Forgery::default()));
-    let before = pair.server.conn().stats();
+    let before = pair.server.stats();
     pair.receive(Side::Server, datagram);
-    let after = pair.server.conn().stats();
+    let after = pair.server.stats();
     assert_eq!(after.undecryptable, before.undecryptable + 1);
     assert_eq!(after.received.packets, before.received.packets + 1);
 }
@@ -136,43 +122,34 @@ fn a_damaged_packet_does_not_cost_its_neighbours() {
 fn packets_from_another_source_identifier_are_discarded() {
     let mut pair = Pair::new();
     let other = Forgery { scid: ConnectionId::new(&[7; 8]), ..Forgery::default() };
-    let mut payload = close_frame();
-    payload.resize(1200, 0);
-    // The server answers, which tells the client its identifier.
-    pair.run_for(101 * MS);
-    let mut pair_before = Pair::new();
-    while pair_before.server.connection.is_none() {
-        pair_before.step(pair_before.now + 51 * MS);
-    }
-    let pair = &mut pair_before;
-    let datagram = pair.forge(Side::Client, SpaceId::Initial, &payload, other);
-    pair.receive(Side::Server, datagram);
+    let payload = padded(&close_frame());
+    pair.run_until(|pair| pair.server.connection.is_some());
+    pair.inject_packet(Side::Client, SpaceId::Initial, &payload, other);
     assert!(!pair.server.conn().is_closed());
     // An unauthenticated packet does not choose the identifier either.
     let mut datagram = pair.forge(Side::Server, SpaceId::Initial, &payload, other);
-    let last = datagram.len() - 1;
-    datagram[last] ^= 1;
+    *datagram.last_mut().unwrap() ^= 1;
     pair.receive(Side::Client, datagram);
     assert_eq!(pair.client.conn().handshake.peer_scid, None);
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert!(pair.client.conn().handshake.confirmed);
 }
 
 #[test]
 fn duplicates_are_dropped() {
     let mut pair = Pair::connected();
-    let datagram = pair.forge(Side::Client, SpaceId::Data, &[1, 0, 0, 0], Forgery::default());
-    let before = pair.server.conn().stats().received.packets;
+    let datagram = pair.packet(Side::Client, &[Frame::Ping]);
+    let before = pair.server.stats().received.packets;
     for _ in 0..5 {
         pair.receive(Side::Server, datagram.clone());
     }
-    assert_eq!(pair.server.conn().stats().received.packets, before + 1);
+    assert_eq!(pair.server.stats().received.packets, before + 1);
 }
 
 #[test]
 fn path_challenges_are_answered_once_in_a_padded_datagram() {
     let mut pair = Pair::connected();
-    let before = pair.datagrams[Side::Server as usize].len();
+    let before = pair.sent(Side::Server);
     for n in 0..100 {
         pair.inject(Side::Client, &[Frame::PathChallenge([n; 8])]);
     }
@@ -199,13 +176,13 @@ fn datagrams_without_a_packet_are_dropped() {
     // A header that ends anywhere, for a connection that is known.
     let header = [&[0x40], dcid.as_slice(), &[0; 19]].concat();
     datagrams.extend((1..header.len()).map(|len| header[..len].to_vec()));
-    let before = pair.server.conn().stats().received.packets;
+    let before = pair.server.stats().received.packets;
     for datagram in datagrams {
         let event = pair.server.endpoint.handle(now, from, &datagram);
         assert!(!matches!(event, DatagramEvent::NewConnection(..) | DatagramEvent::Respond(_)));
         pair.receive(Side::Server, datagram.clone());
         pair.receive(Side::Client, datagram);
     }
-    assert_eq!(pair.server.conn().stats().received.packets, before);
+    assert_eq!(pair.server.stats().received.packets, before);
     assert!(!pair.server.conn().is_closed() && !pair.client.conn().is_closed());
 }

@@ -1,13 +1,10 @@
 //! How much work frames make, in steps of the loops whose length a peer influences. `benches`, bin `frames`,
 //! measures their cost in time.
 
-use super::pair::{Forgery, Pair};
+use super::acknowledgement::acknowledge;
+use super::forge::empty;
+use super::*;
 use crate::recovery::sent::SentPacket;
-use crate::wire::frame::encode_ack;
-use crate::wire_format::{Frame, StreamFrame};
-use crate::work::take_steps;
-use crate::{Dir, Side, SpaceId, StreamId, TransportConfig};
-use sutura_random::Rng;
 
 /// The most steps for each byte that a peer sends: one frame of five bytes may move a quarter of the
 /// [gaps](crate::streams) of a stream, and one packet half of the ranges of packet numbers.
@@ -35,6 +32,13 @@ fn steps_per_byte(pair: &mut Pair, packets: usize, mut frame: impl FnMut(&mut Ve
     steps / bytes
 }
 
+fn shuffle<T>(values: &mut [T]) {
+    let mut rng = Rng::new(4);
+    for at in 1..values.len() {
+        values.swap(at, rng.index(at + 1));
+    }
+}
+
 /// Makes the server believe that it has sent `packets` packets of which none was acknowledged.
 fn with_outstanding(packets: u64) -> (Pair, u64) {
     let mut pair = Pair::connected();
@@ -46,19 +50,9 @@ fn with_outstanding(packets: u64) -> (Pair, u64) {
         while space.peek_pn() <= pn {
             space.take_pn(false, &mut server.rng);
         }
-        server.path.recovery.on_packet_sent(
-            SpaceId::Data,
-            SentPacket {
-                pn,
-                time: now,
-                size: 1200,
-                ack_eliciting: true,
-                in_flight: true,
-                ect0: false,
-                cc: Default::default(),
-                tokens: Default::default(),
-            },
-        );
+        let packet =
+            SentPacket { size: 1200, ack_eliciting: true, in_flight: true, ..empty(pn, now) };
+        server.path.recovery.on_packet_sent(SpaceId::Data, packet);
     }
     (pair, first)
 }
@@ -74,12 +68,9 @@ fn ack(ranges: &[(u64, u64)], out: &mut Vec<u8>) {
 fn acknowledgements_that_say_nothing_new_visit_no_packets() {
     let (mut pair, first) = with_outstanding(4000);
     let newest = first + 3999;
-    for pn in [first + 1, first, newest] {
-        let mut payload = Vec::new();
-        ack(&[(pn, pn + 1)], &mut payload);
-        let datagram = pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default());
-        pair.receive(Side::Server, datagram);
-    }
+    acknowledge(&mut pair, &[(first + 1, first + 2)]);
+    acknowledge(&mut pair, &[(first, first + 1)]);
+    acknowledge(&mut pair, &[(newest, newest + 1)]);
     assert!(pair.server.conn().path.recovery.sent(SpaceId::Data).count() > 3900);
     let steps = steps_per_byte(&mut pair, 20, |out| {
         ack(&[(newest, newest + 1), (first, first + 2)], out);
@@ -91,11 +82,8 @@ fn acknowledgements_that_say_nothing_new_visit_no_packets() {
 fn confetti_moves_few_gaps() {
     // Bytes with gaps between them, in random order.
     let mut pair = Pair::connected();
-    let mut rng = Rng::new(4);
     let mut offsets: Vec<u64> = (0..1000).map(|n| 1 + 2 * n).collect();
-    for at in 1..offsets.len() {
-        offsets.swap(at, rng.index(at + 1));
-    }
+    shuffle(&mut offsets);
     let mut next = offsets.iter().cycle();
     steps_per_byte(&mut pair, 20, |out| {
         let offset = *next.next().unwrap();
@@ -116,8 +104,7 @@ fn handshake_data_in_pieces_moves_few_gaps() {
 #[test]
 fn streams_touched_here_and_there_move_few_ranges() {
     let many = TransportConfig { max_concurrent_uni_streams: 1000, ..TransportConfig::default() };
-    let mut pair = Pair::with(TransportConfig::default(), many);
-    pair.handshake();
+    let mut pair = Pair::with_server(many);
     let mut next = (0..500).map(|n| (n * 337 % 500) * 2 + 1).cycle();
     steps_per_byte(&mut pair, 20, |out| {
         let id = StreamId::new(Side::Client, Dir::Uni, next.next().unwrap());
@@ -131,15 +118,12 @@ fn packets_out_of_order_move_few_ranges() {
     let mut pair = Pair::connected();
     let mut packets = Vec::new();
     for n in 0..2000 {
-        let packet = pair.forge(Side::Client, SpaceId::Data, &[1, 0, 0, 0], Forgery::default());
+        let packet = pair.packet(Side::Client, &[Frame::Ping]);
         if n % 2 == 0 {
             packets.push(packet);
         }
     }
-    let mut rng = Rng::new(4);
-    for at in 1..packets.len() {
-        packets.swap(at, rng.index(at + 1));
-    }
+    shuffle(&mut packets);
     let bytes: usize = packets.iter().map(Vec::len).sum();
     take_steps();
     for packet in packets {

@@ -1,13 +1,9 @@
 //! Which messages the policy that sets itself protects, by their deadlines.
 
-use super::pair::{Pair, pattern};
+use super::*;
+use crate::FecStats;
 use crate::policy::Auto;
-use crate::{FecStats, MessageOptions, Scheme, TransportConfig};
-use bytes::Bytes;
-use std::sync::Arc;
-use std::time::Duration;
 
-const MS: Duration = Duration::from_millis(1);
 /// The time that a message has if a retransmission would come too late.
 const HURRIED: Duration = Duration::from_millis(120);
 /// The time that a message has if it is there in time even if it is lost.
@@ -29,15 +25,14 @@ fn send(auto: Auto, times: &[Option<Duration>]) -> FecStats {
         scheduler: Arc::new(Scheme::DEADLINE),
         ..TransportConfig::default()
     };
-    let mut pair = Pair::with(TransportConfig::default(), server);
-    pair.handshake();
+    let mut pair = Pair::with_server(server);
     for time in times {
         let deadline = time.map(|time| pair.now + time);
         let options = MessageOptions { deadline, ..MessageOptions::default() };
         pair.server.conn().send_message(Bytes::from(pattern(SIZE)), options).unwrap();
     }
     pair.run_for(HURRIED - 50 * MS);
-    pair.server.conn().stats().fec
+    pair.server.stats().fec
 }
 
 #[test]

@@ -1,22 +1,12 @@
 //! Data with the first flight.
 
-use super::pair::{Forgery, Pair, honest, pattern};
-use crate::crypto::null::NullServerConfig;
-use crate::wire_format::{Carrier, FrameIter};
-use crate::{
-    Dir, EndpointConfig, Event, MessageOutcome, Observation, Observer, ServerConfig, Side, SpaceId,
-    StreamEvent, TransportConfig, TransportErrorCode,
-};
-use bytes::Bytes;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use super::*;
 
-const MS: Duration = Duration::from_millis(1);
 /// A little more than the time that a datagram takes to the other end.
 const HALF_ROUND: Duration = Duration::from_millis(51);
 
 fn crypto() -> NullServerConfig {
-    NullServerConfig::new(vec![b"test".to_vec()]).with_early_data()
+    null_server().with_early_data()
 }
 
 /// A pair whose client has a ticket and is about to use it.
@@ -26,8 +16,7 @@ fn pair() -> Pair {
 
 pub(super) fn resuming(transport: [TransportConfig; 2], endpoint: &EndpointConfig) -> Pair {
     let endpoints = [endpoint.clone(), endpoint.clone()];
-    let mut pair = Pair::build(transport, honest(), Arc::new(crypto()), endpoints);
-    pair.handshake();
+    let mut pair = Pair::build(transport, honest(), Arc::new(crypto()), endpoints).ready();
     pair.reconnect();
     let now = pair.now;
     assert!(pair.client.conn().start_0rtt(now), "there is a ticket");
@@ -46,12 +35,9 @@ pub(super) fn forgetful() -> Arc<ServerConfig> {
 
 /// Checks that the handshake completes and all packets are accounted for.
 fn completes(pair: &mut Pair) {
-    let until = pair.now + Duration::from_secs(30);
-    while !pair.client.conn().handshake.confirmed {
-        assert!(pair.step(until), "the handshake stalled");
-    }
-    pair.run_for(Duration::from_secs(5));
-    assert_eq!((pair.loss(Side::Client), pair.loss(Side::Server)), (None, None));
+    pair.run_until(|pair| pair.client.conn().handshake.confirmed);
+    pair.run_for(5 * SECOND);
+    pair.lives();
     assert_eq!(pair.server.endpoint.len(), 1);
     for side in [Side::Client, Side::Server] {
         let connection = pair.end(side).conn();
@@ -82,7 +68,7 @@ fn data_arrives_after_half_a_round_trip_and_is_answered_after_one() {
     assert!(!pair.client.events.contains(&Event::ZeroRttRejected));
     completes(&mut pair);
     assert_eq!(accepted(&mut pair), [Some(true); 2]);
-    assert_eq!(pair.client.conn().stats().stream_bytes_retransmitted, 0);
+    assert_eq!(pair.client.stats().stream_bytes_retransmitted, 0);
 }
 
 #[test]
@@ -102,7 +88,7 @@ fn early_data_is_known_as_such_until_the_handshake_is_complete() {
 #[test]
 fn without_a_ticket_or_without_leave_there_is_no_0rtt() {
     let config = TransportConfig::default;
-    let refusing = NullServerConfig::new(vec![b"test".to_vec()]);
+    let refusing = null_server();
     for (crypto, permitted) in [(crypto(), true), (refusing, false)] {
         let mut pair = Pair::with_crypto(config(), config(), crypto);
         let now = pair.now;
@@ -151,8 +137,7 @@ fn what_is_rejected_never_was() {
 #[test]
 fn a_server_whose_limits_have_changed_forgets_what_it_permitted() {
     for streams in [99, 101] {
-        let mut pair = Pair::with_crypto(Default::default(), Default::default(), crypto());
-        pair.handshake();
+        let mut pair = Pair::with_crypto(Default::default(), Default::default(), crypto()).ready();
         let config = TransportConfig { max_concurrent_uni_streams: streams, ..Default::default() };
         pair.replace_server_transport(config);
         pair.reconnect();
@@ -171,7 +156,7 @@ fn accepted_with_lower_limits_is_an_error() {
     // As if the server had permitted more before.
     let remembered = pair.client.conn().zero_rtt.remembered.as_mut().unwrap();
     remembered.initial_max_stream_data_uni += 1;
-    pair.run_for(Duration::from_secs(1));
+    pair.run_for(SECOND);
     assert_eq!(pair.error(Side::Client), Some(TransportErrorCode::PROTOCOL_VIOLATION));
 }
 
@@ -191,7 +176,7 @@ fn remembered_limits_are_kept_to() {
     assert_eq!(pair.server.conn().accept(Dir::Uni), Some(id));
     assert_eq!(pair.server.conn().stream_stats().received, 1000);
     pair.client.conn().send_stream(id).finish().unwrap();
-    assert_eq!(pair.read_to_end(Side::Server, id, Duration::from_secs(2)), [1; 3000]);
+    assert_eq!(pair.read_to_end(Side::Server, id, 2 * SECOND), [1; 3000]);
     completes(&mut pair);
 }
 
@@ -207,7 +192,7 @@ fn a_retry_makes_the_client_send_it_again() {
     completes(&mut pair);
     assert!(pair.client.conn().peer_parameters().retry_source_connection_id.is_some());
     assert_eq!(accepted(&mut pair), [Some(true); 2]);
-    let stats = pair.client.conn().stats();
+    let stats = pair.client.stats();
     assert_eq!((stats.packets_lost, stats.probe_timeouts), (0, 0));
 }
 
@@ -216,14 +201,8 @@ fn loss_of_each_datagram_in_turn() {
     for endpoint in [EndpointConfig::default(), retry()] {
         for lost in 0..16 {
             let mut pair = resuming([Default::default(), Default::default()], &endpoint);
-            let mut n = 0;
-            pair.filter = Box::new(move |_, _| {
-                n += 1;
-                n - 1 != lost
-            });
-            let data = pattern(6000);
-            pair.send(Side::Client, Dir::Uni, &data);
-            assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+            pair.lose_any(move |n| n - 1 == lost);
+            pair.carry(Side::Client, 6000);
             completes(&mut pair);
             assert_eq!(accepted(&mut pair), [Some(true); 2], "{lost}");
         }
@@ -242,11 +221,10 @@ fn loss_of_the_whole_first_flight_or_of_all_0rtt_packets() {
             let is_initial = bytes[0] & 0xf0 == 0xc0;
             from == Side::Server || !first || (keeps_initials && is_initial)
         });
-        let data = pattern(6000);
-        pair.send(Side::Client, Dir::Uni, &data);
+        pair.send(Side::Client, Dir::Uni, &pattern(6000));
         pair.flush(Side::Client);
         *now.lock().unwrap() += 20 * MS;
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        pair.takes(Side::Server, 6000);
         completes(&mut pair);
         assert_eq!(accepted(&mut pair), [Some(true); 2]);
     }
@@ -259,9 +237,7 @@ fn reordering_duplication_and_damage() {
         pair.disturb(seed);
         let data = pattern(9000);
         pair.send(Side::Client, Dir::Uni, &data);
-        while pair.client.conn().zero_rtt_accepted().is_none() {
-            assert!(pair.step(pair.now + Duration::from_secs(30)), "the handshake stalled");
-        }
+        pair.run_until(|pair| pair.client.conn().zero_rtt_accepted().is_some());
         // A damaged ClientHello may cost the ticket, but no more.
         if pair.client.conn().zero_rtt_accepted() == Some(false) {
             pair.send(Side::Client, Dir::Uni, &data);
@@ -288,7 +264,7 @@ fn a_copy_of_the_first_flight_is_not_accepted() {
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), b"once only");
     // While the connection exists, and after it, also at a server with other connections.
     for _ in 0..2 {
-        pair.run_for(Duration::from_secs(1));
+        pair.run_for(SECOND);
         for datagram in &flight {
             pair.receive(Side::Server, datagram.clone());
         }
@@ -336,32 +312,24 @@ fn frames_that_are_not_for_0rtt_are_refused() {
     }
 }
 
-/// Keeps the payloads of 0-RTT packets.
-struct Payloads(Arc<Mutex<Vec<Vec<u8>>>>);
-
-impl Observer for Payloads {
-    fn observe(&mut self, _: Instant, observation: &Observation<'_>) {
-        if let Observation::PacketSent { early: true, payload, .. } = observation {
-            self.0.lock().unwrap().push(payload.to_vec());
-        }
-    }
-}
-
 #[test]
 fn nothing_is_sent_that_is_not_for_0rtt() {
     for endpoint in [EndpointConfig::default(), retry()] {
         let mut pair = resuming([Default::default(), Default::default()], &endpoint);
-        let (now, payloads) = (pair.now, Arc::new(Mutex::new(Vec::new())));
-        pair.client.conn().set_observer(now, Box::new(Payloads(payloads.clone())));
+        let payloads = pair.watch(Side::Client, |observation, payloads| {
+            if let Observation::PacketSent { early: true, payload, .. } = observation {
+                payloads.push(payload.to_vec());
+            }
+        });
         let data = pattern(60_000);
         let id = pair.send(Side::Client, Dir::Bi, &data);
         pair.client.conn().recv_stream(id).stop(3).unwrap();
-        let reset = pair.client.conn().open(Dir::Bi).unwrap();
-        pair.client.conn().send_stream(reset).write(b"x").unwrap();
-        pair.client.conn().send_stream(reset).reset(4).unwrap();
-        let datagrams = pair.client.conn();
-        let largest = datagrams.datagrams().max_size().unwrap();
-        datagrams.datagrams().send(Bytes::from(vec![7; largest])).unwrap();
+        let client = pair.client.conn();
+        let reset = client.open(Dir::Bi).unwrap();
+        client.send_stream(reset).write(b"x").unwrap();
+        client.send_stream(reset).reset(4).unwrap();
+        let largest = client.datagrams().max_size().unwrap();
+        client.datagrams().send(Bytes::from(vec![7; largest])).unwrap();
         completes(&mut pair);
         let payloads = payloads.lock().unwrap();
         assert!(payloads.len() > 5);
@@ -373,7 +341,7 @@ fn nothing_is_sent_that_is_not_for_0rtt() {
         if accepted(&mut pair) == [Some(true); 2] {
             assert_eq!(pair.accept_and_read(Side::Server, Dir::Bi), data);
         }
-        let fec = pair.client.conn().stats().fec;
+        let fec = pair.client.stats().fec;
         assert!(fec.negotiated, "erasure coding begins after 0-RTT");
     }
 }
@@ -395,8 +363,7 @@ fn a_datagram_of_the_largest_size_arrives_early() {
 fn packets_before_the_client_hello_are_kept_for_their_key() {
     let mut pair = pair();
     // The ClientHello comes later than another packet that opens the connection.
-    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
-    pair.receive(Side::Server, ping);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
     pair.copies = Box::new(|from, n| {
         vec![if from == Side::Client && n == 0 { 20 * MS } else { Duration::ZERO }]
     });
@@ -408,7 +375,7 @@ fn packets_before_the_client_hello_are_kept_for_their_key() {
     pair.run_for(20 * MS);
     assert_eq!(pair.server.conn().early.len(), 0);
     assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    assert_eq!(pair.client.conn().stats().stream_bytes_retransmitted, 0);
+    assert_eq!(pair.client.stats().stream_bytes_retransmitted, 0);
 }
 
 #[test]
@@ -416,12 +383,10 @@ fn packets_without_a_client_hello_are_kept_within_bounds_and_only_as_long_as_use
     use crate::connection::receive::{MAX_UNDECRYPTABLE, MAX_UNDECRYPTABLE_BYTES};
     let mut pair = pair();
     pair.server.endpoint.set_server_config(Some(forgetful()));
-    let ping = pair.forge(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
-    pair.receive(Side::Server, ping);
+    pair.inject_packet(Side::Client, SpaceId::Initial, &[1; 1200], Forgery::default());
     for len in 0..60 {
         let payload = vec![0; 100 + len * 15];
-        let early = pair.forge(Side::Client, SpaceId::Data, &payload, Forgery::default());
-        pair.receive(Side::Server, early);
+        pair.inject_packet(Side::Client, SpaceId::Data, &payload, Forgery::default());
     }
     let early = &pair.server.conn().early;
     assert_eq!(early.len(), MAX_UNDECRYPTABLE);
@@ -449,11 +414,11 @@ fn late_0rtt_packets_are_read_for_a_while() {
         pair.run_for(wait);
         assert!(!pair.server.conn().is_handshaking());
         let late = kept.lock().unwrap().pop().unwrap();
-        let before = pair.server.conn().stats().received.packets;
+        let before = pair.server.stats().received.packets;
         pair.receive(Side::Server, late);
-        let read = pair.server.conn().stats().received.packets - before;
+        let read = pair.server.stats().received.packets - before;
         assert_eq!(read, u64::from(is_read));
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), pattern(5000));
+        pair.takes(Side::Server, 5000);
         completes(&mut pair);
     }
 }
@@ -464,9 +429,9 @@ fn only_servers_read_0rtt_packets() {
     pair.run_for(HALF_ROUND);
     let mut copy = pair.forge(Side::Client, SpaceId::Data, &[1; 50], Forgery::default());
     let (now, from) = (pair.now, pair.server.address);
-    let before = pair.client.conn().stats().received.packets;
+    let before = pair.client.stats().received.packets;
     pair.client.conn().handle_datagram(now, from, None, &mut copy);
-    assert_eq!(pair.client.conn().stats().received.packets, before);
+    assert_eq!(pair.client.stats().received.packets, before);
     assert_eq!(pair.client.conn().early.len(), 0);
 }
 
@@ -475,9 +440,8 @@ fn a_connection_that_is_closed_during_0rtt_ends() {
     let mut pair = pair();
     pair.send(Side::Client, Dir::Uni, &pattern(3000));
     pair.flush(Side::Client);
-    let now = pair.now;
-    pair.client.conn().close(now, 5, b"never mind");
-    pair.run_for(Duration::from_secs(20));
+    pair.close(Side::Client, 5, b"never mind");
+    pair.run_for(20 * SECOND);
     assert!(pair.client.conn().is_drained());
     assert!(pair.server.connection.as_ref().is_none_or(|server| server.is_drained()));
 }

@@ -68,16 +68,4 @@ impl Streams {
         let before = std::mem::replace(&mut recv.stored, stored);
         self.received_storage = self.received_storage + stored - before;
     }
-
-    /// The values of [`send_storage`](Self::send_storage) and [`receive_storage`](Self::receive_storage),
-    /// computed by visiting every stream, to check the counts.
-    #[cfg(test)]
-    pub(super) fn storage_by_walk(&self) -> (usize, usize) {
-        let mut sum = (0, 0);
-        for stream in self.table.iter() {
-            sum.0 += stream.send.as_ref().map_or(0, |send| send.buffer.storage_by_walk());
-            sum.1 += stream.recv.as_ref().map_or(0, super::RecvHalf::storage);
-        }
-        sum
-    }
 }

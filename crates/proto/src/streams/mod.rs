@@ -29,7 +29,7 @@ mod unsent;
 mod whole;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 #[cfg(feature = "conformance")]
 pub(crate) use assembler::Assembler;

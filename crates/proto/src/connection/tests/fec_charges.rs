@@ -1,52 +1,16 @@
 //! Redundancy is charged to the streams that it protects.
 
 use super::*;
+use crate::streams::tests::Accountant;
 use std::collections::BTreeMap;
-use sutura_schedule::{Class, Eps, Grant, Scheduler, Scheme, StreamKey, Urgency};
+use sutura_schedule::{Class, StreamKey, Urgency};
 
 /// How many bytes each stream was charged.
 type Ledger = Arc<Mutex<BTreeMap<StreamKey, u64>>>;
 
-/// Schedules like [`Eps`], and records charges.
-#[derive(Debug, Default)]
-struct Accountant {
-    eps: Eps,
-    ledger: Ledger,
-}
-
-impl Scheduler for Accountant {
-    fn insert(&mut self, stream: StreamKey, priority: Priority) {
-        self.eps.insert(stream, priority);
-    }
-    fn remove(&mut self, stream: StreamKey) {
-        self.eps.remove(stream);
-    }
-    fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
-        self.eps.reprioritize(stream, priority);
-    }
-    fn activate(&mut self, stream: StreamKey) {
-        self.eps.activate(stream);
-    }
-    fn deactivate(&mut self, stream: StreamKey) {
-        self.eps.deactivate(stream);
-    }
-    fn next(&self, room: usize) -> Option<Grant> {
-        self.eps.next(room)
-    }
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        *self.ledger.lock().unwrap().entry(stream).or_default() += bytes as u64;
-        self.eps.charge(stream, bytes);
-    }
-    fn is_empty(&self) -> bool {
-        self.eps.is_empty()
-    }
-}
-
 /// A pair whose server records charges.
 fn pair(max_sessions: u16) -> (Pair, Ledger) {
-    let fec = Some(FecConfig { max_sessions, ..FecConfig::default() });
-    let config = TransportConfig { fec, ..TransportConfig::default() };
-    let mut pair = Pair::with_client(config);
+    let mut pair = Pair::with_client(|client| fec(client).max_sessions = max_sessions);
     let accountant = Accountant::default();
     let ledger = accountant.ledger.clone();
     pair.server.conn().streams.set_scheduler(Box::new(accountant));
@@ -104,8 +68,7 @@ fn what_is_sent_again_is_charged_as_a_symbol_and_as_a_frame() {
 /// How many repair symbols the server sends before new data of a stream of urgency 3. They protect
 /// a stream of urgency 0, whose class has urgency `class` if there is one.
 fn repairs_before_others(class: Option<u8>) -> u64 {
-    let server = TransportConfig { scheduler: Arc::new(Scheme::HMM), ..TransportConfig::default() };
-    let mut pair = Pair::with_server(server);
+    let mut pair = Pair::with_server(|server| server.scheduler = Arc::new(Scheme::HMM));
     let parents = class.map(|urgency| {
         let urgency = Urgency::new(urgency).unwrap();
         Arc::from([Class::default().with_urgency(urgency)])

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use std::ops::Range;
 use std::sync::Arc;
 
-static DATA: [u8; 20_000] = {
+pub(super) static DATA: [u8; 20_000] = {
     let mut data = [0; 20_000];
     let mut at = 0;
     while at < data.len() {
@@ -18,19 +18,17 @@ static DATA: [u8; 20_000] = {
 };
 
 /// The client's first unidirectional stream.
-fn uni() -> StreamId {
-    client_stream(Dir::Uni, 0)
-}
+pub(super) const ID: StreamId = StreamId(2);
 
-fn receive(streams: &mut Sender, range: Range<usize>, fin: bool) {
-    streams.received(uni(), range.start as u64, &DATA[range], fin).unwrap();
+pub(super) fn receive(streams: &mut Sender, range: Range<usize>, fin: bool) {
+    streams.received(ID, range.start as u64, &DATA[range], fin).unwrap();
 }
 
 /// A server that accepted the stream after these pieces arrived.
-fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Sender {
+pub(super) fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Sender {
     let mut streams = server();
-    streams.received(uni(), 0, b"", false).unwrap();
-    assert_eq!(streams.accept(Dir::Uni), Some(uni()));
+    streams.received(ID, 0, b"", false).unwrap();
+    assert_eq!(streams.accept(Dir::Uni), Some(ID));
     for piece in pieces {
         receive(&mut streams, piece, false);
     }
@@ -40,7 +38,7 @@ fn after(pieces: impl IntoIterator<Item = Range<usize>>) -> Sender {
 
 /// Reads a piece out of order, checks its contents and returns its range.
 fn read(streams: &mut Sender, max: usize) -> Result<Option<Range<usize>>, ReadError> {
-    let Some(chunk) = streams.read_chunk(uni(), max, false)? else { return Ok(None) };
+    let Some(chunk) = streams.read_chunk(ID, max, false)? else { return Ok(None) };
     let start = chunk.offset as usize;
     assert_eq!(chunk.bytes, DATA[start..start + chunk.bytes.len()]);
     Ok(Some(start..start + chunk.bytes.len()))
@@ -66,7 +64,7 @@ fn pieces_are_read_as_they_came_and_then_the_end() {
 
 #[test]
 fn news_is_every_byte_that_is_new() {
-    let readable = [StreamEvent::Readable { id: uni() }];
+    let readable = [StreamEvent::Readable { id: ID }];
     let mut streams = after([]);
     assert_eq!(read(&mut streams, 9), Err(ReadError::Blocked));
     receive(&mut streams, 50..60, false);
@@ -101,12 +99,12 @@ fn the_end_is_told_after_every_byte() {
 #[test]
 fn ordered_reads_are_illegal_after_one_that_was_not() {
     let mut streams = after([0..10, 20..30]);
-    assert_eq!(streams.read(uni(), &mut [0; 4]), Ok(Read::Data(4)));
+    assert_eq!(streams.read(ID, &mut [0; 4]), Ok(Read::Data(4)));
     assert_eq!(read(&mut streams, 99), Ok(Some(4..10)));
     let illegal = ReadError::IllegalOrderedRead;
-    assert_eq!(streams.read(uni(), &mut [0; 4]), Err(illegal));
-    assert_eq!(streams.read_chunk(uni(), 4, true), Err(illegal));
-    assert_eq!(streams.set_delivery(uni(), StreamOrder.build()), Err(illegal));
+    assert_eq!(streams.read(ID, &mut [0; 4]), Err(illegal));
+    assert_eq!(streams.read_chunk(ID, 4, true), Err(illegal));
+    assert_eq!(streams.set_delivery(ID, StreamOrder.build()), Err(illegal));
     assert_eq!(read(&mut streams, 99), Ok(Some(20..30)), "nothing was lost by that");
 }
 
@@ -114,20 +112,20 @@ fn ordered_reads_are_illegal_after_one_that_was_not() {
 fn order_can_be_restored_while_nothing_was_read_out_of_order() {
     let mut streams = after(Some(20..30));
     assert_eq!(read(&mut streams, 0), Ok(Some(20..20)));
-    streams.set_delivery(uni(), StreamOrder.build()).unwrap();
-    assert_eq!(streams.read(uni(), &mut [0; 4]), Err(ReadError::Blocked));
+    streams.set_delivery(ID, StreamOrder.build()).unwrap();
+    assert_eq!(streams.read(ID, &mut [0; 4]), Err(ReadError::Blocked));
     receive(&mut streams, 0..20, false);
-    assert_eq!(streams.read(uni(), &mut [0; 99]), Ok(Read::Data(30)));
+    assert_eq!(streams.read(ID, &mut [0; 99]), Ok(Read::Data(30)));
 }
 
 #[test]
 fn another_delivery_is_news_if_it_has_something_to_read() {
     let mut streams = after(Some(20..30));
-    streams.set_delivery(uni(), StreamOrder.build()).unwrap();
+    streams.set_delivery(ID, StreamOrder.build()).unwrap();
     assert!(events(&mut streams).is_empty());
-    streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: uni() }]);
-    streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
+    streams.set_delivery(ID, ArrivalOrder.build()).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: ID }]);
+    streams.set_delivery(ID, ArrivalOrder.build()).unwrap();
     assert!(events(&mut streams).is_empty());
     assert_eq!(read(&mut streams, 99), Ok(Some(20..30)));
 }
@@ -135,11 +133,11 @@ fn another_delivery_is_news_if_it_has_something_to_read() {
 #[test]
 fn the_default_is_the_configurations() {
     let mut streams = Sender::from(server().streams.with_delivery(Arc::new(ArrivalOrder)));
-    streams.received(uni(), 5, b"abc", false).unwrap();
+    streams.received(ID, 5, b"abc", false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     assert_eq!(events(&mut streams).len(), 2, "opened and readable");
-    assert_eq!(streams.read(uni(), &mut [0; 4]), Err(ReadError::IllegalOrderedRead));
-    assert_eq!(streams.read_chunk(uni(), 4, false).unwrap().unwrap().offset, 5);
+    assert_eq!(streams.read(ID, &mut [0; 4]), Err(ReadError::IllegalOrderedRead));
+    assert_eq!(streams.read_chunk(ID, 4, false).unwrap().unwrap().offset, 5);
     let other = client_stream(Dir::Uni, 1);
     streams.received(other, 0, b"abc", false).unwrap();
     streams.accept(Dir::Uni).unwrap();
@@ -152,12 +150,10 @@ fn a_window_that_is_read_out_of_order_is_open_again() {
     let mut streams = after(Some(2000..10_000));
     while read(&mut streams, 3000).is_ok() {}
     let limits = control(&mut streams);
-    assert_eq!(
-        limits,
-        [vec![encode::MAX_DATA, 23_000], vec![encode::MAX_STREAM_DATA, uni().0, 18_000]]
-    );
+    let stream = vec![encode::MAX_STREAM_DATA, ID.0, 18_000];
+    assert_eq!(limits, [vec![encode::MAX_DATA, 23_000], stream]);
     receive(&mut streams, 10_000..18_000, false);
-    let beyond = streams.received(uni(), 18_000, b"x", false);
+    let beyond = streams.received(ID, 18_000, b"x", false);
     assert_eq!(code(beyond), TransportErrorCode::FLOW_CONTROL_ERROR);
 }
 
@@ -166,7 +162,7 @@ fn what_waits_when_the_peer_resets_is_given_back_and_no_more() {
     let mut streams = after([1100..3000, 5000..6000]);
     assert_eq!(read(&mut streams, 500), Ok(Some(1100..1600)));
     assert_eq!(read(&mut streams, 100), Ok(Some(1600..1700)));
-    streams.received_reset(uni(), 7, 9000).unwrap();
+    streams.received_reset(ID, 7, 9000).unwrap();
     assert_eq!(streams.stats().receive_buffered, 0);
     assert_eq!(read(&mut streams, 99), Err(ReadError::Reset(7)));
     assert_eq!(read(&mut streams, 99), Err(ReadError::Closed));
@@ -178,10 +174,10 @@ fn what_waits_when_the_peer_resets_is_given_back_and_no_more() {
 fn what_waits_when_it_is_not_wanted_is_given_back_and_no_more() {
     let mut streams = after([1100..3000, 5000..9000]);
     assert_eq!(read(&mut streams, 500), Ok(Some(1100..1600)));
-    streams.stop(uni(), 7).unwrap();
+    streams.stop(ID, 7).unwrap();
     assert_eq!(streams.stats().receive_buffered, 0);
     assert_eq!(read(&mut streams, 99), Err(ReadError::Closed));
-    let closed = streams.set_delivery(uni(), ArrivalOrder.build());
+    let closed = streams.set_delivery(ID, ArrivalOrder.build());
     assert_eq!(closed, Err(ReadError::Closed));
     let frames = control(&mut streams);
     assert!(frames.contains(&vec![encode::MAX_DATA, 9000 + 15_000]), "{frames:?}");
@@ -191,14 +187,12 @@ fn what_waits_when_it_is_not_wanted_is_given_back_and_no_more() {
 
 #[test]
 fn confetti_is_refused_however_fast_it_is_read() {
-    let mut limits = small();
-    limits.stream_window = 1 << 40;
-    limits.connection_window = 1 << 40;
+    let limits = StreamLimits { stream_window: 1 << 40, connection_window: 1 << 40, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
     let mut accepted = 0;
-    while streams.received(uni(), 2 * accepted + 1, b"x", false).is_ok() {
+    while streams.received(ID, 2 * accepted + 1, b"x", false).is_ok() {
         streams.accept(Dir::Uni);
-        while streams.read_chunk(uni(), 10, false).is_ok() {}
+        while streams.read_chunk(ID, 10, false).is_ok() {}
         accepted += 1;
     }
     assert!((MAX_GAPS - 1..MAX_GAPS + 100).contains(&accepted), "{accepted}");
@@ -207,15 +201,13 @@ fn confetti_is_refused_however_fast_it_is_read() {
 
 #[test]
 fn gaps_that_are_read_around_cost_no_storage() {
-    let mut limits = small();
-    limits.stream_window = 1 << 40;
-    limits.connection_window = 1 << 40;
+    let limits = StreamLimits { stream_window: 1 << 40, connection_window: 1 << 40, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
-    streams.received(uni(), 0, b"", false).unwrap();
+    streams.received(ID, 0, b"", false).unwrap();
     streams.accept(Dir::Uni).unwrap();
     for start in (1..500 * 20_000).step_by(20_000) {
-        streams.received(uni(), start, &DATA[1..], false).unwrap();
-        while streams.read_chunk(uni(), usize::MAX, false).is_ok() {}
+        streams.received(ID, start, &DATA[1..], false).unwrap();
+        while streams.read_chunk(ID, usize::MAX, false).is_ok() {}
         assert!(streams.stats().receive_buffered <= 64 * 1024);
     }
 }
@@ -245,15 +237,15 @@ fn records_can_be_read_in_order_and_only_whole() {
         (whole > range.start).then_some(range.start..whole)
     };
     let mut streams = after(Some(0..7));
-    streams.set_delivery(uni(), Box::new(Custom { ordered: true, next })).unwrap();
-    assert_eq!(streams.read(uni(), &mut [0; 99]), Err(ReadError::Blocked));
+    streams.set_delivery(ID, Box::new(Custom { ordered: true, next })).unwrap();
+    assert_eq!(streams.read(ID, &mut [0; 99]), Err(ReadError::Blocked));
     receive(&mut streams, 7..20, false);
     let mut out = [0; 99];
-    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Data(16)));
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Data(16)));
     assert_eq!(out[..16], DATA[..16]);
     receive(&mut streams, 20..20, true);
-    assert_eq!(streams.read_chunk(uni(), 99, true).unwrap().unwrap().bytes, DATA[16..20]);
-    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Fin));
+    assert_eq!(streams.read_chunk(ID, 99, true).unwrap().unwrap().bytes, DATA[16..20]);
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Fin));
 }
 
 #[test]
@@ -267,13 +259,13 @@ fn a_delivery_that_is_wrong_is_silent() {
     ];
     for custom in wrong {
         let mut streams = after([100..200, 300..400]);
-        streams.set_delivery(uni(), Box::new(custom)).unwrap();
+        streams.set_delivery(ID, Box::new(custom)).unwrap();
         receive(&mut streams, 400..500, true);
         assert!(events(&mut streams).is_empty());
-        let read_any = streams.read_chunk(uni(), 99, custom.ordered);
+        let read_any = streams.read_chunk(ID, 99, custom.ordered);
         assert_eq!(read_any, Err(ReadError::Blocked), "{custom:?}");
         // The faulty delivery lost no byte: a correct delivery finds all of them.
-        streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
+        streams.set_delivery(ID, ArrivalOrder.build()).unwrap();
         assert_eq!(read(&mut streams, 999), Ok(Some(100..200)));
         assert_eq!(read(&mut streams, 999), Ok(Some(300..500)));
     }
@@ -282,12 +274,12 @@ fn a_delivery_that_is_wrong_is_silent() {
 #[test]
 fn no_end_is_told_while_a_delivery_holds_bytes_back() {
     let mut streams = after([]);
-    streams.set_delivery(uni(), Box::new(Custom { ordered: false, next: |_| None })).unwrap();
+    streams.set_delivery(ID, Box::new(Custom { ordered: false, next: |_| None })).unwrap();
     receive(&mut streams, 0..10, true);
     assert!(events(&mut streams).is_empty());
     assert_eq!(read(&mut streams, 99), Err(ReadError::Blocked));
-    streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: uni() }]);
+    streams.set_delivery(ID, ArrivalOrder.build()).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: ID }]);
     assert_eq!(read(&mut streams, 99), Ok(Some(0..10)));
     assert_eq!(read(&mut streams, 99), Ok(None));
 }
@@ -380,7 +372,7 @@ proptest! {
                 Op::Read(max) => model.check(read(&mut streams, max))?,
                 Op::Reset => {
                     let complete = model.is_complete();
-                    streams.received_reset(uni(), 9, size as u64).unwrap();
+                    streams.received_reset(ID, 9, size as u64).unwrap();
                     // A reset does not discard complete data: it is still read.
                     if !complete && model.over.is_none() {
                         model.over = Some(ReadError::Reset(9));
@@ -388,7 +380,7 @@ proptest! {
                     }
                 }
                 Op::Stop => {
-                    let stopped = streams.stop(uni(), 5).is_ok();
+                    let stopped = streams.stop(ID, 5).is_ok();
                     prop_assert_eq!(stopped, model.over != Some(ReadError::Closed));
                     model.over = Some(ReadError::Closed);
                 }

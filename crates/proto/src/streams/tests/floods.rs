@@ -3,15 +3,9 @@
 use super::*;
 use crate::streams::assembler::{BYTES_PER_GAP, MAX_GAPS};
 
-fn uni(index: u64) -> StreamId {
-    client_stream(Dir::Uni, index)
-}
-
 #[test]
 fn gaps_are_bounded_whatever_the_window() {
-    let mut limits = small();
-    limits.stream_window = 1 << 40;
-    limits.connection_window = 1 << 40;
+    let limits = StreamLimits { stream_window: 1 << 40, connection_window: 1 << 40, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
     let mut accepted = 0;
     while streams.received(uni(0), 2 * accepted + 1, b"x", false).is_ok() {
@@ -52,9 +46,7 @@ fn one_byte_frames_of_an_honest_stream_are_accepted() {
 
 #[test]
 fn a_jump_to_the_highest_stream_takes_no_memory() {
-    let mut limits = small();
-    limits.uni_streams = 1 << 60;
-    limits.bidi_streams = 1 << 60;
+    let limits = StreamLimits { uni_streams: 1 << 60, bidi_streams: 1 << 60, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
     for dir in Dir::ALL {
         let last = client_stream(dir, (1 << 60) - 1);
@@ -67,9 +59,7 @@ fn a_jump_to_the_highest_stream_takes_no_memory() {
 
 #[test]
 fn streams_touched_here_and_there_are_bounded_by_the_limit() {
-    let mut limits = small();
-    limits.uni_streams = 1000;
-    let mut streams = endpoint(Side::Server, &limits);
+    let mut streams = endpoint(Side::Server, &StreamLimits { uni_streams: 1000, ..small() });
     for index in (0..1000).rev().step_by(2) {
         streams.received_stream_data_blocked(uni(index)).unwrap();
     }

@@ -5,8 +5,10 @@ use super::*;
 const FLOW_CONTROL: TransportErrorCode = TransportErrorCode::FLOW_CONTROL_ERROR;
 const ZEROS: [u8; 16_000] = [0; 16_000];
 
-fn uni(index: u64) -> StreamId {
-    client_stream(Dir::Uni, index)
+/// The first stream opens with so many bytes, and is accepted.
+fn accept_with(streams: &mut Sender, len: usize) {
+    streams.received(uni(0), 0, &ZEROS[..len], false).unwrap();
+    streams.accept(Dir::Uni).unwrap();
 }
 
 /// Reads all available bytes and returns their number.
@@ -61,8 +63,7 @@ fn growing_server() -> Sender {
 #[test]
 fn limits_move_when_half_a_window_was_read() {
     let mut streams = growing_server();
-    streams.received(uni(0), 0, &ZEROS[..8_000], false).unwrap();
-    streams.accept(Dir::Uni).unwrap();
+    accept_with(&mut streams, 8_000);
     assert_eq!(streams.read(uni(0), &mut [0; 4_999]), Ok(Read::Data(4_999)));
     assert!(!streams.wants_control());
     assert_eq!(streams.read(uni(0), &mut [0; 1]), Ok(Read::Data(1)));
@@ -81,8 +82,7 @@ fn limits_move_when_half_a_window_was_read() {
 #[test]
 fn no_limit_is_raised_for_a_stream_whose_size_is_known() {
     let mut streams = server();
-    streams.received(uni(0), 0, &ZEROS[..8_000], false).unwrap();
-    streams.accept(Dir::Uni).unwrap();
+    accept_with(&mut streams, 8_000);
     assert_eq!(drain(&mut streams, uni(0)), 8_000);
     streams.received(uni(0), 9_000, b"", true).unwrap();
     assert_eq!(control(&mut streams), [[encode::MAX_DATA, 23_000]]);
@@ -92,8 +92,7 @@ fn no_limit_is_raised_for_a_stream_whose_size_is_known() {
 
 #[test]
 fn windows_grow_when_they_are_what_limits_the_peer() {
-    let mut limits = small();
-    limits.max_stream_window = 100_000;
+    let limits = StreamLimits { max_stream_window: 100_000, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
     let mut now = Instant::now();
     let (mut offset, mut largest) = (0, 0);
@@ -117,8 +116,7 @@ fn windows_grow_when_they_are_what_limits_the_peer() {
 #[test]
 fn a_reset_charges_its_final_size_and_gives_it_back() {
     let mut streams = server();
-    streams.received(uni(0), 0, &ZEROS[..1_000], false).unwrap();
-    streams.accept(Dir::Uni).unwrap();
+    accept_with(&mut streams, 1_000);
     assert_eq!(streams.read(uni(0), &mut [0; 400]), Ok(Read::Data(400)));
     streams.received_reset(uni(0), 0, 7_600).unwrap();
     assert_eq!(streams.stats().received, 7_600);
@@ -129,8 +127,7 @@ fn a_reset_charges_its_final_size_and_gives_it_back() {
 #[test]
 fn stopped_bytes_are_given_back_as_they_come() {
     let mut streams = growing_server();
-    streams.received(uni(0), 0, &ZEROS[..4_000], false).unwrap();
-    streams.accept(Dir::Uni).unwrap();
+    accept_with(&mut streams, 4_000);
     streams.stop(uni(0), 0).unwrap();
     assert_eq!(control(&mut streams), [[encode::STOP_SENDING, uni(0).0, 0]]);
     streams.received(uni(0), 6_000, &ZEROS[..1_500], false).unwrap();
@@ -166,15 +163,9 @@ fn we_stay_within_the_stream_limit_and_say_so_once() {
     let id = streams.open(Dir::Uni).unwrap();
     assert_eq!(streams.write(id, &ZEROS[..10_500]), Ok(10_500));
     streams.finish(id).unwrap();
-    let mut sent = 0;
-    let mut blocked = None;
-    while let Some(token) = send_frame(&mut streams) {
-        sent += u64::from(token.len);
-        assert!(!token.fin);
-        blocked = Some(token);
-    }
-    assert_eq!(sent, 10_000);
-    assert!(blocked.is_some() && streams.has_unsent(id));
+    let sent = send_frames(&mut streams);
+    assert_eq!(sent.iter().map(|token| token.len).sum::<u32>(), 10_000);
+    assert!(!sent.iter().any(|token| token.fin) && streams.has_unsent(id));
     let (frames, tokens) = control_tokens(&mut streams);
     assert_eq!(frames, [[encode::STREAM_DATA_BLOCKED, id.0, 10_000]]);
     assert_eq!(streams.look(ROOM), None);
@@ -185,25 +176,19 @@ fn we_stay_within_the_stream_limit_and_say_so_once() {
     assert_eq!(streams.look(ROOM), None, "limits never fall");
     streams.received_max_stream_data(id, 10_100).unwrap();
     streams.lost(&tokens[0]);
-    let token = send_frame(&mut streams).unwrap();
-    assert_eq!((token.offset, token.len, token.fin), (10_000, 100, false));
+    sends(&mut streams, (10_000, 100, false));
     assert_eq!(control(&mut streams), [[encode::STREAM_DATA_BLOCKED, id.0, 10_100]]);
     streams.received_max_stream_data(id, 20_000).unwrap();
-    let token = send_frame(&mut streams).unwrap();
-    assert_eq!((token.offset, token.len, token.fin), (10_100, 400, true));
+    sends(&mut streams, (10_100, 400, true));
 }
 
 #[test]
 fn we_stay_within_the_connection_limit_and_say_so_once() {
     let mut streams = client();
-    let a = streams.open(Dir::Uni).unwrap();
-    let b = streams.open(Dir::Uni).unwrap();
+    let [a, b] = [0; 2].map(|_| streams.open(Dir::Uni).unwrap());
     assert_eq!(streams.write(a, &ZEROS[..9_000]), Ok(9_000));
     assert_eq!(streams.write(b, &ZEROS[..9_000]), Ok(9_000));
-    let mut tokens = Vec::new();
-    while let Some(token) = send_frame(&mut streams) {
-        tokens.push(token);
-    }
+    let tokens = send_frames(&mut streams);
     assert_eq!(tokens.iter().map(|token| token.len).sum::<u32>(), 15_000);
     assert!(streams.is_connection_blocked() && !streams.has_data());
     let (frames, blocked) = control_tokens(&mut streams);
@@ -216,16 +201,12 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
     streams.lost(&Token::Stream(tokens[3]));
     let pending = streams.look(ROOM).unwrap();
     assert!(pending.is_retransmission());
-    let again = send_frame(&mut streams).unwrap();
-    assert_eq!(
-        (again.id, again.offset, again.len),
-        (tokens[3].id, tokens[3].offset, tokens[3].len)
-    );
+    assert_eq!(send_frame(&mut streams), Some(tokens[3]));
     streams.received_max_data(14_000);
     assert_eq!(streams.look(ROOM), None);
     streams.received_max_data(15_100);
     streams.lost(&blocked[0]);
-    let sent: u32 = std::iter::from_fn(|| send_frame(&mut streams)).map(|token| token.len).sum();
+    let sent: u32 = send_frames(&mut streams).into_iter().map(|token| token.len).sum();
     assert_eq!(sent, 100);
     assert_eq!(control(&mut streams), [[encode::DATA_BLOCKED, 15_100]]);
 }
@@ -233,12 +214,11 @@ fn we_stay_within_the_connection_limit_and_say_so_once() {
 #[test]
 fn the_end_of_a_stream_needs_no_credit() {
     let mut streams = client();
-    let a = streams.open(Dir::Uni).unwrap();
-    let b = streams.open(Dir::Uni).unwrap();
+    let [a, b] = [0; 2].map(|_| streams.open(Dir::Uni).unwrap());
     streams.write(b, &ZEROS[..5_000]).unwrap();
-    while send_frame(&mut streams).is_some() {}
+    send_frames(&mut streams);
     streams.write(a, &ZEROS[..15_000]).unwrap();
-    while send_frame(&mut streams).is_some() {}
+    send_frames(&mut streams);
     assert_eq!(streams.stats().sent, 15_000);
     streams.finish(b).unwrap();
     let token = send_frame(&mut streams).unwrap();
@@ -252,7 +232,7 @@ fn a_reset_stream_is_not_blocked() {
     let mut streams = client();
     let id = streams.open(Dir::Uni).unwrap();
     streams.write(id, &ZEROS).unwrap();
-    while send_frame(&mut streams).is_some() {}
+    send_frames(&mut streams);
     streams.reset(id, 4).unwrap();
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM, id.0, 4, 10_000]]);
     streams.lost(&Token::Control(ControlToken::StreamDataBlocked(id, 10_000)));

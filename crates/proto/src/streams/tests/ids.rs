@@ -38,7 +38,7 @@ fn no_frame_may_name_the_half_that_a_stream_does_not_have() {
         assert_eq!(code(frame(&mut streams, id)), STATE);
     }
     for frame in FOR_SENDING {
-        assert_eq!(code(frame(&mut server(), client_stream(Dir::Uni, 0))), STATE);
+        assert_eq!(code(frame(&mut server(), uni(0))), STATE);
     }
 }
 
@@ -61,12 +61,12 @@ fn no_frame_may_open_more_streams_than_allowed() {
         assert_eq!(code(frame(&mut streams, client_stream(Dir::Bi, 8))), LIMIT);
         assert_eq!(code(frame(&mut streams, StreamId(VARINT_MAX - 3))), LIMIT);
     }
-    assert_eq!(code(FOR_RECEIVING[0](&mut server(), client_stream(Dir::Uni, 8))), LIMIT);
+    assert_eq!(code(FOR_RECEIVING[0](&mut server(), uni(8))), LIMIT);
 }
 
 #[test]
 fn an_error_names_its_frame() {
-    let error = server().received_stop_sending(client_stream(Dir::Uni, 0), 0).unwrap_err();
+    let error = server().received_stop_sending(uni(0), 0).unwrap_err();
     assert_eq!(error.frame, Some(encode::STOP_SENDING));
 }
 
@@ -131,7 +131,7 @@ fn streams_blocked_is_said_once_for_each_limit() {
 
 /// The peer opens and finishes a unidirectional stream and delivers all of it; we read all of it.
 fn use_up(streams: &mut Sender, index: u64) {
-    let id = client_stream(Dir::Uni, index);
+    let id = uni(index);
     streams.received(id, 0, b"abc", true).unwrap();
     assert_eq!(streams.accept(Dir::Uni), Some(id));
     assert_eq!(streams.read(id, &mut [0; 8]), Ok(Read::Data(3)));
@@ -141,9 +141,7 @@ fn use_up(streams: &mut Sender, index: u64) {
 
 #[test]
 fn finished_streams_give_their_place_back() {
-    let mut limits = small();
-    limits.uni_streams = 80;
-    let mut streams = endpoint(Side::Server, &limits);
+    let mut streams = endpoint(Side::Server, &StreamLimits { uni_streams: 80, ..small() });
     for index in 0..9 {
         use_up(&mut streams, index);
     }
@@ -166,10 +164,8 @@ fn finished_streams_give_their_place_back() {
 
 #[test]
 fn a_peer_without_streams_gets_one_back_at_once() {
-    let mut limits = small();
-    limits.uni_streams = 80;
-    let mut streams = endpoint(Side::Server, &limits);
-    streams.received(client_stream(Dir::Uni, 79), 0, b"", true).unwrap();
+    let mut streams = endpoint(Side::Server, &StreamLimits { uni_streams: 80, ..small() });
+    streams.received(uni(79), 0, b"", true).unwrap();
     use_up(&mut streams, 0);
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 81]]);
 }
@@ -178,7 +174,7 @@ fn a_peer_without_streams_gets_one_back_at_once() {
 fn frames_for_streams_that_are_over_are_ignored() {
     let mut streams = server();
     use_up(&mut streams, 0);
-    let id = client_stream(Dir::Uni, 0);
+    let id = uni(0);
     assert_eq!(streams.stats().streams, 0);
     let before = streams.stats();
     streams.received(id, 1, b"late", false).unwrap();

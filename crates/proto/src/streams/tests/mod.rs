@@ -19,10 +19,12 @@ use crate::egress::lost::{LossLedger, Unqueued};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::recovery::token::{ControlToken, StreamToken, Token, Tokens};
 use crate::wire::coding::Reader;
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use sutura_random::Rng;
-use sutura_schedule::Scheme;
+use sutura_schedule::{Eps, Grant, Priority, Scheduler, Scheme, StreamKey};
 
 const RTT: Duration = Duration::from_millis(50);
 /// Frame types (RFC 9000 section 19), repeated here so that the tests do not depend on the
@@ -43,6 +45,43 @@ mod encode {
     pub(super) const STREAM_DATA_BLOCKED: u64 = 0x15;
     pub(super) const STREAMS_BLOCKED_BIDI: u64 = 0x16;
     pub(super) const STREAMS_BLOCKED_UNI: u64 = 0x17;
+}
+
+/// Schedules like [`Eps`], and records how many bytes each stream is charged.
+#[derive(Debug, Default)]
+pub(crate) struct Accountant {
+    eps: Eps,
+    /// Replaces all priorities.
+    uniform: Option<Priority>,
+    pub(crate) ledger: Arc<Mutex<BTreeMap<StreamKey, u64>>>,
+}
+
+impl Scheduler for Accountant {
+    fn insert(&mut self, stream: StreamKey, priority: Priority) {
+        self.eps.insert(stream, self.uniform.clone().unwrap_or(priority));
+    }
+    fn remove(&mut self, stream: StreamKey) {
+        self.eps.remove(stream);
+    }
+    fn reprioritize(&mut self, stream: StreamKey, priority: Priority) {
+        self.eps.reprioritize(stream, self.uniform.clone().unwrap_or(priority));
+    }
+    fn activate(&mut self, stream: StreamKey) {
+        self.eps.activate(stream);
+    }
+    fn deactivate(&mut self, stream: StreamKey) {
+        self.eps.deactivate(stream);
+    }
+    fn next(&self, room: usize) -> Option<Grant> {
+        self.eps.next(room)
+    }
+    fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        *self.ledger.lock().unwrap().entry(stream).or_default() += bytes as u64;
+        self.eps.charge(stream, bytes);
+    }
+    fn is_empty(&self) -> bool {
+        self.eps.is_empty()
+    }
 }
 
 /// Space for frames in one packet.
@@ -138,6 +177,11 @@ impl Sender {
         self.ledger.queue(&mut self.streams, frame)
     }
 
+    /// The packets with these frames of streams were lost.
+    fn lose(&mut self, frames: &[StreamToken]) {
+        frames.iter().for_each(|frame| self.lost(&Token::Stream(*frame)));
+    }
+
     fn check(&self) -> Result<(), String> {
         self.streams.check()?;
         self.ledger.check(&self.streams)
@@ -221,6 +265,11 @@ fn client_stream(dir: Dir, index: u64) -> StreamId {
     StreamId::new(Side::Client, dir, index)
 }
 
+/// The client's unidirectional stream with this index.
+fn uni(index: u64) -> StreamId {
+    client_stream(Dir::Uni, index)
+}
+
 /// The frames of a packet, with their tokens.
 #[derive(Debug, Default)]
 struct Packet {
@@ -274,6 +323,18 @@ fn send_frame(streams: &mut Sender) -> Option<StreamToken> {
     let pending = streams.look(ROOM)?;
     let written = streams.write_stream(&pending, &mut Vec::new(), ROOM, Length::Explicit)?;
     Some(written.token)
+}
+
+/// Writes STREAM frames as long as any data can be sent, and discards their bytes.
+fn send_frames(streams: &mut Sender) -> Vec<StreamToken> {
+    std::iter::from_fn(|| send_frame(streams)).collect()
+}
+
+/// Writes a STREAM frame with this offset, length and end.
+fn sends(streams: &mut Sender, expected: (u64, u32, bool)) -> StreamToken {
+    let token = send_frame(streams).unwrap();
+    assert_eq!((token.offset, token.len, token.fin), expected);
+    token
 }
 
 /// Passes the frames of a packet to an endpoint.

@@ -1,5 +1,6 @@
 //! Reading ahead of missing bytes, up to an offset.
 
+use super::delivery::{DATA, ID, after, receive};
 use super::*;
 use crate::streams::delivery::{ArrivalOrder, DeliveryFactory, StreamOrder};
 use proptest::prelude::*;
@@ -7,68 +8,47 @@ use std::ops::Range;
 
 const SIZE: usize = 6000;
 
-fn byte(at: usize) -> u8 {
-    (at ^ (at >> 8)).wrapping_mul(31) as u8
-}
-
-fn uni() -> StreamId {
-    client_stream(Dir::Uni, 0)
-}
-
-fn receive(streams: &mut Sender, range: Range<usize>, fin: bool) {
-    let data: Vec<u8> = range.clone().map(byte).collect();
-    streams.received(uni(), range.start as u64, &data, fin).unwrap();
-}
-
-fn opened() -> Sender {
-    let mut streams = server();
-    streams.received(uni(), 0, b"", false).unwrap();
-    assert_eq!(streams.accept(Dir::Uni), Some(uni()));
-    events(&mut streams);
-    streams
-}
-
 /// Reads below `end`, checks the bytes and returns their range.
 fn ahead(streams: &mut Sender, end: u64, max: usize) -> Result<Option<Range<usize>>, ReadError> {
-    let Some(chunk) = streams.read_ahead(uni(), end, max)? else { return Ok(None) };
+    let Some(chunk) = streams.read_ahead(ID, end, max)? else { return Ok(None) };
     let range = chunk.offset as usize..chunk.offset as usize + chunk.bytes.len();
-    assert_eq!(chunk.bytes, range.clone().map(byte).collect::<Vec<_>>());
+    assert_eq!(chunk.bytes, DATA[range.clone()]);
     Ok(Some(range))
 }
 
 #[test]
 fn what_is_below_the_offset_does_not_wait_and_order_goes_on_behind_it() {
-    let mut streams = opened();
+    let mut streams = after([]);
     let mut out = [0; 99];
     receive(&mut streams, 0..10, false);
-    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Data(10)));
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Data(10)));
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
     events(&mut streams);
     receive(&mut streams, 90..120, false);
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: uni() }]);
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: ID }]);
     assert_eq!(ahead(&mut streams, 100, 4), Ok(Some(90..94)));
     receive(&mut streams, 30..40, false);
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(30..40)));
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(94..100)));
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
     // There are holes, and the bytes beyond the offset wait.
-    let ordered = streams.set_delivery(uni(), StreamOrder.build());
+    let ordered = streams.set_delivery(ID, StreamOrder.build());
     assert_eq!(ordered, Err(ReadError::IllegalOrderedRead));
-    assert_eq!(streams.read(uni(), &mut out), Err(ReadError::IllegalOrderedRead));
-    assert_eq!(streams.read_chunk(uni(), 9, true), Err(ReadError::IllegalOrderedRead));
+    assert_eq!(streams.read(ID, &mut out), Err(ReadError::IllegalOrderedRead));
+    assert_eq!(streams.read_chunk(ID, 9, true), Err(ReadError::IllegalOrderedRead));
     receive(&mut streams, 10..30, false);
     receive(&mut streams, 40..90, false);
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(10..30)));
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(40..90)));
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
-    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Data(20)));
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Data(20)));
     receive(&mut streams, 120..120, true);
-    assert_eq!(streams.read(uni(), &mut out), Ok(Read::Fin));
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Fin));
 }
 
 #[test]
 fn the_end_of_the_stream_comes_after_all_of_it() {
-    let mut streams = opened();
+    let mut streams = after([]);
     receive(&mut streams, 20..30, true);
     assert_eq!(ahead(&mut streams, 100, 99), Ok(Some(20..30)));
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::Blocked));
@@ -80,23 +60,21 @@ fn the_end_of_the_stream_comes_after_all_of_it() {
 
 #[test]
 fn only_what_is_delivered_in_stream_order_is_read_ahead() {
-    let mut streams = opened();
-    streams.set_delivery(uni(), ArrivalOrder.build()).unwrap();
+    let mut streams = after([]);
+    streams.set_delivery(ID, ArrivalOrder.build()).unwrap();
     receive(&mut streams, 20..30, false);
     assert_eq!(ahead(&mut streams, 100, 99), Err(ReadError::IllegalOrderedRead));
 }
 
 #[test]
 fn a_window_that_is_read_ahead_is_open_again() {
-    let mut streams = opened();
+    let mut streams = after([]);
     receive(&mut streams, 2000..SIZE, false);
     receive(&mut streams, SIZE..10_000, false);
     while ahead(&mut streams, 10_000, 3000).is_ok() {}
     let limits = control(&mut streams);
-    assert_eq!(
-        limits,
-        [vec![encode::MAX_DATA, 23_000], vec![encode::MAX_STREAM_DATA, uni().0, 18_000]]
-    );
+    let stream = vec![encode::MAX_STREAM_DATA, ID.0, 18_000];
+    assert_eq!(limits, [vec![encode::MAX_DATA, 23_000], stream]);
 }
 
 proptest! {
@@ -109,7 +87,7 @@ proptest! {
         max in 1..700usize,
     ) {
         ends.insert(SIZE);
-        let mut streams = opened();
+        let mut streams = after([]);
         let (mut held, mut read) = (vec![false; SIZE], vec![false; SIZE]);
         let last = (0..SIZE).step_by(500).map(|at| (at, 500));
         for (start, len) in frames.into_iter().chain(last) {
@@ -132,6 +110,6 @@ proptest! {
         }
         prop_assert_eq!(ends.len(), 0);
         receive(&mut streams, SIZE..SIZE, true);
-        prop_assert_eq!(streams.read(uni(), &mut [0; 9]), Ok(Read::Fin));
+        prop_assert_eq!(streams.read(ID, &mut [0; 9]), Ok(Read::Fin));
     }
 }

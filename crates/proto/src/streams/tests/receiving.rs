@@ -1,5 +1,6 @@
 //! The receiving part of streams: states, final sizes, stop and reset.
 
+use super::delivery::ID;
 use super::*;
 use crate::streams::assembler::MAX_GAPS;
 use crate::streams::recv::RecvState;
@@ -7,22 +8,17 @@ use crate::wire::coding::VARINT_MAX;
 
 const FINAL_SIZE: TransportErrorCode = TransportErrorCode::FINAL_SIZE_ERROR;
 
-/// The client's first unidirectional stream.
-fn uni() -> StreamId {
-    client_stream(Dir::Uni, 0)
-}
-
 fn state(streams: &Sender) -> RecvState {
-    streams.table.get(uni()).unwrap().recv.as_ref().unwrap().state()
+    streams.table.get(ID).unwrap().recv.as_ref().unwrap().state()
 }
 
 /// A server that accepted the stream after these frames arrived.
 fn after(frames: &[(u64, &[u8], bool)]) -> Sender {
     let mut streams = server();
     for &(offset, data, fin) in frames {
-        streams.received(uni(), offset, data, fin).unwrap();
+        streams.received(ID, offset, data, fin).unwrap();
     }
-    assert_eq!(streams.accept(Dir::Uni), Some(uni()));
+    assert_eq!(streams.accept(Dir::Uni), Some(ID));
     events(&mut streams);
     streams
 }
@@ -30,117 +26,116 @@ fn after(frames: &[(u64, &[u8], bool)]) -> Sender {
 #[test]
 fn final_size_is_what_fin_says() {
     let mut streams = after(&[(0, b"abcd", true)]);
-    assert_eq!(code(streams.received(uni(), 4, b"e", false)), FINAL_SIZE);
-    assert_eq!(code(streams.received(uni(), 0, b"abcde", false)), FINAL_SIZE);
-    assert_eq!(code(streams.received(uni(), 0, b"abc", true)), FINAL_SIZE);
-    assert_eq!(code(streams.received(uni(), 5, b"", true)), FINAL_SIZE);
-    assert_eq!(code(streams.received_reset(uni(), 0, 3)), FINAL_SIZE);
-    assert_eq!(code(streams.received_reset(uni(), 0, 5)), FINAL_SIZE);
-    streams.received(uni(), 0, b"abcd", true).unwrap();
-    streams.received(uni(), 4, b"", true).unwrap();
+    assert_eq!(code(streams.received(ID, 4, b"e", false)), FINAL_SIZE);
+    assert_eq!(code(streams.received(ID, 0, b"abcde", false)), FINAL_SIZE);
+    assert_eq!(code(streams.received(ID, 0, b"abc", true)), FINAL_SIZE);
+    assert_eq!(code(streams.received(ID, 5, b"", true)), FINAL_SIZE);
+    assert_eq!(code(streams.received_reset(ID, 0, 3)), FINAL_SIZE);
+    assert_eq!(code(streams.received_reset(ID, 0, 5)), FINAL_SIZE);
+    streams.received(ID, 0, b"abcd", true).unwrap();
+    streams.received(ID, 4, b"", true).unwrap();
 }
 
 #[test]
 fn final_size_is_not_below_what_came() {
     let mut streams = after(&[(10, b"x", false)]);
-    assert_eq!(code(streams.received(uni(), 10, b"", true)), FINAL_SIZE);
-    assert_eq!(code(streams.received_reset(uni(), 0, 10)), FINAL_SIZE);
-    streams.received(uni(), 11, b"", true).unwrap();
+    assert_eq!(code(streams.received(ID, 10, b"", true)), FINAL_SIZE);
+    assert_eq!(code(streams.received_reset(ID, 0, 10)), FINAL_SIZE);
+    streams.received(ID, 11, b"", true).unwrap();
 }
 
 #[test]
 fn final_size_is_what_reset_says() {
     let mut streams = after(&[(0, b"abcd", false)]);
-    streams.received_reset(uni(), 7, 6).unwrap();
-    assert_eq!(code(streams.received(uni(), 6, b"x", false)), FINAL_SIZE);
-    assert_eq!(code(streams.received(uni(), 5, b"", true)), FINAL_SIZE);
-    assert_eq!(code(streams.received_reset(uni(), 7, 7)), FINAL_SIZE);
-    streams.received(uni(), 4, b"ef", true).unwrap();
-    streams.received_reset(uni(), 8, 6).unwrap();
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Err(ReadError::Reset(7)));
+    streams.received_reset(ID, 7, 6).unwrap();
+    assert_eq!(code(streams.received(ID, 6, b"x", false)), FINAL_SIZE);
+    assert_eq!(code(streams.received(ID, 5, b"", true)), FINAL_SIZE);
+    assert_eq!(code(streams.received_reset(ID, 7, 7)), FINAL_SIZE);
+    streams.received(ID, 4, b"ef", true).unwrap();
+    streams.received_reset(ID, 8, 6).unwrap();
+    assert_eq!(streams.read(ID, &mut [0; 8]), Err(ReadError::Reset(7)));
 }
 
 #[test]
 fn offsets_end_at_the_largest_varint() {
-    let mut limits = small();
-    limits.stream_window = VARINT_MAX;
-    limits.connection_window = VARINT_MAX;
+    let limits =
+        StreamLimits { stream_window: VARINT_MAX, connection_window: VARINT_MAX, ..small() };
     let mut streams = endpoint(Side::Server, &limits);
     let encoding = TransportErrorCode::FRAME_ENCODING_ERROR;
-    assert_eq!(code(streams.received(uni(), VARINT_MAX, b"x", false)), encoding);
-    assert_eq!(code(streams.received(uni(), u64::MAX, b"x", false)), encoding);
-    streams.received(uni(), VARINT_MAX - 1, b"x", false).unwrap();
+    assert_eq!(code(streams.received(ID, VARINT_MAX, b"x", false)), encoding);
+    assert_eq!(code(streams.received(ID, u64::MAX, b"x", false)), encoding);
+    streams.received(ID, VARINT_MAX - 1, b"x", false).unwrap();
 }
 
 #[test]
 fn states_follow_the_frames() {
     let mut streams = after(&[(0, b"ab", false)]);
     assert_eq!(state(&streams), RecvState::Recv);
-    streams.received(uni(), 4, b"ef", true).unwrap();
+    streams.received(ID, 4, b"ef", true).unwrap();
     assert_eq!(state(&streams), RecvState::SizeKnown);
-    streams.received(uni(), 2, b"cd", false).unwrap();
+    streams.received(ID, 2, b"cd", false).unwrap();
     assert_eq!(state(&streams), RecvState::DataRecvd);
     // The data is complete: a reset is too late to discard it.
-    streams.received_reset(uni(), 1, 6).unwrap();
-    assert_eq!(streams.read_chunk(uni(), 4, true).unwrap().unwrap().bytes, b"abcd"[..]);
-    assert_eq!(streams.read_chunk(uni(), 9, true).unwrap().unwrap().bytes, b"ef"[..]);
+    streams.received_reset(ID, 1, 6).unwrap();
+    assert_eq!(streams.read_chunk(ID, 4, true).unwrap().unwrap().bytes, b"abcd"[..]);
+    assert_eq!(streams.read_chunk(ID, 9, true).unwrap().unwrap().bytes, b"ef"[..]);
     assert_eq!(state(&streams), RecvState::DataRecvd);
-    assert_eq!(streams.read_chunk(uni(), 9, true), Ok(None));
-    assert_eq!(streams.read_chunk(uni(), 9, true), Err(ReadError::Closed));
+    assert_eq!(streams.read_chunk(ID, 9, true), Ok(None));
+    assert_eq!(streams.read_chunk(ID, 9, true), Err(ReadError::Closed));
     assert_eq!(streams.stats().streams, 0);
 }
 
 #[test]
 fn readable_is_told_when_there_is_something_new_to_read() {
     let mut streams = after(&[(1, b"b", false)]);
-    let readable = [StreamEvent::Readable { id: uni() }];
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Err(ReadError::Blocked));
-    streams.received(uni(), 3, b"d", false).unwrap();
+    let readable = [StreamEvent::Readable { id: ID }];
+    assert_eq!(streams.read(ID, &mut [0; 8]), Err(ReadError::Blocked));
+    streams.received(ID, 3, b"d", false).unwrap();
     assert!(events(&mut streams).is_empty(), "the gap is still there");
-    streams.received(uni(), 0, b"a", false).unwrap();
-    streams.received(uni(), 0, b"a", false).unwrap();
-    streams.received(uni(), 2, b"c", false).unwrap();
+    streams.received(ID, 0, b"a", false).unwrap();
+    streams.received(ID, 0, b"a", false).unwrap();
+    streams.received(ID, 2, b"c", false).unwrap();
     assert_eq!(events(&mut streams), readable, "once");
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Ok(Read::Data(4)));
-    streams.received(uni(), 0, b"abcd", false).unwrap();
+    assert_eq!(streams.read(ID, &mut [0; 8]), Ok(Read::Data(4)));
+    streams.received(ID, 0, b"abcd", false).unwrap();
     assert!(events(&mut streams).is_empty(), "nothing is new");
-    streams.received(uni(), 4, b"", true).unwrap();
+    streams.received(ID, 4, b"", true).unwrap();
     assert_eq!(events(&mut streams), readable);
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Ok(Read::Fin));
+    assert_eq!(streams.read(ID, &mut [0; 8]), Ok(Read::Fin));
 }
 
 #[test]
 fn nothing_is_told_about_streams_that_are_gone() {
     let mut streams = after(&[(0, b"ab", false)]);
-    streams.received(uni(), 2, b"c", true).unwrap();
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Ok(Read::Data(3)));
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Ok(Read::Fin));
+    streams.received(ID, 2, b"c", true).unwrap();
+    assert_eq!(streams.read(ID, &mut [0; 8]), Ok(Read::Data(3)));
+    assert_eq!(streams.read(ID, &mut [0; 8]), Ok(Read::Fin));
     assert!(events(&mut streams).is_empty());
 }
 
 #[test]
 fn a_reset_takes_unread_data_away() {
     let mut streams = after(&[(0, b"abcd", false)]);
-    streams.received_reset(uni(), 9, 100).unwrap();
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: uni() }]);
+    streams.received_reset(ID, 9, 100).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: ID }]);
     assert_eq!(streams.stats().receive_buffered, 0);
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Err(ReadError::Reset(9)));
+    assert_eq!(streams.read(ID, &mut [0; 8]), Err(ReadError::Reset(9)));
     assert_eq!(streams.stats().streams, 0);
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Err(ReadError::Closed));
+    assert_eq!(streams.read(ID, &mut [0; 8]), Err(ReadError::Closed));
 }
 
 #[test]
 fn stop_sending_is_repeated_until_the_peer_resets() {
     let mut streams = after(&[(0, b"abcd", false)]);
-    streams.stop(uni(), 5).unwrap();
-    assert_eq!(streams.stop(uni(), 5), Err(ClosedStream::Closed));
-    assert_eq!(streams.read(uni(), &mut [0; 8]), Err(ReadError::Closed));
+    streams.stop(ID, 5).unwrap();
+    assert_eq!(streams.stop(ID, 5), Err(ClosedStream::Closed));
+    assert_eq!(streams.read(ID, &mut [0; 8]), Err(ReadError::Closed));
     let (frames, tokens) = control_tokens(&mut streams);
-    assert_eq!(frames, [[encode::STOP_SENDING, uni().0, 5]]);
+    assert_eq!(frames, [[encode::STOP_SENDING, ID.0, 5]]);
     streams.lost(&tokens[0]);
     let (frames, tokens) = control_tokens(&mut streams);
-    assert_eq!(frames, [[encode::STOP_SENDING, uni().0, 5]]);
-    streams.received_reset(uni(), 5, 4).unwrap();
+    assert_eq!(frames, [[encode::STOP_SENDING, ID.0, 5]]);
+    streams.received_reset(ID, 5, 4).unwrap();
     assert_eq!(streams.stats().streams, 0);
     assert!(events(&mut streams).is_empty(), "nobody wants to know");
     streams.lost(&tokens[0]);
@@ -151,16 +146,16 @@ fn stop_sending_is_repeated_until_the_peer_resets() {
 fn a_stopped_stream_is_over_when_its_size_and_the_stop_are_known() {
     for fin_first in [false, true] {
         let mut streams = after(&[(0, b"abcd", false)]);
-        streams.stop(uni(), 5).unwrap();
+        streams.stop(ID, 5).unwrap();
         let (_, tokens) = control_tokens(&mut streams);
         if fin_first {
-            streams.received(uni(), 90, b"x", true).unwrap();
+            streams.received(ID, 90, b"x", true).unwrap();
             assert_eq!(streams.stats().streams, 1);
             streams.acked(&tokens[0]);
         } else {
             streams.acked(&tokens[0]);
             assert_eq!(streams.stats().streams, 1);
-            streams.received(uni(), 90, b"x", true).unwrap();
+            streams.received(ID, 90, b"x", true).unwrap();
         }
         assert_eq!(streams.stats().streams, 0);
     }
@@ -169,7 +164,7 @@ fn a_stopped_stream_is_over_when_its_size_and_the_stop_are_known() {
 #[test]
 fn a_complete_stream_is_stopped_without_a_word() {
     let mut streams = after(&[(0, b"abcd", true)]);
-    streams.stop(uni(), 5).unwrap();
+    streams.stop(ID, 5).unwrap();
     assert_eq!((streams.stats().streams, streams.wants_control()), (0, true));
     assert_eq!(control(&mut streams), [[encode::MAX_STREAMS_UNI, 9]]);
 }
@@ -177,9 +172,9 @@ fn a_complete_stream_is_stopped_without_a_word() {
 #[test]
 fn stopped_streams_hold_nothing() {
     let mut streams = after(&[(100, b"abcd", false)]);
-    streams.stop(uni(), 5).unwrap();
+    streams.stop(ID, 5).unwrap();
     for offset in (0..5000).step_by(100) {
-        streams.received(uni(), offset, &[0; 50], false).unwrap();
+        streams.received(ID, offset, &[0; 50], false).unwrap();
     }
     assert_eq!(streams.stats().receive_buffered, 0);
 }
@@ -190,7 +185,7 @@ fn fragments_without_end_are_a_violation() {
     let mut result = Ok(());
     let mut count = 0;
     while result.is_ok() {
-        result = streams.received(uni(), 2 * count + 1, b"x", false);
+        result = streams.received(ID, 2 * count + 1, b"x", false);
         count += 1;
     }
     assert_eq!(code(result), TransportErrorCode::PROTOCOL_VIOLATION);

@@ -1,9 +1,9 @@
 //! RESET_STREAM_AT (draft-ietf-quic-reliable-stream-reset-07): the beginning of a stream that was reset
 //! is delivered.
 
+use super::delivery::ID;
 use super::*;
 use proptest::prelude::{ProptestConfig, prop_oneof, proptest};
-use sutura_random::Rng;
 
 const CODE: u64 = 7;
 
@@ -24,10 +24,6 @@ fn writer(len: u64) -> (Sender, StreamId) {
     (streams, id)
 }
 
-fn id() -> StreamId {
-    client_stream(Dir::Uni, 0)
-}
-
 /// Sends all data that can be sent; returns the tokens.
 fn send_all(streams: &mut Sender) -> Vec<Token> {
     let packets = std::iter::from_fn(|| packet(streams, Instant::now()));
@@ -46,7 +42,7 @@ impl Reader {
     fn read(&mut self, streams: &mut Sender, ordered: bool, random: &mut Rng) {
         while streams.accept(Dir::Uni).is_some() {}
         while self.end.is_none() {
-            match streams.read_chunk(id(), 1 + random.below(700) as usize, ordered) {
+            match streams.read_chunk(ID, 1 + random.below(700) as usize, ordered) {
                 Ok(Some(chunk)) => {
                     for (at, b) in (chunk.offset..).zip(&chunk.bytes) {
                         assert_eq!(*b, byte(at));
@@ -74,10 +70,8 @@ fn run(seed: u64, size: u64, sizes: &[u64], finish: bool, ordered: bool, loss: u
     let mut random = Rng::new(seed);
     let approaches = approaches();
     let approach = &*approaches[random.below(approaches.len() as u64) as usize];
-    let (mut a, mut b) = (
-        endpoint_with(Side::Client, &small(), approach),
-        endpoint_with(Side::Server, &small(), approach),
-    );
+    let [mut a, mut b] =
+        [Side::Client, Side::Server].map(|side| endpoint_with(side, &small(), approach));
     let id = a.open(Dir::Uni).unwrap();
     let (mut written, mut resets) = (0, sizes.iter());
     let mut promised = size;
@@ -148,18 +142,16 @@ proptest! {
 #[test]
 fn no_more_is_sent_than_promised_and_only_that_is_sent_again() {
     let (mut streams, id) = writer(8_000);
-    let sent: Vec<Token> =
-        (0..3).filter_map(|_| send_frame(&mut streams)).map(Token::Stream).collect();
+    let sent: Vec<_> = (0..3).filter_map(|_| send_frame(&mut streams)).collect();
     let before = streams.stats().sent;
     assert!(before > 3_000 && before < 5_000);
     streams.reset_at(id, CODE, 2_000).unwrap();
     assert_eq!(control(&mut streams), [[encode::RESET_STREAM_AT, id.0, CODE, before, 2_000]]);
     assert!(!streams.has_data(), "nothing new is sent");
     assert_eq!(streams.write(id, b"more"), Err(WriteError::Closed));
-    sent.iter().for_each(|token| streams.lost(token));
-    let again: u64 =
-        std::iter::from_fn(|| send_frame(&mut streams)).map(|t| u64::from(t.len)).sum();
-    assert_eq!(again, 2_000);
+    streams.lose(&sent);
+    let again = send_frames(&mut streams);
+    assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 2_000);
 }
 
 #[test]
@@ -210,35 +202,35 @@ fn more_is_never_promised_than_before() {
 #[test]
 fn the_beginning_is_read_before_the_reset() {
     let mut streams = server();
-    streams.received(id(), 0, &bytes(500), false).unwrap();
-    streams.received_reset_at(id(), CODE, 5_000, 800).unwrap();
+    streams.received(ID, 0, &bytes(500), false).unwrap();
+    streams.received_reset_at(ID, CODE, 5_000, 800).unwrap();
     streams.accept(Dir::Uni).unwrap();
     let mut buffer = [0; 1_000];
-    assert_eq!(streams.read(id(), &mut buffer), Ok(Read::Data(500)));
-    assert_eq!(streams.read(id(), &mut buffer), Err(ReadError::Blocked));
+    assert_eq!(streams.read(ID, &mut buffer), Ok(Read::Data(500)));
+    assert_eq!(streams.read(ID, &mut buffer), Err(ReadError::Blocked));
     events(&mut streams);
     // These bytes are late, and extend beyond the bytes that are delivered.
-    streams.received(id(), 400, &bytes(1_000)[400..], false).unwrap();
-    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: id() }]);
-    assert_eq!(streams.read(id(), &mut buffer), Ok(Read::Data(300)));
-    assert_eq!(streams.read(id(), &mut buffer), Err(ReadError::Reset(CODE)));
+    streams.received(ID, 400, &bytes(1_000)[400..], false).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Readable { id: ID }]);
+    assert_eq!(streams.read(ID, &mut buffer), Ok(Read::Data(300)));
+    assert_eq!(streams.read(ID, &mut buffer), Err(ReadError::Reset(CODE)));
     assert_eq!(streams.stats().streams, 0);
 }
 
 #[test]
 fn what_is_not_delivered_is_credited_and_freed_at_once() {
     let mut streams = server();
-    streams.received(id(), 0, &bytes(9_000), false).unwrap();
+    streams.received(ID, 0, &bytes(9_000), false).unwrap();
     let before = streams.stats().receive_buffered;
-    streams.received_reset_at(id(), CODE, 9_500, 100).unwrap();
+    streams.received_reset_at(ID, CODE, 9_500, 100).unwrap();
     assert_eq!(streams.window.consumed(), 9_400);
     assert!(streams.stats().receive_buffered <= 1_024 && before >= 9_000);
     // Late frames that promise more bytes change nothing.
-    streams.received_reset_at(id(), CODE, 9_500, 200).unwrap();
+    streams.received_reset_at(ID, CODE, 9_500, 200).unwrap();
     assert_eq!(streams.window.consumed(), 9_400);
     streams.accept(Dir::Uni).unwrap();
     let mut buffer = [0; 1_000];
-    assert_eq!(streams.read(id(), &mut buffer), Ok(Read::Data(100)));
+    assert_eq!(streams.read(ID, &mut buffer), Ok(Read::Data(100)));
     assert_eq!(streams.window.consumed(), 9_500);
 }
 
@@ -246,19 +238,19 @@ fn what_is_not_delivered_is_credited_and_freed_at_once() {
 fn contradictions_are_errors() {
     let fresh = || {
         let mut streams = server();
-        streams.received_reset_at(id(), CODE, 1_000, 500).unwrap();
+        streams.received_reset_at(ID, CODE, 1_000, 500).unwrap();
         streams
     };
     let size = TransportErrorCode::FINAL_SIZE_ERROR;
     let state = TransportErrorCode::STREAM_STATE_ERROR;
-    assert_eq!(code(fresh().received_reset_at(id(), CODE, 999, 400)), size);
-    assert_eq!(code(fresh().received_reset(id(), CODE, 1_001)), size);
-    assert_eq!(code(fresh().received(id(), 1_000, b"x", false)), size);
-    assert_eq!(code(fresh().received(id(), 500, b"x", true)), size);
-    assert_eq!(code(fresh().received_reset_at(id(), CODE + 1, 1_000, 400)), state);
-    assert_eq!(code(fresh().received_reset(id(), CODE + 1, 1_000)), state);
+    assert_eq!(code(fresh().received_reset_at(ID, CODE, 999, 400)), size);
+    assert_eq!(code(fresh().received_reset(ID, CODE, 1_001)), size);
+    assert_eq!(code(fresh().received(ID, 1_000, b"x", false)), size);
+    assert_eq!(code(fresh().received(ID, 500, b"x", true)), size);
+    assert_eq!(code(fresh().received_reset_at(ID, CODE + 1, 1_000, 400)), state);
+    assert_eq!(code(fresh().received_reset(ID, CODE + 1, 1_000)), state);
     let flow = TransportErrorCode::FLOW_CONTROL_ERROR;
-    assert_eq!(code(server().received_reset_at(id(), CODE, 10_001, 5)), flow);
+    assert_eq!(code(server().received_reset_at(ID, CODE, 10_001, 5)), flow);
     // The stream is one on which only this end sends.
     let (mut streams, ours) = writer(10);
     assert_eq!(code(streams.received_reset_at(ours, CODE, 10, 5)), state);

@@ -6,58 +6,23 @@ use crate::streams::resend_order::{ByScheduler, Precedence, ResendOrder};
 use proptest::prelude::*;
 use std::collections::HashMap;
 use sutura_random::Rng;
-use sutura_schedule::{Eps, Grant, Priority, Scheduler, StreamKey};
 
 /// A scheduler that ignores priorities: streams take turns, or go one after the other.
-#[derive(Debug, Default)]
-struct Uniform {
-    eps: Eps,
-    in_turn: bool,
-}
-
-impl Uniform {
-    fn new(in_turn: bool) -> Box<Self> {
-        Box::new(Self { eps: Eps::new(), in_turn })
-    }
-}
-
-impl Scheduler for Uniform {
-    fn insert(&mut self, stream: StreamKey, _: Priority) {
-        self.eps.insert(stream, Priority::new(3, self.in_turn).unwrap());
-    }
-    fn remove(&mut self, stream: StreamKey) {
-        self.eps.remove(stream);
-    }
-    fn reprioritize(&mut self, _: StreamKey, _: Priority) {}
-    fn activate(&mut self, stream: StreamKey) {
-        self.eps.activate(stream);
-    }
-    fn deactivate(&mut self, stream: StreamKey) {
-        self.eps.deactivate(stream);
-    }
-    fn next(&self, room: usize) -> Option<Grant> {
-        self.eps.next(room)
-    }
-    fn charge(&mut self, stream: StreamKey, bytes: usize) {
-        self.eps.charge(stream, bytes);
-    }
-    fn is_empty(&self) -> bool {
-        self.eps.is_empty()
-    }
+fn uniform(in_turn: bool) -> Box<Accountant> {
+    Box::new(Accountant { uniform: Priority::new(3, in_turn), ..Accountant::default() })
 }
 
 const RR: bool = true;
 const SEQUENTIAL: bool = false;
 
 fn by(precedence: Precedence, scheme: bool) -> Box<dyn ResendOrder> {
-    Box::new(ByScheduler::new(precedence, Uniform::new(scheme)))
+    Box::new(ByScheduler::new(precedence, uniform(scheme)))
 }
 
 /// The order in which two packets each of A to D are sent, after the packets of A and B were lost in the
 /// order given by `lost`.
 fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
-    let mut streams =
-        Sender::from(Streams::new(Side::Client, small(), Uniform::new(scheme), order));
+    let mut streams = Sender::from(Streams::new(Side::Client, small(), uniform(scheme), order));
     streams.set_peer_limits(advertised(&small()));
     let ids: Vec<_> = (0..4).map(|_| streams.open(Dir::Uni).unwrap()).collect();
     let mut tokens: HashMap<StreamId, Vec<StreamToken>> = HashMap::new();
@@ -76,7 +41,7 @@ fn sequence(scheme: bool, order: Box<dyn ResendOrder>, lost: &str) -> String {
     for &id in &ids[2..] {
         streams.write(id, &[7; 2_380]).unwrap();
     }
-    let sent = std::iter::from_fn(|| send_frame(&mut streams));
+    let sent = send_frames(&mut streams).into_iter();
     sent.map(|t| char::from(b'A' + ids.iter().position(|id| *id == t.id).unwrap() as u8)).collect()
 }
 
@@ -100,6 +65,11 @@ fn with(approach: &dyn ResendOrderFactory) -> Sender {
     endpoint_with(Side::Client, &small(), approach)
 }
 
+/// A sender for each resend order.
+fn senders() -> [(Sender, Arc<dyn ResendOrderFactory>); 4] {
+    approaches().map(|approach| (with(&*approach), approach))
+}
+
 fn open(streams: &mut Sender, urgency: u8, incremental: bool) -> StreamId {
     let id = streams.open(Dir::Uni).unwrap();
     streams.set_priority(id, Priority::new(urgency, incremental).unwrap()).unwrap();
@@ -114,16 +84,21 @@ fn sent(streams: &mut Sender, id: StreamId, len: usize) -> StreamToken {
     token
 }
 
+/// Finishes a stream and sends its end.
+fn finish(streams: &mut Sender, id: StreamId) -> StreamToken {
+    streams.finish(id).unwrap();
+    send_frame(streams).unwrap()
+}
+
 #[test]
 fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
         let lost = sent(&mut streams, late, 100);
         streams.write(late, &[2; 50]).unwrap();
         streams.write(urgent, &[3; 50]).unwrap();
         streams.lost(&Token::Stream(lost));
-        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        let order = send_frames(&mut streams);
         let order: Vec<_> = order.iter().map(|t| (t.id, t.offset)).collect();
         let expected = match approach.name() {
             "in-turn" => [(urgent, 0), (late, 0), (late, 100)],
@@ -136,12 +111,11 @@ fn only_in_turn_does_lost_data_wait_for_more_urgent_new_data() {
 
 #[test]
 fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let (late, urgent) = (open(&mut streams, 6, false), open(&mut streams, 0, false));
         let tokens = [sent(&mut streams, late, 100), sent(&mut streams, urgent, 100)];
-        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
-        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        streams.lose(&tokens);
+        let order = send_frames(&mut streams);
         let mut expected = tokens;
         if approach.name() != "by-loss" {
             expected.reverse();
@@ -152,12 +126,10 @@ fn among_lossy_streams_the_scheme_decides_by_urgency_except_in_the_order_of_loss
 
 #[test]
 fn a_change_of_priority_reaches_lost_data_too() {
-    for approach in approaches().into_iter().skip(1) {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders().into_iter().skip(1) {
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
-        for token in [sent(&mut streams, a, 100), sent(&mut streams, b, 100)] {
-            streams.lost(&Token::Stream(token));
-        }
+        let tokens = [a, b].map(|id| sent(&mut streams, id, 100));
+        streams.lose(&tokens);
         streams.set_priority(b, Priority::new(1, false).unwrap()).unwrap();
         assert_eq!(send_frame(&mut streams).unwrap().id, b, "{approach:?}");
         assert_eq!(send_frame(&mut streams).unwrap().id, a, "{approach:?}");
@@ -167,15 +139,14 @@ fn a_change_of_priority_reaches_lost_data_too() {
 #[test]
 fn lost_data_needs_no_credit() {
     for approach in approaches() {
-        let mut limits = small();
-        limits.connection_window = 300;
+        let limits = StreamLimits { connection_window: 300, ..small() };
         let mut streams = endpoint_with(Side::Client, &limits, &*approach);
         let ids = [0, 1, 2].map(|urgency| open(&mut streams, urgency, true));
         let tokens: Vec<_> = ids[1..].iter().map(|id| sent(&mut streams, *id, 150)).collect();
         // The most urgent stream has only new data, for which there is no credit.
         ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[4; 10]), Ok(10)));
         assert!(streams.is_connection_blocked() && !streams.has_data());
-        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        streams.lose(&tokens);
         assert!(streams.has_data(), "{approach:?}");
         for token in &tokens {
             assert_eq!(send_frame(&mut streams), Some(*token), "{approach:?}");
@@ -183,21 +154,20 @@ fn lost_data_needs_no_credit() {
         assert!(!streams.has_data() && streams.look(ROOM).is_none());
         assert!(streams.is_connection_blocked());
         streams.received_max_data(330);
-        let new: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).map(|t| t.id).collect();
+        let new: Vec<_> = send_frames(&mut streams).into_iter().map(|t| t.id).collect();
         assert_eq!(new, ids, "{approach:?}");
     }
 }
 
 #[test]
 fn a_retransmission_is_a_turn() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
-        let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
+    for (mut streams, approach) in senders() {
+        let [a, b] = [0; 2].map(|_| open(&mut streams, 3, true));
         let lost = sent(&mut streams, a, 100);
         streams.write(a, &[1; 2_380]).unwrap();
         streams.write(b, &[1; 2_380]).unwrap();
         streams.lost(&Token::Stream(lost));
-        let order: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).map(|t| t.id).collect();
+        let order: Vec<_> = send_frames(&mut streams).into_iter().map(|t| t.id).collect();
         assert_eq!(order[..4], [a, b, a, b], "{approach:?}");
     }
 }
@@ -209,13 +179,9 @@ fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
             let mut streams = with(&*approach);
             let id = open(&mut streams, 3, true);
             let bytes = sent(&mut streams, id, 100);
-            streams.finish(id).unwrap();
-            let end = send_frame(&mut streams).unwrap();
-            if lost_bytes {
-                streams.lost(&Token::Stream(bytes));
-            } else {
-                streams.acked(&Token::Stream(bytes));
-            }
+            let end = finish(&mut streams, id);
+            let fate = if lost_bytes { Sender::lost } else { Sender::acked };
+            fate(&mut streams, &Token::Stream(bytes));
             streams.lost(&Token::Stream(end));
             let again = send_frame(&mut streams).unwrap();
             assert!(again.fin);
@@ -231,11 +197,10 @@ fn a_lost_end_is_sent_again_alone_or_with_the_bytes_before_it() {
 
 #[test]
 fn a_reset_forgets_what_was_lost_and_keeps_the_final_size() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
-        let (a, b) = (open(&mut streams, 3, true), open(&mut streams, 3, true));
+    for (mut streams, approach) in senders() {
+        let [a, b] = [0; 2].map(|_| open(&mut streams, 3, true));
         let tokens = [(a, 100), (b, 50), (a, 70)].map(|(id, len)| sent(&mut streams, id, len));
-        tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+        streams.lose(&tokens);
         streams.reset(a, 9).unwrap();
         assert_eq!(control(&mut streams), [[encode::RESET_STREAM, a.0, 9, 170]]);
         assert_eq!(send_frame(&mut streams), Some(tokens[1]), "{approach:?}");
@@ -257,8 +222,7 @@ const fn symbol(id: u64) -> SymbolRef {
 
 #[test]
 fn symbols_take_their_stream_s_turn() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let (a, b) = (open(&mut streams, 3, false), open(&mut streams, 3, false));
         let [first, second] = [1, 2].map(|_| sent(&mut streams, a, 100));
         let other = sent(&mut streams, b, 100);
@@ -281,8 +245,7 @@ fn symbols_take_their_stream_s_turn() {
 
 #[test]
 fn symbols_that_nobody_misses_any_more_are_not_sent() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let ids = [0; 4].map(|_| open(&mut streams, 3, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         for (token, id) in tokens.iter().zip(0..) {
@@ -304,8 +267,7 @@ fn symbols_that_nobody_misses_any_more_are_not_sent() {
 
 #[test]
 fn a_question_changes_nothing() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let ids = [0, 3, 3].map(|urgency| open(&mut streams, urgency, true));
         let tokens = ids.map(|id| sent(&mut streams, id, 100));
         ids.iter().for_each(|id| assert_eq!(streams.write(*id, &[0; 500]), Ok(500)));
@@ -323,8 +285,7 @@ fn what_is_given_up_is_not_sent_again_and_ends_in_a_reset() {
     let mut streams = with(&ByLoss);
     let id = open(&mut streams, 3, true);
     let tokens = [(); 3].map(|()| sent(&mut streams, id, 100));
-    streams.finish(id).unwrap();
-    let end = send_frame(&mut streams).unwrap();
+    let end = finish(&mut streams, id);
     streams.give_up(&tokens[1], 77);
     assert!(!streams.has_data());
     streams.delivered(&tokens[0]);
@@ -343,8 +304,7 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
     let mut streams = with(&ByLoss);
     let id = open(&mut streams, 3, true);
     let token = sent(&mut streams, id, 100);
-    streams.finish(id).unwrap();
-    let end = send_frame(&mut streams).unwrap();
+    let end = finish(&mut streams, id);
     streams.delivered(&token);
     streams.give_up(&token, 77);
     streams.give_up(&end, 77);
@@ -356,9 +316,7 @@ fn what_was_given_up_and_arrived_all_the_same_needs_no_reset() {
 /// lost.
 fn churn(seed: u64, approach: &dyn ResendOrderFactory, rounds: usize) {
     let mut random = Rng::new(seed);
-    let mut limits = small();
-    limits.stream_window = 1 << 20;
-    limits.connection_window = 40_000;
+    let limits = StreamLimits { stream_window: 1 << 20, connection_window: 40_000, ..small() };
     let mut streams = endpoint_with(Side::Client, &limits, approach);
     let ids: Vec<_> =
         (0..8).map(|_| open(&mut streams, random.below(8) as u8, random.below(2) == 0)).collect();
@@ -416,16 +374,15 @@ proptest! {
 
 #[test]
 fn queues_of_lost_frames_are_bounded_by_what_was_sent() {
-    for approach in approaches() {
-        let mut streams = with(&*approach);
+    for (mut streams, approach) in senders() {
         let id = open(&mut streams, 3, true);
         let tokens: Vec<_> = (0..1_000).map(|_| sent(&mut streams, id, 5)).collect();
         // Probes queue data that is queued already, and a peer may cause any number of timeouts.
         for _ in 0..20 {
-            tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
+            streams.lose(&tokens);
         }
         assert_eq!(streams.resends(id), tokens.len(), "{approach:?}");
-        let again: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+        let again = send_frames(&mut streams);
         assert_eq!(again.iter().map(|token| token.len).sum::<u32>(), 5_000);
         assert!(again.len() <= 5, "neighbours share frames");
         assert!(!streams.has_data());

@@ -3,7 +3,6 @@
 use super::*;
 use crate::streams::send_pool::STREAM_RESERVE;
 use std::collections::HashMap;
-use sutura_schedule::Priority;
 
 const STREAMS: u64 = 100;
 const POOL: usize = 1 << 20;
@@ -35,15 +34,16 @@ fn fill(streams: &mut Sender, id: StreamId) -> usize {
     }
 }
 
+/// Opens a stream and writes until its buffer is full; returns how many bytes it accepted.
+fn open_full(streams: &mut Sender) -> (StreamId, usize) {
+    let id = streams.open(Dir::Uni).unwrap();
+    (id, fill(streams, id))
+}
+
 #[test]
 fn a_flood_of_writers_gets_the_limit_and_each_its_reserve() {
     let mut streams = endpoint(Side::Client, &limits());
-    let taken: Vec<_> = (0..STREAMS)
-        .map(|_| {
-            let id = streams.open(Dir::Uni).unwrap();
-            fill(&mut streams, id)
-        })
-        .collect();
+    let taken: Vec<_> = (0..STREAMS).map(|_| open_full(&mut streams).1).collect();
     assert_eq!(taken[..4], [256 * 1024; 4]);
     assert!(taken[4..].iter().all(|len| *len == STREAM_RESERVE));
     let total: usize = taken.iter().sum();
@@ -58,10 +58,7 @@ fn a_late_urgent_stream_overtakes_all_that_is_buffered() {
     let limits = StreamLimits { uni_streams: 100, ..StreamLimits::default() };
     let mut streams = endpoint(Side::Client, &limits);
     streams.received_max_data(1 << 40);
-    for _ in 0..20 {
-        let id = streams.open(Dir::Uni).unwrap();
-        fill(&mut streams, id);
-    }
+    (0..20).for_each(|_| _ = open_full(&mut streams));
     let bulk = streams.stats().send_buffered;
     assert!(bulk >= limits.connection_send_buffer);
     for _ in 0..10 {
@@ -79,10 +76,7 @@ fn a_late_urgent_stream_overtakes_all_that_is_buffered() {
 #[test]
 fn writers_are_woken_in_the_order_in_which_they_found_no_room() {
     let mut streams = endpoint(Side::Client, &limits());
-    let ids: Vec<_> = (0..8).map(|_| streams.open(Dir::Uni).unwrap()).collect();
-    for id in &ids {
-        assert!(fill(&mut streams, *id) >= STREAM_RESERVE);
-    }
+    let ids = [0; 8].map(|_| open_full(&mut streams).0);
     events(&mut streams);
     // Abandoning one stream does not free a quarter of the limit, since the reserves took part of the limit.
     streams.reset(ids[0], 0).unwrap();
@@ -98,13 +92,11 @@ fn writers_are_woken_in_the_order_in_which_they_found_no_room() {
 
 #[test]
 fn streams_that_end_do_not_wait_on() {
-    let mut streams = endpoint(
-        Side::Client,
-        &StreamLimits { connection_send_buffer: 0, uni_streams: 10_000, ..limits() },
-    );
+    let limits = StreamLimits { connection_send_buffer: 0, uni_streams: 10_000, ..limits() };
+    let mut streams = endpoint(Side::Client, &limits);
     for _ in 0..1_000 {
-        let id = streams.open(Dir::Uni).unwrap();
-        assert_eq!(fill(&mut streams, id), STREAM_RESERVE);
+        let (id, taken) = open_full(&mut streams);
+        assert_eq!(taken, STREAM_RESERVE);
         assert_eq!(streams.out.pool.waiting(), 1);
         streams.reset(id, 0).unwrap();
         streams.acked(&Token::Control(ControlToken::ResetStream(id)));
@@ -205,16 +197,11 @@ fn a_chunk_counts_until_all_of_it_arrived() {
     streams.set_peer_limits(peer);
     let id = streams.open(Dir::Uni).unwrap();
     assert_eq!(streams.write_chunk(id, vec![0; 10_000].into()), Ok(10_000));
-    let mut sent = Vec::new();
-    while let Some(token) = send_frame(&mut streams) {
-        sent.push(token);
-    }
+    let mut sent = send_frames(&mut streams);
     let last = sent.pop().unwrap();
     sent.iter().for_each(|token| streams.acked(&Token::Stream(*token)));
-    assert_eq!(
-        (streams.stats().send_buffered, streams.send_storage()),
-        (last.len as usize, 10_000)
-    );
+    let held = (streams.stats().send_buffered, streams.send_storage());
+    assert_eq!(held, (last.len as usize, 10_000));
     assert_eq!(streams.taken(), u64::from(10_000 - last.len));
     streams.acked(&Token::Stream(last));
     assert_eq!((streams.send_storage(), streams.taken()), (0, 10_000));

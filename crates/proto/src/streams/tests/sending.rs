@@ -3,7 +3,6 @@
 use super::*;
 use crate::streams::send::SendState;
 use bytes::Bytes;
-use sutura_schedule::Priority;
 
 fn state(streams: &Sender, id: StreamId) -> SendState {
     streams.send_half(id).unwrap().state()
@@ -27,8 +26,7 @@ fn states_follow_what_is_sent_and_acknowledged() {
     assert_eq!(streams.finish(id), Err(ClosedStream::Closed));
     assert_eq!(streams.write(id, b"x"), Err(WriteError::Closed));
     assert_eq!(state(&streams, id), SendState::Send);
-    let last = send_frame(&mut streams).unwrap();
-    assert_eq!((last.offset, last.len, last.fin), (5, 0, true));
+    let last = sends(&mut streams, (5, 0, true));
     assert_eq!(state(&streams, id), SendState::DataSent);
     assert_eq!(send_frame(&mut streams), None);
     streams.acked(&Token::Stream(last));
@@ -53,8 +51,7 @@ fn fin_goes_with_the_last_byte() {
 fn an_empty_stream_ends_with_an_empty_frame() {
     let (mut streams, id) = opened();
     streams.finish(id).unwrap();
-    let token = send_frame(&mut streams).unwrap();
-    assert_eq!((token.offset, token.len, token.fin), (0, 0, true));
+    let token = sends(&mut streams, (0, 0, true));
     streams.lost(&Token::Stream(token));
     assert_eq!(send_frame(&mut streams), Some(token));
     streams.acked(&Token::Stream(token));
@@ -64,8 +61,7 @@ fn an_empty_stream_ends_with_an_empty_frame() {
 #[test]
 fn lost_bytes_go_first_and_in_the_order_of_loss() {
     let mut streams = client();
-    let a = streams.open(Dir::Uni).unwrap();
-    let b = streams.open(Dir::Uni).unwrap();
+    let [a, b] = [0; 2].map(|_| streams.open(Dir::Uni).unwrap());
     let send = |streams: &mut Sender, id| {
         streams.write(id, &[0; 100]).unwrap();
         send_frame(streams).unwrap()
@@ -97,9 +93,8 @@ fn neighbours_that_were_lost_share_a_frame() {
     }
     streams.finish(id).unwrap();
     tokens.push(send_frame(&mut streams).unwrap());
-    tokens.iter().for_each(|token| streams.lost(&Token::Stream(*token)));
-    let token = send_frame(&mut streams).unwrap();
-    assert_eq!((token.offset, token.len, token.fin), (0, 300, true));
+    streams.lose(&tokens);
+    sends(&mut streams, (0, 300, true));
     assert_eq!(send_frame(&mut streams), None);
     assert!(!streams.has_data());
 }
@@ -167,15 +162,13 @@ fn what_was_polled_may_have_gone_before_it_is_written() {
 
 #[test]
 fn a_full_buffer_blocks_until_a_quarter_is_free() {
-    let mut limits = small();
-    limits.send_buffer = 4_000;
-    let mut streams = endpoint(Side::Client, &limits);
+    let mut streams = endpoint(Side::Client, &StreamLimits { send_buffer: 4_000, ..small() });
     let id = streams.open(Dir::Uni).unwrap();
     assert_eq!(streams.write(id, &[0; 9_000]), Ok(4_000));
     assert_eq!(streams.write(id, &[0; 9_000]), Err(WriteError::Blocked));
     assert_eq!(streams.write_chunk(id, Bytes::from(vec![0; 900])), Err(WriteError::Blocked));
     assert_eq!(streams.write(id, &[]), Ok(0));
-    let tokens: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+    let tokens = send_frames(&mut streams);
     assert_eq!(tokens.len(), 4);
     streams.delivered(&StreamToken { len: 999, ..tokens[0] });
     assert!(events(&mut streams).is_empty());
@@ -189,15 +182,13 @@ fn a_full_buffer_blocks_until_a_quarter_is_free() {
 
 #[test]
 fn looking_for_room_changes_nothing_and_wanting_it_is_answered_once() {
-    let mut limits = small();
-    limits.send_buffer = 4_000;
-    let mut streams = endpoint(Side::Client, &limits);
+    let mut streams = endpoint(Side::Client, &StreamLimits { send_buffer: 4_000, ..small() });
     let id = streams.open(Dir::Uni).unwrap();
     assert_eq!(streams.room(id), Ok(4_000));
     assert_eq!(streams.want_room(id), Ok(()));
     assert_eq!(events(&mut streams), [StreamEvent::Writable { id }], "there is room already");
     assert_eq!(streams.write(id, &[0; 4_000]), Ok(4_000));
-    let tokens: Vec<_> = std::iter::from_fn(|| send_frame(&mut streams)).collect();
+    let tokens = send_frames(&mut streams);
     assert_eq!(streams.room(id), Ok(0));
     streams.delivered(&tokens[0]);
     streams.delivered(&tokens[1]);
@@ -285,8 +276,7 @@ fn stop_sending_after_our_own_reset_changes_nothing() {
 #[test]
 fn the_scheduler_decides_among_new_bytes() {
     let mut streams = client();
-    let a = streams.open(Dir::Uni).unwrap();
-    let b = streams.open(Dir::Uni).unwrap();
+    let [a, b] = [0; 2].map(|_| streams.open(Dir::Uni).unwrap());
     streams.write(a, &[0; 5_000]).unwrap();
     streams.write(b, &[0; 1_500]).unwrap();
     streams.set_priority(b, Priority::CONTROL).unwrap();

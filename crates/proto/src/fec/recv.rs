@@ -459,12 +459,6 @@ impl ReceiveSessions {
         self.allocated
     }
 
-    /// The same number, computed by visiting every session, to check the count.
-    #[cfg(test)]
-    pub fn allocated_by_walk(&self) -> usize {
-        self.sessions.iter().flatten().map(|s| s.decoder.allocated()).sum()
-    }
-
     /// Sets how many bytes the decoders may hold, [`MAX_DECODER_BYTES`] at most, and releases the excess.
     pub fn set_allowance(&mut self, bytes: usize) {
         self.allowance = bytes.min(MAX_DECODER_BYTES);

@@ -63,6 +63,18 @@ impl Peer {
         (!lost).then(|| self.resend(session, id))
     }
 
+    /// Sends the next symbols of a session, some of which are `lost`, counted from 0.
+    fn send_all(&mut self, session: u16, count: u64, lost: impl Fn(u64) -> bool) {
+        (0..count).for_each(|n| _ = self.send(session, lost(n)));
+    }
+
+    /// Loses the next symbol, which a repair symbol over these symbols and the two next recovers.
+    fn mends(&mut self, session: u16, from: u64) {
+        let next = self.window(session).end;
+        self.send_all(session, 2, |n| n == 0);
+        assert_eq!(self.repair(session, from..next + 2), 1);
+    }
+
     /// Sends a symbol again; returns whether its frames should be processed.
     fn resend(&mut self, session: u16, id: u64) -> bool {
         let bytes = self.content(session, id);
@@ -104,7 +116,8 @@ impl Peer {
 
     fn check(&self) {
         let allocated = self.receiver.allocated();
-        assert_eq!(allocated, self.receiver.allocated_by_walk());
+        let sessions = self.receiver.sessions.iter().flatten();
+        assert_eq!(allocated, sessions.map(|s| s.decoder.allocated()).sum::<usize>());
         assert!(allocated <= MAX_DECODER_BYTES, "{allocated}");
     }
 
@@ -168,9 +181,7 @@ fn what_the_default_promises_is_held() {
         let most = u64::from(config.max_window_bytes) / size as u64;
         let window = most.min(config.max_window_symbols.into());
         let lost = MAX_PENDING_REPAIRS as u64 + 1;
-        for n in 0..window {
-            peer.send(0, n < lost);
-        }
+        peer.send_all(0, window, |n| n < lost);
         let mut recovered = 0;
         for _ in 0..lost {
             assert_eq!(peer.decoder(0).lower_bound(), 0);
@@ -194,9 +205,7 @@ fn the_oldest_quarter_of_the_largest_decoder_yields() {
     for session in [0, 1] {
         assert!(peer.decoder(session).lower_bound() > 0);
         assert!(!peer.resend(session, 0), "what was shed is a duplicate");
-        peer.send(session, true);
-        peer.send(session, false);
-        assert_eq!(peer.repair(session, 3000..4002), 1);
+        peer.mends(session, 3000);
     }
 }
 
@@ -249,9 +258,7 @@ fn one_session_stays_within_the_bound() {
     }
     // The decoder forgot some symbols, but continues.
     assert!(peer.decoder(0).lower_bound() > 0);
-    peer.send(0, true);
-    peer.send(0, false);
-    assert_eq!(peer.repair(0, 12_000..12_002), 1);
+    peer.mends(0, 12_000);
     for id in 0..12_002 {
         assert!(!peer.resend(0, id), "{id} is a duplicate");
     }
@@ -276,9 +283,7 @@ fn symbols_that_were_recovered_and_not_fetched_may_come_again() {
 fn duplicates_are_known_though_more_ranges_came_than_are_reported() {
     let mut peer = Peer::new(FecConfig::default(), 50);
     let most = 2 * MAX_HELD_RANGES as u64 + 100;
-    for n in 0..most {
-        peer.send(0, n % 2 == 1);
-    }
+    peer.send_all(0, most, |n| n % 2 == 1);
     let s = peer.receiver.sessions[0].as_ref().unwrap();
     assert!(s.held.len() == MAX_HELD_RANGES && !s.held.contains(20));
     peer.idle();
@@ -292,9 +297,7 @@ fn idle_sessions_hold_nothing_and_go_on() {
     let mut peer = Peer::new(WINDOW, 1000);
     assert_eq!(peer.receiver.timeout(PTO), None);
     for session in 0..WINDOW.max_sessions {
-        for n in 0..300 {
-            peer.send(session, n % 10 == 3);
-        }
+        peer.send_all(session, 300, |n| n % 10 == 3);
         let window = peer.window(session);
         peer.repair(session, window);
         peer.now += Duration::from_millis(1);
@@ -342,9 +345,7 @@ fn the_decoder_used_least_recently_yields() {
         for id in 0..1000 {
             assert!(!peer.resend(session, id), "{id} of {session}");
         }
-        peer.send(session, true);
-        peer.send(session, false);
-        assert_eq!(peer.repair(session, 1000..1002), 1);
+        peer.mends(session, 1000);
     }
 }
 
@@ -361,9 +362,7 @@ fn report(receiver: &mut ReceiveSessions, read: impl FnOnce(&SymbolAck<'_>)) {
 #[test]
 fn reports_do_not_change_when_memory_is_taken() {
     let mut peer = Peer::new(WINDOW, 100);
-    for n in 0..30 {
-        peer.send(0, [3, 10, 20].contains(&n));
-    }
+    peer.send_all(0, 30, |n| [3, 10, 20].contains(&n));
     assert_eq!(peer.repair(0, 15..25), 1);
     let held = |ack: &SymbolAck<'_>| {
         assert_eq!((ack.session, ack.lower_bound), (0, 3));
@@ -379,9 +378,7 @@ fn reports_do_not_change_when_memory_is_taken() {
 #[test]
 fn what_was_recovered_is_reported_among_many_gaps() {
     let mut peer = Peer::new(FecConfig::default(), 50);
-    for n in 0..400 {
-        peer.send(0, n % 4 == 3);
-    }
+    peer.send_all(0, 400, |n| n % 4 == 3);
     for id in [7, 99] {
         assert_eq!(peer.repair(0, id - 1..id + 2), 1);
     }
@@ -428,9 +425,7 @@ fn recovered_symbols_that_wait_to_be_reported_are_bounded() {
 #[test]
 fn no_repair_symbol_moves_the_lower_bound() {
     let mut peer = Peer::new(all_codes(), 100);
-    for n in 0..30 {
-        peer.send(0, n == 3 || n == 25);
-    }
+    peer.send_all(0, 30, |n| n == 3 || n == 25);
     let all_but_one = |ack: &SymbolAck<'_>| {
         assert_eq!(ack.lower_bound, 3);
         assert!(ack.ranges().eq(std::iter::once(4..30)));

@@ -26,6 +26,12 @@ fn repairs(policy: &dyn Redundancy, now: Instant, v: &View) -> bool {
     }
 }
 
+/// A piece of one symbol is sent.
+fn piece(policy: &mut dyn Redundancy, now: Instant, id: u64, unacked: u32) {
+    policy.on_source_sent(now, id, &view(id + 1, unacked));
+    policy.on_flushed(now, false, &view(id + 1, unacked));
+}
+
 /// Number of repair symbols that the policy sends in a row at `now`.
 fn burst(policy: &mut dyn Redundancy, now: Instant, v: &View) -> u32 {
     let mut n = 0;
@@ -37,10 +43,14 @@ fn burst(policy: &mut dyn Redundancy, now: Instant, v: &View) -> u32 {
     n
 }
 
+/// A policy, and a time.
+fn built(policy: &dyn RedundancyFactory) -> (Box<dyn Redundancy>, Instant) {
+    (policy.build(), Instant::now())
+}
+
 #[test]
 fn tail_repairs_once_at_the_end() {
-    let now = Instant::now();
-    let mut tail = Tail::new(3, Duration::ZERO).build();
+    let (mut tail, now) = built(&Tail::new(3, Duration::ZERO));
     let v = view(5, 5);
     tail.on_source_sent(now, 4, &v);
     assert_eq!(burst(&mut *tail, now, &v), 0);
@@ -52,8 +62,7 @@ fn tail_repairs_once_at_the_end() {
 
 #[test]
 fn tail_waits_for_a_slow_writer_and_yields_to_new_data() {
-    let now = Instant::now();
-    let mut tail = Tail::new(2, Duration::ZERO).build();
+    let (mut tail, now) = built(&Tail::new(2, Duration::ZERO));
     tail.on_flushed(now, false, &view(5, 5));
     assert_eq!(burst(&mut *tail, now, &view(5, 5)), 0);
     assert_eq!(tail.timeout(), Some(now + MS));
@@ -66,8 +75,7 @@ fn tail_waits_for_a_slow_writer_and_yields_to_new_data() {
 
 #[test]
 fn tail_sends_nothing_for_acknowledged_data() {
-    let now = Instant::now();
-    let mut tail = Tail::new(3, 10 * MS).build();
+    let (mut tail, now) = built(&Tail::new(3, 10 * MS));
     tail.on_flushed(now, true, &view(5, 5));
     tail.on_arrived(now + 5 * MS, 4, Arrival::Acked, &view(5, 0));
     assert_eq!(tail.timeout(), None);
@@ -76,8 +84,7 @@ fn tail_sends_nothing_for_acknowledged_data() {
 
 #[test]
 fn incremental_repairs_after_each_piece() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(3, Duration::ZERO).build();
+    let (mut inc, now) = built(&Incremental::new(3, Duration::ZERO));
     for piece in 1..=4 {
         let now = now + 16 * MS * piece;
         let v = view(u64::from(piece) * 5, 5 * piece);
@@ -91,8 +98,7 @@ fn incremental_repairs_after_each_piece() {
 
 #[test]
 fn incremental_waits_for_its_delay() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(2, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::new(2, 25 * MS));
     inc.on_source_sent(now, 0, &view(1, 1));
     inc.on_source_sent(now + 10 * MS, 1, &view(2, 2));
     assert_eq!(inc.timeout(), Some(now + 25 * MS));
@@ -107,8 +113,7 @@ fn incremental_waits_for_its_delay() {
 /// symbols, none sooner than its delay.
 #[test]
 fn incremental_gives_every_piece_its_own_repair_symbols_and_time() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(2, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::new(2, 25 * MS));
     for piece in 0..3u32 {
         let at = now + 10 * MS * piece;
         for id in [0, 1] {
@@ -128,12 +133,10 @@ fn incremental_gives_every_piece_its_own_repair_symbols_and_time() {
 
 #[test]
 fn incremental_gives_small_pieces_no_more_than_a_few_times_their_size() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(100, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::new(100, 25 * MS));
     for id in 0..10u64 {
         let at = now + MS * id as u32;
-        inc.on_source_sent(at, id, &view(id + 1, 10));
-        inc.on_flushed(at, false, &view(id + 1, 10));
+        piece(&mut *inc, at, id, 10);
     }
     let sent = (25..35).map(|ms| burst(&mut *inc, now + ms * MS, &view(10, 10)));
     assert_eq!(sent.collect::<Vec<_>>(), [100, 4, 4, 4, 4, 4, 4, 4, 4, 4]);
@@ -141,12 +144,10 @@ fn incremental_gives_small_pieces_no_more_than_a_few_times_their_size() {
 
 #[test]
 fn incremental_pieces_that_fall_due_together_share_their_repair_symbols() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(2, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::new(2, 25 * MS));
     for id in 0..3u64 {
         let at = now + 10 * MS * id as u32;
-        inc.on_source_sent(at, id, &view(id + 1, 3));
-        inc.on_flushed(at, false, &view(id + 1, 3));
+        piece(&mut *inc, at, id, 3);
     }
     assert_eq!(burst(&mut *inc, now + 40 * MS, &view(3, 3)), 2, "the window was full until now");
     assert_eq!(burst(&mut *inc, now + 45 * MS, &view(3, 3)), 2);
@@ -154,8 +155,7 @@ fn incremental_pieces_that_fall_due_together_share_their_repair_symbols() {
 
 #[test]
 fn the_timer_goes_with_the_symbol_that_armed_it() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(1, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::new(1, 25 * MS));
     inc.on_source_sent(now, 0, &view(1, 1));
     inc.on_source_sent(now + 10 * MS, 1, &view(2, 2));
     inc.on_arrived(now + 20 * MS, 0, Arrival::Acked, &view(2, 1));
@@ -209,8 +209,7 @@ fn incremental_repairs_even_a_sender_that_never_idles_but_not_too_much() {
 
 #[test]
 fn incremental_repairs_no_later_than_a_quarter_round_trip_if_there_is_enough() {
-    let now = Instant::now();
-    let mut inc = Incremental::new(1, Duration::ZERO).build();
+    let (mut inc, now) = built(&Incremental::new(1, Duration::ZERO));
     (0..8).for_each(|id| inc.on_source_sent(now, id, &busy(id + 1, 8)));
     assert!(!repairs(&*inc, now, &busy(8, 8)));
     assert!(!repairs(&*inc, now + 24 * MS, &busy(8, 8)));
@@ -219,8 +218,7 @@ fn incremental_repairs_no_later_than_a_quarter_round_trip_if_there_is_enough() {
 
 #[test]
 fn literally_each_symbol_has_its_own_timer_and_burst_even_before_new_data() {
-    let now = Instant::now();
-    let mut inc = Incremental::literal(3, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::literal(3, 25 * MS));
     for id in 0..4u64 {
         inc.on_source_sent(now + 10 * MS * (id / 2) as u32, id, &busy(id + 1, 4));
     }
@@ -235,8 +233,7 @@ fn literally_each_symbol_has_its_own_timer_and_burst_even_before_new_data() {
 
 #[test]
 fn literally_an_acknowledged_symbol_needs_no_more_repair_symbols() {
-    let now = Instant::now();
-    let mut inc = Incremental::literal(3, 25 * MS).build();
+    let (mut inc, now) = built(&Incremental::literal(3, 25 * MS));
     (0..3).for_each(|id| inc.on_source_sent(now, id, &view(id + 1, 3)));
     inc.on_arrived(now + 20 * MS, 1, Arrival::Acked, &view(3, 2));
     let at = now + 25 * MS;

@@ -4,8 +4,34 @@ use crate::policy::{Block, Decision};
 use std::sync::Arc;
 
 fn session() -> CodingSession {
-    let limits = WindowLimits { symbols: 1024, bytes: 1 << 20, symbol_size: 100 };
+    with_window(1024)
+}
+
+fn with_window(symbols: usize) -> CodingSession {
+    let limits = WindowLimits { symbols, bytes: 1 << 20, symbol_size: 100 };
     CodingSession::new(0, limits, 1200, Protection::tail(1, Duration::ZERO), DataKind::Streams)
+}
+
+/// A session whose policy repairs what is held, and the time.
+fn mending() -> (CodingSession, Instant) {
+    let mut session = session();
+    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
+    (session, Instant::now())
+}
+
+/// A session with the first four symbols in its window, which has room for no more.
+fn full() -> (CodingSession, Instant) {
+    let (mut session, now) = (with_window(4), Instant::now());
+    (0..4).for_each(|_| push(&mut session, now));
+    (session, now)
+}
+
+/// These symbols were lost, and wait for repair symbols.
+fn lose(session: &mut CodingSession, now: Instant, ids: Range<u64>, until: Instant) {
+    for id in ids {
+        session.on_lost(now, id);
+        session.hold(id, until);
+    }
 }
 
 fn push(session: &mut CodingSession, now: Instant) {
@@ -66,8 +92,7 @@ fn what_a_block_keeps_is_covered_until_the_window_is_full() {
 
 #[test]
 fn what_arrived_and_mended_nothing_is_replaced_once_nothing_else_can_come() {
-    let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
+    let (mut session, now) = mending();
     let wants_repair = |session: &CodingSession| {
         let view = session.view(&Surroundings::default());
         session.policy.decide(now, &view) != Decision::Source
@@ -91,10 +116,7 @@ fn three_held(repairs: usize) -> (CodingSession, Instant) {
     let (mut session, now) = (session(), Instant::now());
     (0..4).for_each(|_| push(&mut session, now));
     (0..repairs).for_each(|_| session.repair_sent(now, &(0..4), 100));
-    for id in 0..3 {
-        session.on_lost(now, id);
-        session.hold(id, now + Duration::from_millis(100));
-    }
+    lose(&mut session, now, 0..3, now + Duration::from_millis(100));
     session.done(3);
     (session, now)
 }
@@ -154,18 +176,11 @@ fn what_is_lost_after_the_repair_symbols_arrived_waits_for_a_copy() {
 /// The peer never knows a symbol whose data is sent again bare, so that the symbol uses up a repair symbol.
 #[test]
 fn what_left_the_window_uses_up_a_repair_symbol() {
-    let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
-    let protection = Protection::tail(1, Duration::ZERO);
-    let (mut session, now) =
-        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
-    (0..4).for_each(|_| push(&mut session, now));
+    let (mut session, now) = full();
     (0..2).for_each(|_| session.repair_sent(now, &(0..4), 100));
     push(&mut session, now);
     let until = now + Duration::from_millis(50);
-    for id in [0, 1, 2] {
-        session.on_lost(now, id);
-        session.hold(id, until);
-    }
+    lose(&mut session, now, 0..3, until);
     session.repair_settled(&(0..4), true);
     assert_eq!(session.take_overdue(now)[..], []);
     assert!(session.send_bare(0).is_some());
@@ -176,8 +191,7 @@ fn what_left_the_window_uses_up_a_repair_symbol() {
 
 #[test]
 fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
-    let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
+    let (mut session, now) = mending();
     push(&mut session, now);
     session.hold(0, now + Duration::from_secs(1));
     assert!(session.outlook(0).mends && session.take_overdue(now).is_empty());
@@ -191,8 +205,7 @@ fn what_is_too_large_for_the_packets_of_a_new_path_is_sent_again() {
 
 #[test]
 fn what_the_peer_cannot_recover_together_is_sent_again() {
-    let (mut session, now) = (session(), Instant::now());
-    session.reuse(Protection::new(Arc::new(Mender)), DataKind::Streams);
+    let (mut session, now) = mending();
     let later = now + Duration::from_secs(1);
     let count = MAX_PENDING_REPAIRS as u64;
     for id in 0..=count {
@@ -210,11 +223,7 @@ fn what_the_peer_cannot_recover_together_is_sent_again() {
 
 #[test]
 fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
-    let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
-    let protection = Protection::tail(1, Duration::ZERO);
-    let (mut session, now) =
-        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
-    (0..4).for_each(|_| push(&mut session, now));
+    let (mut session, now) = full();
     session.repair_sent(now, &(1..3), 100);
     (0..4).for_each(|_| push(&mut session, now));
     assert_eq!((session.first(), session.beyond_len()), (4, 2), "it covers two of four");
@@ -227,10 +236,8 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
     let RepairOutlook { newest_repair, repairs, held, mends } = session.outlook(1);
     assert_eq!((newest_repair, repairs, held, mends), (Some(now), 1, 0, false));
     session.hold(1, later);
-    assert_eq!(
-        (session.held_until(), session.state(2)),
-        (Some(later), Some(SymbolState::InFlight))
-    );
+    assert_eq!(session.held_until(), Some(later));
+    assert_eq!(session.state(2), Some(SymbolState::InFlight));
     assert!(session.take_overdue(now).is_empty());
     // The repair symbol over both symbols brought symbol 2, so that it cannot bring symbol 1.
     assert!(session.done(2).is_some() && session.done(2).is_none());
@@ -244,18 +251,11 @@ fn what_leaves_the_window_is_remembered_while_a_repair_symbol_may_bring_it() {
 /// The time of waiting can be over before the peer reports the symbols that it has recovered.
 #[test]
 fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
-    let limits = WindowLimits { symbols: 4, bytes: 1 << 20, symbol_size: 100 };
-    let protection = Protection::tail(1, Duration::ZERO);
-    let (mut session, now) =
-        (CodingSession::new(0, limits, 1200, protection, DataKind::Streams), Instant::now());
-    (0..4).for_each(|_| push(&mut session, now));
+    let (mut session, now) = full();
     (0..2).for_each(|_| session.repair_sent(now, &(0..4), 77));
     (0..4).for_each(|_| push(&mut session, now));
     let until = now + Duration::from_millis(50);
-    for id in [0, 1] {
-        session.on_lost(now, id);
-        session.hold(id, until);
-    }
+    lose(&mut session, now, 0..2, until);
     assert_eq!(session.take_overdue(until)[..], [0, 1], "their time is over");
     assert!(session.send_bare(0).is_some() && session.send_bare(1).is_some());
     assert_eq!((session.state(0), session.lost.holds_any()), (Some(SymbolState::Done), false));
@@ -274,9 +274,7 @@ fn what_was_sent_bare_is_credited_if_it_was_recovered_nevertheless() {
 #[test]
 fn a_report_of_what_is_known_visits_nothing() {
     let (mut session, now) = (session(), Instant::now());
-    for _ in 0..1024 {
-        push(&mut session, now);
-    }
+    (0..1024).for_each(|_| push(&mut session, now));
     // The first symbol is not acknowledged, so that the window cannot slide.
     for id in session.open_within(1..1024).collect::<Vec<_>>() {
         assert!(session.done(id).is_some());

@@ -10,6 +10,15 @@ fn view(first: u64, next: u64) -> View {
     View { first, next, unacked: (next - first) as u32, ..View::default() }
 }
 
+fn built(block: Option<Block>) -> (Box<dyn Redundancy>, Instant) {
+    (block.unwrap().build(), Instant::now())
+}
+
+/// Sends these source symbols, of which none arrives.
+fn fill(policy: &mut dyn Redundancy, now: Instant, ids: Range<u64>) {
+    ids.for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+}
+
 /// The spans and keys of the parity symbols that are sent now.
 fn parities(policy: &mut dyn Redundancy, v: &View) -> Vec<(Range<u64>, u32)> {
     let now = Instant::now();
@@ -25,8 +34,7 @@ fn parities(policy: &mut dyn Redundancy, v: &View) -> Vec<(Range<u64>, u32)> {
 
 #[test]
 fn parities_follow_each_block_and_the_end() {
-    let now = Instant::now();
-    let mut policy = Block::new(4, 2).unwrap().build();
+    let (mut policy, now) = built(Block::new(4, 2));
     for id in 0..10 {
         policy.on_source_sent(now, id, &view(0, id + 1));
         let expected = match id {
@@ -44,9 +52,8 @@ fn parities_follow_each_block_and_the_end() {
 
 #[test]
 fn rows_and_columns_follow_each_block() {
-    let now = Instant::now();
-    let mut policy = Block::parity_2d(25).unwrap().build();
-    (0..27).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    let (mut policy, now) = built(Block::parity_2d(25));
+    fill(&mut *policy, now, 0..27);
     policy.on_flushed(now, true, &view(0, 27));
     let mut sent = Vec::new();
     while let Decision::Repair(plan) = policy.decide(now, &view(0, 27)) {
@@ -61,9 +68,8 @@ fn rows_and_columns_follow_each_block() {
 
 #[test]
 fn a_staircase_says_how_many_steps_it_has() {
-    let now = Instant::now();
-    let mut policy = Block::ldpc(100, 5).unwrap().build();
-    (0..100).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    let (mut policy, now) = built(Block::ldpc(100, 5));
+    fill(&mut *policy, now, 0..100);
     let mut keys = Vec::new();
     while let Decision::Repair(plan) = policy.decide(now, &view(0, 100)) {
         assert_eq!((&plan.span, plan.code), (&(0..100), CodeId::LDPC_STAIRCASE));
@@ -78,8 +84,7 @@ fn a_staircase_says_how_many_steps_it_has() {
 
 #[test]
 fn a_fence_ends_a_block() {
-    let now = Instant::now();
-    let mut policy = Block::new(100, 1).unwrap().build();
+    let (mut policy, now) = built(Block::new(100, 1));
     for id in 0..9 {
         let stage = if id % 3 == 0 { Stage::First } else { Stage::Within };
         let message = Some(Message { stage, ..Message::default() });
@@ -91,8 +96,7 @@ fn a_fence_ends_a_block() {
 /// A block may hold many messages, each of which ends its stream.
 #[test]
 fn the_end_of_one_message_of_several_does_not_end_the_block() {
-    let now = Instant::now();
-    let mut policy = Block::new(4, 1).unwrap().build();
+    let (mut policy, now) = built(Block::new(4, 1));
     for id in 0..3 {
         let more = View { has_source: id < 2, ..view(0, id + 1) };
         policy.on_source_sent(now, id, &more);
@@ -104,11 +108,10 @@ fn the_end_of_one_message_of_several_does_not_end_the_block() {
 /// Arrived symbols stay in the block until all of its parity symbols were sent.
 #[test]
 fn a_block_keeps_its_symbols_until_its_parities_are_out() {
-    let now = Instant::now();
-    let mut policy = Block::new(4, 2).unwrap().build();
-    (0..2).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    let (mut policy, now) = built(Block::new(4, 2));
+    fill(&mut *policy, now, 0..2);
     assert_eq!((policy.keeps(1), policy.keeps(2)), (0, 2), "the block that is being filled, too");
-    (2..8).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    fill(&mut *policy, now, 2..8);
     assert_eq!((policy.keeps(3), policy.keeps(4), policy.keeps(7)), (0, 4, 4));
     let most = View { kept: 0, ..view(3, 8) };
     assert!(matches!(policy.decide(now, &most),
@@ -123,9 +126,8 @@ fn a_block_keeps_its_symbols_until_its_parities_are_out() {
 
 #[test]
 fn once_all_of_a_block_has_arrived_it_gets_no_more_parities() {
-    let now = Instant::now();
-    let mut policy = Block::new(4, 3).unwrap().build();
-    (0..6).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    let (mut policy, now) = built(Block::new(4, 3));
+    fill(&mut *policy, now, 0..6);
     policy.on_repair_sent(now, &view(0, 6));
     let arrived = View { kept: 0, ..view(4, 6) };
     assert_eq!(policy.decide(now, &arrived), Decision::Source);
@@ -136,9 +138,8 @@ fn once_all_of_a_block_has_arrived_it_gets_no_more_parities() {
 /// The coding window may have no room for the symbols that a block keeps.
 #[test]
 fn a_block_shrinks_only_before_its_first_parity() {
-    let now = Instant::now();
-    let mut policy = Block::new(4, 2).unwrap().build();
-    (0..8).for_each(|id| policy.on_source_sent(now, id, &view(0, id + 1)));
+    let (mut policy, now) = built(Block::new(4, 2));
+    fill(&mut *policy, now, 0..8);
     let without = |first| View { kept: first, ..view(first, 8) };
     policy.on_repair_sent(now, &without(2));
     assert!(matches!(policy.decide(now, &without(2)),

@@ -327,11 +327,8 @@ proptest! {
 
 #[test]
 fn a_reason_that_is_not_text_is_cut_too() {
-    let close = Close::Transport {
-        code: TransportErrorCode::INTERNAL_ERROR,
-        frame: None,
-        reason: &[0x80; 100],
-    };
+    let code = TransportErrorCode::INTERNAL_ERROR;
+    let close = Close::Transport { code, frame: None, reason: &[0x80; 100] };
     let mut out = Vec::new();
     assert_eq!(close.encode_within(50, &mut out), Some(50));
 }
@@ -368,16 +365,10 @@ fn frames_stay_in_their_carriers() {
         ack: vec![2, 0, 0, 0, 0],
         symbol_ack: vec![0x7f, 0x55, 0, 0, 0],
     };
-    let carriers = [
-        Carrier::Initial,
-        Carrier::ZeroRtt,
-        Carrier::Handshake,
-        Carrier::OneRtt,
-        Carrier::SourceSymbol,
-    ];
+    use Carrier::{Handshake, Initial, OneRtt, SourceSymbol, ZeroRtt};
     for &kind in FrameKind::ALL {
         let bytes = encoded(&frame(kind, &parts));
-        for carrier in carriers {
+        for carrier in [Initial, ZeroRtt, Handshake, OneRtt, SourceSymbol] {
             let first = FrameIter::new(&bytes, carrier).next().unwrap();
             match first {
                 Ok(frame) => assert_eq!(frame.kind(), kind),

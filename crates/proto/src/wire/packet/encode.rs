@@ -4,8 +4,6 @@ use super::{
     FIXED, FORM_LONG, HeaderError, KEY_PHASE, LONG_TYPE_SHIFT, LongKind, SPIN, TruncatedNumber,
 };
 use crate::ids::ConnectionId;
-#[cfg(test)]
-use crate::wire::coding::varint_size;
 use crate::wire::coding::{put_varint, put_varint2};
 use crate::wire::version::Version;
 
@@ -43,30 +41,6 @@ pub struct LongHeader<'a> {
 }
 
 impl LongHeader<'_> {
-    /// The packet type of this header.
-    #[must_use]
-    #[cfg(test)]
-    pub const fn packet_type(&self) -> super::PacketType {
-        use super::PacketType;
-        match self.ty {
-            LongType::Initial { .. } => PacketType::Initial,
-            LongType::ZeroRtt => PacketType::ZeroRtt,
-            LongType::Handshake => PacketType::Handshake,
-        }
-    }
-
-    /// Number of bytes that [`encode`](Self::encode) appends.
-    #[must_use]
-    #[cfg(test)]
-    pub const fn size(&self, number: TruncatedNumber) -> usize {
-        let token = match self.ty {
-            LongType::Initial { token } => varint_size(token.len() as u64) + token.len(),
-            LongType::ZeroRtt | LongType::Handshake => 0,
-        };
-        let cids = 1 + self.dcid.len() + 1 + self.scid.len();
-        1 + 4 + cids + token + LENGTH_SIZE + number.size()
-    }
-
     /// Appends the header; its Length is set by [`Layout::finish`].
     pub fn encode(&self, number: TruncatedNumber, out: &mut Vec<u8>) -> Layout {
         let start = out.len();
@@ -101,13 +75,6 @@ pub struct ShortHeader {
 }
 
 impl ShortHeader {
-    /// Number of bytes that [`encode`](Self::encode) appends.
-    #[must_use]
-    #[cfg(test)]
-    pub const fn size(&self, number: TruncatedNumber) -> usize {
-        1 + self.dcid.len() + number.size()
-    }
-
     /// Appends the header.
     pub fn encode(&self, number: TruncatedNumber, out: &mut Vec<u8>) -> Layout {
         let start = out.len();

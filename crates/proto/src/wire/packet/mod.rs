@@ -226,14 +226,6 @@ pub struct ProtectedPacket {
 }
 
 impl ProtectedPacket {
-    /// The header protection sample.
-    #[must_use]
-    #[cfg(test)]
-    pub const fn sample(&self) -> Range<usize> {
-        let start = self.number + MAX_NUMBER_SIZE;
-        start..start + SAMPLE_SIZE
-    }
-
     /// Reads the fields that header protection hid, after the protection was removed from `datagram`.
     ///
     /// # Errors

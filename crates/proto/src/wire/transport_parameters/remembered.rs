@@ -48,8 +48,7 @@ impl TransportParameters {
 mod tests {
     use super::*;
     use crate::ids::{ConnectionId, Side};
-    use crate::wire::code_id::CodeSet;
-    use crate::wire::transport_parameters::FecParameters;
+    use crate::wire::transport_parameters::tests::ONE;
 
     /// Parameters without a default value.
     fn full() -> TransportParameters {
@@ -71,13 +70,7 @@ mod tests {
             initial_source_connection_id: ConnectionId::new(&[2; 8]),
             retry_source_connection_id: ConnectionId::new(&[4; 8]),
             max_datagram_frame_size: 1200,
-            fec: Some(FecParameters {
-                max_sessions: 1,
-                max_window_symbols: 1,
-                max_window_bytes: 1,
-                max_symbol_size: 1,
-                codes: CodeSet::default(),
-            }),
+            fec: Some(ONE),
             ..TransportParameters::default()
         }
     }

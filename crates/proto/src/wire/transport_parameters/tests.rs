@@ -11,6 +11,15 @@ fn encoded(parameters: &TransportParameters, from: Side) -> Vec<u8> {
     out
 }
 
+/// The smallest limits.
+pub(super) const ONE: FecParameters = FecParameters {
+    max_sessions: 1,
+    max_window_symbols: 1,
+    max_window_bytes: 1,
+    max_symbol_size: 1,
+    codes: CodeSet::ONLY_SLIDING_WINDOW,
+};
+
 /// A parameter whose value is one integer.
 fn with_integer(id: u64, value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -286,13 +295,7 @@ fn known_parameters_come_once() {
         grease_quic_bit: true,
         reset_stream_at: true,
         min_ack_delay: Some(1),
-        fec: Some(FecParameters {
-            max_sessions: 1,
-            max_window_symbols: 1,
-            max_window_bytes: 1,
-            max_symbol_size: 1,
-            codes: CodeSet::default(),
-        }),
+        fec: Some(ONE),
         grease: None,
     };
     let bytes = encoded(&full, Side::Server);
@@ -342,25 +345,23 @@ fn preferred_address_needs_a_connection_id() {
     assert!(refused(&with_len(8, 7), Side::Server));
 }
 
+fn decoded_fec(value: &[u8]) -> Result<TransportParameters, TransportError> {
+    TransportParameters::decode(&with_bytes(id::FEC, value), Side::Client)
+}
+
 #[test]
 fn fec_parameter_of_another_version_is_not_negotiated() {
-    let fec = |value: &[u8]| TransportParameters::decode(&with_bytes(id::FEC, value), Side::Client);
+    let fec = decoded_fec;
     assert!(fec(&[1, 1, 1, 1, 1]).unwrap().fec.is_some());
     assert_eq!(fec(&[2]).unwrap().fec, None);
     assert_eq!(fec(&[2, 0, 0]).unwrap().fec, None);
-    for malformed in [
-        &[][..],
-        &[0],
-        &[0x40],
-        &[1, 1, 1, 1],
-        &[1, 0, 1, 1, 1],
-        &[1, 1, 0, 1, 1],
-        &[1, 1, 1, 0, 1],
-        &[1, 1, 1, 1, 0],
-        &[1, 1, 1, 1, 1, 0x40],
-        &[1, 1, 1, 1, 1, 1, 1],
-    ] {
+    for malformed in [&[][..], &[0], &[0x40], &[1, 1, 1, 1], &[1, 1, 1, 1, 1, 0x40], &[1; 7]] {
         assert!(fec(malformed).is_err(), "{malformed:?}");
+    }
+    for zero in 1..5 {
+        let mut value = [1; 5];
+        value[zero] = 0;
+        assert!(fec(&value).is_err(), "{value:?}");
     }
     // The identifier must not look like GREASE either, which peers may send with any value.
     assert_ne!(id::FEC % 31, 27);
@@ -369,11 +370,7 @@ fn fec_parameter_of_another_version_is_not_negotiated() {
 
 #[test]
 fn fec_parameter_says_which_codes_are_taken() {
-    let codes = |value: &[u8]| {
-        let parameters =
-            TransportParameters::decode(&with_bytes(id::FEC, value), Side::Client).unwrap();
-        parameters.fec.unwrap().codes
-    };
+    let codes = |value: &[u8]| decoded_fec(value).unwrap().fec.unwrap().codes;
     assert_eq!(codes(&[1, 1, 1, 1, 1]), CodeSet::default());
     // The sliding window is supported whether or not its bit is set.
     for none in [0, 1] {
@@ -390,11 +387,8 @@ fn fec_parameter_says_which_codes_are_taken() {
 #[test]
 fn connection_ids_of_the_handshake_are_confirmed() {
     let cid = |byte| ConnectionId::new(&[byte; 8]).unwrap();
-    let ids = HandshakeIds {
-        peer_initial_source: cid(1),
-        original_destination: cid(2),
-        retry_source: None,
-    };
+    let (peer_initial_source, original_destination) = (cid(1), cid(2));
+    let ids = HandshakeIds { peer_initial_source, original_destination, retry_source: None };
     let good = TransportParameters {
         initial_source_connection_id: Some(cid(1)),
         original_destination_connection_id: Some(cid(2)),

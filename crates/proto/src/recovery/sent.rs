@@ -249,6 +249,7 @@ impl Skipped {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recovery::tests::ranges_below;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
@@ -351,24 +352,6 @@ mod tests {
         ]
     }
 
-    /// Descending ranges from `next` down, each `gap + 1` numbers below the previous one.
-    fn ranges(next: u64, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
-        let mut below = next;
-        let mut ranges = Vec::new();
-        for (gap, len) in steps {
-            let Some(end) = below.checked_sub(gap + 1) else {
-                break;
-            };
-            let start = end.saturating_sub(*len);
-            ranges.push(start..=end);
-            let Some(next) = start.checked_sub(1) else {
-                break;
-            };
-            below = next;
-        }
-        ranges
-    }
-
     proptest! {
         #[test]
         fn behaves_like_a_map(ops in prop::collection::vec(op(), 1..200)) {
@@ -382,7 +365,7 @@ mod tests {
                         model.insert(pn, in_flight);
                     }
                     Op::Ack(steps) => {
-                        let ranges = ranges(sent.next_pn() + 3, &steps);
+                        let ranges = ranges_below(sent.next_pn() + 3, &steps);
                         let mut acked = vec![packet(u64::MAX, true)];
                         sent.take_acked(ranges.iter().cloned(), &mut acked);
                         let covered = |pn: &u64| ranges.iter().any(|r| r.contains(pn));

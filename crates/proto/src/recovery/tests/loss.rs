@@ -27,8 +27,7 @@ fn time_threshold_and_its_timer() {
     assert_eq!(rig.lost, [1]);
     assert_eq!(rig.timeout(FREE), Some(2));
     assert_eq!(rig.recovery.on_timeout(rig.now, FREE, &mut Vec::new()), Timeout::Early);
-    assert_eq!(rig.expire(FREE), Timeout::Loss { space: Data, persistent_congestion: false });
-    assert_eq!(rig.lost, [2]);
+    rig.expires_and_loses(2);
     assert_eq!(rig.timeout(FREE), None);
     assert_eq!(rig.recovery.bytes_in_flight(), 0);
 }
@@ -39,8 +38,7 @@ fn time_threshold_is_at_least_the_granularity() {
     rig.recovery.on_handshake_confirmed();
     rig.send_all(Data, 0..2, 0);
     rig.now += MS / 100;
-    rig.ack_and_detect(Data, &[1..=1]);
-    assert_eq!(rig.lost, []);
+    rig.loses(Data, &[1..=1], []);
     assert_eq!(rig.recovery.timeout(FREE), Some(rig.now - MS / 100 + MS));
 }
 
@@ -55,8 +53,7 @@ fn loss_timer_moves_on_when_the_round_trip_time_grows() {
     rig.ack_and_detect(Handshake, &[0..=0]);
     // The timer is due by the old estimate. By the new one (9/8 of 400 ms) packet 1 is lost long
     // ago.
-    assert_eq!(rig.expire(FREE), Timeout::Loss { space: Data, persistent_congestion: false });
-    assert_eq!(rig.lost, [1]);
+    rig.expires_and_loses(1);
     // With an even larger estimate it is not lost yet, but the timer must still make progress.
     rig.send_all(Data, [3, 4], 0);
     rig.send(Handshake, 1);
@@ -94,8 +91,7 @@ fn persistent_congestion_lasts_longer_than_three_timeouts() {
         rig.wait(1);
         // No sample may change the estimate before losses are judged.
         rig.send_as(Data, 6, Kind::Ack);
-        assert_eq!(rig.ack_and_detect(Data, &[6..=6]), expected);
-        assert_eq!(rig.lost, [1, 2, 3]);
+        assert_eq!(rig.loses(Data, &[6..=6], [1, 2, 3]), expected);
     }
 }
 
@@ -106,8 +102,7 @@ fn max_ack_delay_makes_persistent_congestion_longer() {
     rig.send_all(Data, [1, 2], 1_000);
     rig.send_as(Data, 3, Kind::Ack);
     rig.send_as(Data, 5, Kind::Ack);
-    assert!(!rig.ack_and_detect(Data, &[5..=5]));
-    assert_eq!(rig.lost, [1, 2]);
+    assert!(!rig.loses(Data, &[5..=5], [1, 2]));
 }
 
 #[test]
@@ -129,8 +124,7 @@ fn persistent_congestion_needs_two_ack_eliciting_packets() {
         rig.wait(5_000);
         rig.send_as(Data, 2, last);
         rig.send_as(Data, 5, Kind::Ack);
-        assert_eq!(rig.ack_and_detect(Data, &[5..=5]), expected);
-        assert_eq!(rig.lost, [1, 2]);
+        assert_eq!(rig.loses(Data, &[5..=5], [1, 2]), expected);
     }
 }
 
@@ -144,8 +138,7 @@ fn acknowledgement_in_between_ends_the_run() {
         }
         rig.send_as(Data, 9, Kind::Ack);
         let ranges: &[_] = if acked_early { &[9..=9] } else { &[9..=9, 3..=3] };
-        assert!(!rig.ack_and_detect(Data, ranges));
-        assert_eq!(rig.lost, [1, 2, 4]);
+        assert!(!rig.loses(Data, ranges, [1, 2, 4]));
     }
 }
 
@@ -157,19 +150,16 @@ fn skipped_numbers_do_not_end_the_run_and_calls_neither() {
     rig.send(Data, 3);
     rig.send_as(Data, 4, Kind::Ack);
     rig.send_as(Data, 6, Kind::Ack);
-    assert!(!rig.ack_and_detect(Data, &[6..=6]));
-    assert_eq!(rig.lost, [1, 3]);
+    assert!(!rig.loses(Data, &[6..=6], [1, 3]));
     let mut rig = Rig::confirmed();
     rig.send(Data, 1);
     rig.send_as(Data, 2, Kind::Ack);
     rig.wait(950);
     rig.send(Data, 4);
     rig.send_as(Data, 5, Kind::Ack);
-    assert!(!rig.ack_and_detect(Data, &[5..=5]));
-    assert_eq!(rig.lost, [1, 2]);
+    assert!(!rig.loses(Data, &[5..=5], [1, 2]));
     rig.send_as(Data, 7, Kind::Ack);
-    assert!(rig.ack_and_detect(Data, &[7..=7, 5..=5]));
-    assert_eq!(rig.lost, [4]);
+    assert!(rig.loses(Data, &[7..=7, 5..=5], [4]));
 }
 
 #[test]
@@ -194,12 +184,10 @@ fn persistent_congestion_is_established_once_per_period() {
     let mut rig = Rig::confirmed();
     rig.send_all(Data, 1..6, 1_000);
     rig.send_as(Data, 8, Kind::Ack);
-    assert!(rig.ack_and_detect(Data, &[8..=8]));
-    assert_eq!(rig.lost, [1, 2, 3, 4, 5]);
+    assert!(rig.loses(Data, &[8..=8], [1, 2, 3, 4, 5]));
     rig.send(Data, 9);
     rig.send_as(Data, 12, Kind::Ack);
-    assert!(!rig.ack_and_detect(Data, &[12..=12]));
-    assert_eq!(rig.lost, [9]);
+    assert!(!rig.loses(Data, &[12..=12], [9]));
 }
 
 // Spurious losses
@@ -209,8 +197,7 @@ fn late_acknowledgement_reveals_a_spurious_loss() {
     let mut rig = Rig::confirmed();
     rig.send_all(Data, 1..6, 1);
     rig.wait(100);
-    rig.ack_and_detect(Data, &[5..=5]);
-    assert_eq!(rig.lost, [1, 2]);
+    rig.loses(Data, &[5..=5], [1, 2]);
     let declared = rig.now;
     rig.wait(5);
     let outcome = rig.ack(Data, &[5..=5, 1..=3]);
@@ -229,8 +216,7 @@ fn late_acknowledgement_reveals_a_spurious_loss() {
 fn old_losses_are_forgotten() {
     let mut rig = Rig::confirmed();
     rig.send_all(Data, 1..6, 1);
-    rig.ack_and_detect(Data, &[5..=5]);
-    assert_eq!(rig.lost, [1, 2]);
+    rig.loses(Data, &[5..=5], [1, 2]);
     let pto = rig.recovery.pto(Data);
     rig.now += LOST_RETENTION * pto + MS;
     assert_eq!(rig.ack(Data, &[1..=2]), AckOutcome::default());
@@ -246,8 +232,7 @@ fn late_acknowledgement_ends_a_run_of_losses() {
         rig.wait(500);
         rig.send(Data, 4);
         rig.send_as(Data, 5, Kind::Ack);
-        rig.ack_and_detect(Data, &[5..=5]);
-        assert_eq!(rig.lost, [1, 2, 3]);
+        rig.loses(Data, &[5..=5], [1, 2, 3]);
         if late {
             rig.ack(Data, &[5..=5, 2..=2]);
             assert_eq!(rig.late.len(), 1);

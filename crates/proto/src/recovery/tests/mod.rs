@@ -116,6 +116,25 @@ impl Rig {
         self.detect(space)
     }
 
+    /// Acknowledges, after which these packets are lost; returns whether congestion is persistent.
+    fn loses<const N: usize>(
+        &mut self,
+        space: SpaceId,
+        ranges: &[RangeInclusive<u64>],
+        lost: [u64; N],
+    ) -> bool {
+        let persistent = self.ack_and_detect(space, ranges);
+        assert_eq!(self.lost, lost);
+        persistent
+    }
+
+    /// The timer expires, and this packet is lost without persistent congestion.
+    fn expires_and_loses(&mut self, pn: u64) {
+        let loss = Timeout::Loss { space: Data, persistent_congestion: false };
+        assert_eq!(self.expire(FREE), loss);
+        assert_eq!(self.lost, [pn]);
+    }
+
     /// Milliseconds until the timer expires.
     fn timeout(&self, context: PtoContext) -> Option<u128> {
         let timeout = self.recovery.timeout(context)?;
@@ -131,6 +150,20 @@ impl Rig {
         self.lost = lost.iter().map(|packet| packet.pn).collect();
         timeout
     }
+}
+
+/// Descending ranges from `next` down, each `gap + 1` numbers below the previous one.
+pub(super) fn ranges_below(next: u64, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
+    let mut below = next;
+    let mut ranges = Vec::new();
+    for (gap, len) in steps {
+        let Some(end) = below.checked_sub(gap + 1) else { break };
+        let start = end.saturating_sub(*len);
+        ranges.push(start..=end);
+        let Some(next) = start.checked_sub(1) else { break };
+        below = next;
+    }
+    ranges
 }
 
 fn probe(space: SpaceId) -> Timeout {

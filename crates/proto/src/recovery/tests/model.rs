@@ -42,23 +42,6 @@ struct Model {
 }
 
 impl Model {
-    fn ranges(&self, steps: &[(u64, u64)]) -> Vec<RangeInclusive<u64>> {
-        let mut below = self.next;
-        let mut ranges = Vec::new();
-        for (gap, len) in steps {
-            let Some(end) = below.checked_sub(gap + 1) else {
-                break;
-            };
-            let start = end.saturating_sub(*len);
-            ranges.push(start..=end);
-            let Some(next) = start.checked_sub(1) else {
-                break;
-            };
-            below = next;
-        }
-        ranges
-    }
-
     /// Notes overtaken packets that were sent at `sent` and are acknowledged now.
     fn overtake(&mut self, now: Instant, sent: &[Instant], rtt: &RttEstimator) {
         let expected = rtt.latest().max(rtt.smoothed());
@@ -133,7 +116,7 @@ proptest! {
                 }
                 Op::Wait(ms) => rig.wait(ms),
                 Op::Ack(steps) => {
-                    let ranges = model.ranges(&steps);
+                    let ranges = ranges_below(model.next, &steps);
                     let Some(largest) = ranges.first().map(|range| *range.end()) else { continue };
                     let covered = |pn: u64| ranges.iter().any(|range| range.contains(&pn));
                     let rtt = rig.recovery.rtt().clone();

@@ -43,8 +43,7 @@ fn a_path_without_reordering_keeps_the_thresholds() {
     rig.send_all(Data, 500..504, 1);
     let pto = rig.recovery.rtt().pto_base();
     assert_eq!(rig.recovery.pto(Data), pto);
-    rig.ack_and_detect(Data, &[503..=503]);
-    assert_eq!(rig.lost, [500]);
+    rig.loses(Data, &[503..=503], [500]);
 }
 
 #[test]
@@ -87,8 +86,7 @@ fn a_loss_is_found_within_the_bound_however_late_acknowledgements_come() {
         let longest = loss_delay(rtt) + max_window(rtt);
         let at = rig.recovery.timeout(FREE).unwrap();
         assert!(at <= sent + longest, "{late} ms: {:?} of {longest:?}", at - sent);
-        assert_eq!(rig.expire(FREE), Timeout::Loss { space: Data, persistent_congestion: false });
-        assert_eq!(rig.lost, [pn + 2]);
+        rig.expires_and_loses(pn + 2);
     }
 }
 
@@ -135,8 +133,7 @@ fn after_enough_recoveries_without_reordering_packets_count_again() {
     }
     assert_eq!(recoveries, RECOVERIES_REMEMBERED);
     rig.send_all(Data, pn..pn + 4, 1);
-    rig.ack_and_detect(Data, &[pn + 3..=pn + 3]);
-    assert_eq!(rig.lost, [pn]);
+    rig.loses(Data, &[pn + 3..=pn + 3], [pn]);
 }
 
 #[test]

@@ -18,32 +18,18 @@ fn going_over(from: Version, to: Option<Version>) -> SessionVersions {
     SessionVersions { original: from.number(), negotiated: to.map(Version::number) }
 }
 
-fn client(pair: &Pair, versions: SessionVersions) -> End {
-    let parameters = CLIENT_PARAMETERS.to_vec();
-    End::new(pair.client.start_session(versions, SERVER_NAME, parameters).expect("client session"))
-}
-
-fn server(pair: &Pair, versions: SessionVersions) -> End {
-    let parameters = SERVER_PARAMETERS.to_vec();
-    End::new(pair.server.start_session(versions, parameters).expect("server session"))
-}
-
 /// A client and a server; the client learns after its ClientHello that it goes over to `to`, if that is
 /// given.
 fn connect(pair: &Pair, from: Version, to: Option<Version>, mut server: End) -> (End, End) {
-    let mut client = client(pair, going_over(from, None));
-    for (level, bytes) in client.flush() {
-        server.session.read_handshake(level, &bytes).expect("ClientHello");
-    }
+    let mut client = pair.client(going_over(from, None));
+    hand_over(&mut client, &mut server);
     if let Some(to) = to {
         client.session.set_version(to);
     }
     for (level, bytes) in server.flush() {
         client.session.read_handshake(level, &bytes).expect("the server's flight");
         // Keys come between the messages of two levels.
-        for (level, bytes) in client.flush() {
-            server.session.read_handshake(level, &bytes).expect("Finished");
-        }
+        hand_over(&mut client, &mut server);
     }
     (client, server)
 }
@@ -84,7 +70,7 @@ fn agree(client: &mut End, server: &mut End) {
 fn both_ends_go_over_to_the_same_keys() {
     for pair in Pair::both() {
         for (from, to) in [(V1, V2), (V2, V1)] {
-            let converted = server(&pair, going_over(from, Some(to)));
+            let converted = pair.server(going_over(from, Some(to)));
             let (mut client, mut server) = connect(&pair, from, Some(to), converted);
             agree(&mut client, &mut server);
         }
@@ -111,7 +97,7 @@ fn the_keys_are_those_of_a_session_that_was_started_with_the_version() {
 }
 
 fn staying_server(pair: &Pair, version: Version) -> End {
-    server(pair, SessionVersions::fixed(version.number()))
+    pair.server(SessionVersions::fixed(version.number()))
 }
 
 #[test]
@@ -140,13 +126,13 @@ fn versions_have_different_keys() {
 
 /// Whether a client that begins with version 1 has a ticket.
 fn has_ticket(pair: &Pair, first: usize) -> bool {
-    client(pair, SessionVersions::fixed(1)).flush()[0].1.len() > first
+    pair.client(SessionVersions::fixed(1)).flush()[0].1.len() > first
 }
 
 #[test]
 fn a_client_that_went_over_keeps_no_ticket_for_the_version_that_it_began_with() {
     let pair = rustls::pair();
-    let first = client(&pair, SessionVersions::fixed(1)).flush()[0].1.len();
+    let first = pair.client(SessionVersions::fixed(1)).flush()[0].1.len();
     // This server does not know that its client goes over, and sends tickets.
     for (to, kept) in [(Some(V2), false), (None, true)] {
         let (mut client, mut server) = connect(&pair, V1, to, staying_server(&pair, V1));
@@ -169,7 +155,7 @@ fn a_client_that_went_over_keeps_no_ticket_for_the_version_that_it_began_with() 
 #[test]
 fn a_server_that_went_over_sends_no_ticket() {
     let pair = rustls::pair();
-    let converted = server(&pair, going_over(V1, Some(V2)));
+    let converted = pair.server(going_over(V1, Some(V2)));
     let (_, mut server) = connect(&pair, V1, Some(V2), converted);
     assert!(server.flush().is_empty() && !server.sent.iter().any(|(l, _)| *l == SpaceId::Data));
 }
@@ -178,12 +164,10 @@ fn a_server_that_went_over_sends_no_ticket() {
 fn early_data_is_of_the_version_that_the_client_began_with() {
     for pair in early::pairs(&["second"]) {
         pair.connect();
-        let mut client = client(&pair, going_over(V1, None));
+        let mut client = pair.client(going_over(V1, None));
         let sealer = client.session.early_keys().expect("a ticket");
-        let mut server = server(&pair, going_over(V1, Some(V2)));
-        for (level, bytes) in client.flush() {
-            server.session.read_handshake(level, &bytes).expect("ClientHello");
-        }
+        let mut server = pair.server(going_over(V1, Some(V2)));
+        hand_over(&mut client, &mut server);
         client.session.set_version(V2);
         let opener = server.session.early_keys().expect("accepted");
         assert!(fit(&sealer, &opener));
@@ -194,7 +178,7 @@ fn early_data_is_of_the_version_that_the_client_began_with() {
 #[test]
 fn the_parameters_are_found_in_a_whole_client_hello() {
     for pair in Pair::both() {
-        let hello = client(&pair, SessionVersions::fixed(1)).flush().remove(0).1;
+        let hello = pair.client(SessionVersions::fixed(1)).flush().remove(0).1;
         assert_eq!(pair.server.client_parameters(&hello), Some(CLIENT_PARAMETERS));
         let more = [&hello[..], b"and more"].concat();
         assert_eq!(pair.server.client_parameters(&more), Some(CLIENT_PARAMETERS));

@@ -27,11 +27,7 @@ pub(super) fn pairs(offered: &[&str]) -> [Pair; 2] {
 
 /// The session of a server with these limits that has read a ClientHello.
 fn answer(pair: &Pair, hello: &[u8], parameters: Vec<u8>) -> End {
-    let server = pair
-        .server
-        .start_session(SessionVersions::fixed(VERSION_1), parameters)
-        .expect("server session");
-    let mut server = End::new(server);
+    let mut server = pair.server_with(SessionVersions::fixed(VERSION_1), parameters);
     server.session.read_handshake(SpaceId::Initial, hello).expect("ClientHello");
     server
 }
@@ -112,19 +108,10 @@ fn sessions_of_other_limits_are_not_resumed_with_0rtt() {
     };
     for pair in pairs(&["second"]) {
         for (then, now) in [(1000, 1000), (1000, 999), (1000, 1001)] {
-            let client = || {
-                let session = pair.client.start_session(
-                    SessionVersions::fixed(VERSION_1),
-                    SERVER_NAME,
-                    Vec::new(),
-                );
-                End::new(session.expect("client session"))
-            };
-            let server =
-                pair.server.start_session(SessionVersions::fixed(VERSION_1), encoded(then));
-            let mut server = End::new(server.expect("server session"));
-            shake(&mut client(), &mut server, usize::MAX).expect("handshake");
-            let mut client = client();
+            let version = || SessionVersions::fixed(VERSION_1);
+            let mut server = pair.server_with(version(), encoded(then));
+            shake(&mut pair.client(version()), &mut server, usize::MAX).expect("handshake");
+            let mut client = pair.client(version());
             let hello = client.flush().remove(0).1;
             let server = answer(&pair, &hello, encoded(now));
             assert_eq!(server.session.early_keys().is_some(), then == now, "{then}, {now}");

@@ -38,15 +38,20 @@ impl Pair {
 
     fn start_in(&self, version: Version) -> (End, End) {
         let versions = || SessionVersions::fixed(version.number());
-        let client = self
-            .client
-            .start_session(versions(), SERVER_NAME, CLIENT_PARAMETERS.to_vec())
-            .expect("client session");
-        let server = self
-            .server
-            .start_session(versions(), SERVER_PARAMETERS.to_vec())
-            .expect("server session");
-        (End::new(client), End::new(server))
+        (self.client(versions()), self.server(versions()))
+    }
+
+    fn client(&self, versions: SessionVersions) -> End {
+        let parameters = CLIENT_PARAMETERS.to_vec();
+        End::new(self.client.start_session(versions, SERVER_NAME, parameters).expect("a session"))
+    }
+
+    fn server(&self, versions: SessionVersions) -> End {
+        self.server_with(versions, SERVER_PARAMETERS.to_vec())
+    }
+
+    fn server_with(&self, versions: SessionVersions, parameters: Vec<u8>) -> End {
+        End::new(self.server.start_session(versions, parameters).expect("a session"))
     }
 
     fn connect(&self) -> (End, End) {
@@ -104,6 +109,13 @@ impl End {
                 None => return flights,
             }
         }
+    }
+}
+
+/// One end reads all that the other one has to say now.
+fn hand_over(from: &mut End, to: &mut End) {
+    for (level, bytes) in from.flush() {
+        to.session.read_handshake(level, &bytes).expect("an honest flight");
     }
 }
 
@@ -180,9 +192,7 @@ fn handshake_completes_however_it_is_cut() {
 fn server_has_1rtt_keys_before_the_handshake_is_complete() {
     for pair in Pair::both() {
         let (mut client, mut server) = pair.start();
-        for (level, bytes) in client.flush() {
-            server.session.read_handshake(level, &bytes).expect("ClientHello");
-        }
+        hand_over(&mut client, &mut server);
         let levels: Vec<_> = server.flush().into_iter().map(|(level, _)| level).collect();
         assert_eq!(levels, [SpaceId::Initial, SpaceId::Handshake]);
         assert!(server.one_rtt.is_some() && server.session.is_handshaking());

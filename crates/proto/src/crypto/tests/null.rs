@@ -14,6 +14,12 @@ pub(super) fn pair() -> Pair {
     }
 }
 
+/// The alert with which a server answers its first bytes.
+fn alert_about(first: &[u8]) -> u64 {
+    let (_, mut server) = pair().start();
+    alert(&server.session.read_handshake(SpaceId::Initial, first).expect_err("no ClientHello"))
+}
+
 fn alert(error: &TransportError) -> u64 {
     error.code.0.checked_sub(0x100).expect("a TLS alert")
 }
@@ -67,9 +73,7 @@ fn a_protocol_that_was_not_offered_is_an_alert() {
     let (mut asker, mut server) = offer(&["second"]).start();
     let (mut client, _) = offer(&["first"]).start();
     client.flush();
-    for (level, bytes) in asker.flush() {
-        server.session.read_handshake(level, &bytes).expect("ClientHello");
-    }
+    hand_over(&mut asker, &mut server);
     let error = server
         .flush()
         .iter()
@@ -81,9 +85,7 @@ fn a_protocol_that_was_not_offered_is_an_alert() {
 #[test]
 fn a_changed_flight_does_not_match_its_finished() {
     let (mut client, mut server) = pair().start();
-    for (level, bytes) in client.flush() {
-        server.session.read_handshake(level, &bytes).expect("ClientHello");
-    }
+    hand_over(&mut client, &mut server);
     let mut flights = server.flush();
     let certificate = flights[1].1.len() / 2;
     flights[1].1[certificate] ^= 1;
@@ -95,13 +97,9 @@ fn a_changed_flight_does_not_match_its_finished() {
 #[test]
 fn messages_out_of_place_are_alerts() {
     for (kind, code) in [(2, 10), (20, 10), (99, 10)] {
-        let (_, mut server) = pair().start();
-        let error = server.session.read_handshake(SpaceId::Initial, &[kind, 0, 0, 0]);
-        assert_eq!(alert(&error.expect_err("unexpected")), code);
+        assert_eq!(alert_about(&[kind, 0, 0, 0]), code);
     }
-    let (_, mut server) = pair().start();
-    let error = server.session.read_handshake(SpaceId::Initial, &[1, 0, 0, 2, 0, 9]);
-    assert_eq!(alert(&error.expect_err("cut short")), 50);
+    assert_eq!(alert_about(&[1, 0, 0, 2, 0, 9]), 50, "cut short");
 }
 
 #[test]
@@ -115,9 +113,7 @@ fn data_beyond_the_end_of_a_level_is_a_violation() {
 
 #[test]
 fn an_oversized_message_is_refused_by_its_header() {
-    let (_, mut server) = pair().start();
-    let error = server.session.read_handshake(SpaceId::Initial, &[1, 1, 0, 0]);
-    assert_eq!(alert(&error.expect_err("longer than the bound")), 50);
+    assert_eq!(alert_about(&[1, 1, 0, 0]), 50, "longer than the bound");
     // A message just within the limit is accepted as incomplete.
     let (_, mut server) = pair().start();
     server.session.read_handshake(SpaceId::Initial, &[1, 0, 0xff, 0xff]).expect("within bounds");
@@ -125,28 +121,14 @@ fn an_oversized_message_is_refused_by_its_header() {
 
 #[test]
 fn what_does_not_fit_a_message_is_refused_at_the_start() {
+    let versions = || SessionVersions::fixed(VERSION_1);
     let client = NullClientConfig::new(protocols(&["first"]));
-    assert!(
-        client
-            .start_session(SessionVersions::fixed(VERSION_1), SERVER_NAME, vec![0; 5000])
-            .is_err()
-    );
-    assert!(
-        client
-            .start_session(SessionVersions::fixed(VERSION_1), &"n".repeat(5000), Vec::new())
-            .is_err()
-    );
+    assert!(client.start_session(versions(), SERVER_NAME, vec![0; 5000]).is_err());
+    assert!(client.start_session(versions(), &"n".repeat(5000), Vec::new()).is_err());
     for names in [vec![Vec::new()], vec![vec![0; 256]], vec![vec![0; 255]; 17]] {
-        assert!(
-            NullClientConfig::new(names.clone())
-                .start_session(SessionVersions::fixed(1), "n", Vec::new())
-                .is_err()
-        );
-        assert!(
-            NullServerConfig::new(names)
-                .start_session(SessionVersions::fixed(1), Vec::new())
-                .is_err()
-        );
+        let client = NullClientConfig::new(names.clone());
+        assert!(client.start_session(versions(), "n", Vec::new()).is_err());
+        assert!(NullServerConfig::new(names).start_session(versions(), Vec::new()).is_err());
     }
 }
 

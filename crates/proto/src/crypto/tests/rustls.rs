@@ -29,22 +29,22 @@ pub(crate) fn tls(name: &str, suite: CipherSuite) -> (ClientConfig, ServerConfig
         .with_single_cert(vec![identity.cert.der().clone()], key)
         .expect("identity");
     server.alpn_protocols = vec![b"third".to_vec(), b"second".to_vec()];
-    let mut client = ClientConfig::builder_with_provider(provider(suite))
-        .with_protocol_versions(&[&TLS13])
-        .expect("TLS 1.3")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let mut client = trusting(provider(suite), roots);
     client.alpn_protocols = vec![b"first".to_vec(), b"second".to_vec()];
     (client, server)
 }
 
-/// A client without trusted certificates.
-fn untrusting(provider: CryptoProvider) -> ClientConfig {
-    let mut client = ClientConfig::builder_with_provider(Arc::new(provider))
+fn trusting(provider: Arc<CryptoProvider>, roots: RootCertStore) -> ClientConfig {
+    ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13])
         .expect("TLS 1.3")
-        .with_root_certificates(RootCertStore::empty())
-        .with_no_client_auth();
+        .with_root_certificates(roots)
+        .with_no_client_auth()
+}
+
+/// A client without trusted certificates.
+fn untrusting(provider: CryptoProvider) -> ClientConfig {
+    let mut client = trusting(Arc::new(provider), RootCertStore::empty());
     client.alpn_protocols = vec![b"second".to_vec()];
     client
 }
@@ -93,14 +93,14 @@ fn a_certificate_for_another_name_is_an_alert() {
 
 #[test]
 fn an_unknown_issuer_is_an_alert() {
-    let (_, server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let (_, server) = configs();
     let pair = wrap((untrusting(ring::default_provider()), server));
     assert_eq!(failure(&pair), (Side::Client, 0x100 + 48), "unknown_ca");
 }
 
 #[test]
 fn no_common_protocol_is_an_alert() {
-    let (mut client, server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let (mut client, server) = configs();
     client.alpn_protocols = vec![b"fourth".to_vec()];
     assert_eq!(failure(&wrap((client, server))), (Side::Server, 0x178));
 }
@@ -108,7 +108,7 @@ fn no_common_protocol_is_an_alert() {
 #[test]
 fn a_client_without_protocols_is_turned_away() {
     use ::rustls::quic::{ClientConnection, Version};
-    let (mut client, server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let (mut client, server) = configs();
     client.alpn_protocols.clear();
     let name = SERVER_NAME.try_into().expect("name");
     let mut client =
@@ -124,7 +124,7 @@ fn a_client_without_protocols_is_turned_away() {
 
 #[test]
 fn a_configuration_without_protocols_is_refused() {
-    let (mut client, mut server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let (mut client, mut server) = configs();
     client.alpn_protocols.clear();
     server.alpn_protocols.clear();
     let expected = Some(ConfigError::NoApplicationProtocol);
@@ -156,12 +156,13 @@ fn without_quic(suite: &SupportedCipherSuite) -> SupportedCipherSuite {
 
 #[test]
 fn malformed_messages_are_decode_errors() {
-    let (_, mut server) = pair().start();
-    let error = server.session.read_handshake(SpaceId::Initial, &[1, 0, 0, 2, 3, 3]);
-    assert_eq!(error.expect_err("cut short").code.0, 0x100 + 50);
-    let (_, mut server) = pair().start();
-    let error = server.session.read_handshake(SpaceId::Initial, &[1, 0xff, 0xff, 0xff]);
-    assert_eq!(error.expect_err("oversized").code.0, 0x100 + 50);
+    for (message, what) in
+        [(&[1, 0, 0, 2, 3, 3][..], "cut short"), (&[1, 0xff, 0xff, 0xff], "oversized")]
+    {
+        let (_, mut server) = pair().start();
+        let error = server.session.read_handshake(SpaceId::Initial, message).expect_err(what);
+        assert_eq!(error.code.0, 0x100 + 50, "{what}");
+    }
 }
 
 #[test]
@@ -175,7 +176,7 @@ fn a_tls_key_update_is_an_alert() {
 
 #[test]
 fn early_data_is_not_offered_unless_asked_for() {
-    let (mut client, mut server) = tls(SERVER_NAME, CipherSuite::TLS13_AES_128_GCM_SHA256);
+    let (mut client, mut server) = configs();
     client.enable_early_data = true;
     server.max_early_data_size = u32::MAX;
     let pair = wrap((client, server));

@@ -239,8 +239,7 @@ mod tests {
 
     #[test]
     fn unvalidated_clients_are_sent_a_retry_under_pressure() {
-        let now = Instant::now();
-        let me = network("192.0.2.1");
+        let (now, me) = (Instant::now(), network("192.0.2.1"));
         let table = filled(now, 499, 0);
         assert_eq!(table.decide(now, me, false, LIMITS), Admission::Admit);
         let table = filled(now, 500, 0);
@@ -252,8 +251,7 @@ mod tests {
 
     #[test]
     fn the_oldest_unvalidated_makes_room() {
-        let now = Instant::now();
-        let me = network("192.0.2.1");
+        let (now, me) = (Instant::now(), network("192.0.2.1"));
         let mut table = filled(now, 500, 500);
         assert_eq!(table.decide(now, me, true, LIMITS), Admission::Wait);
         let later = now + PATIENCE;
@@ -274,8 +272,7 @@ mod tests {
 
     #[test]
     fn what_has_failed_counts_and_makes_room_at_once() {
-        let now = Instant::now();
-        let me = network("192.0.2.1");
+        let (now, me) = (Instant::now(), network("192.0.2.1"));
         let mut table = filled(now, 0, 999);
         let failed = table.insert(now, ConnectionHandle(7), network("192.0.2.2"), true);
         let failed = table.fail(failed);
@@ -291,8 +288,7 @@ mod tests {
 
     #[test]
     fn clients_that_come_to_nothing_bring_retry_about_by_their_rate() {
-        let now = Instant::now();
-        let me = network("192.0.2.1");
+        let (now, me) = (Instant::now(), network("192.0.2.1"));
         let mut table = HalfOpen::default();
         table.age(now);
         for n in 0..500 {

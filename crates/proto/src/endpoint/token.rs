@@ -370,6 +370,11 @@ mod tests {
 
     const HERE: &str = "192.0.2.1:1000";
 
+    /// The verdict about a token that comes from [`HERE`] to identifier 7.
+    fn verdict(tokens: &mut AddressTokens, now: Instant, token: &[u8]) -> TokenVerdict {
+        tokens.judge(now, V1, at(HERE), &cid(7), token)
+    }
+
     #[test]
     fn a_retry_token_is_bound_to_address_port_identifier_and_time() {
         let (mut tokens, now) = (tokens(1), Instant::now());
@@ -400,16 +405,10 @@ mod tests {
         let (mut tokens, now) = (tokens(1), Instant::now());
         let token = tokens.for_later(now, V1, at(HERE)).unwrap();
         let later = now + NEW_TOKEN_LIFETIME;
-        assert_eq!(
-            tokens.judge(later, V1, at("192.0.2.1:9"), &cid(3), &token),
-            TokenVerdict::Known
-        );
-        assert_eq!(
-            tokens.judge(now, V1, at("192.0.2.2:9"), &cid(3), &token),
-            TokenVerdict::Unknown
-        );
-        let too_late = later + Duration::from_secs(1);
-        assert_eq!(tokens.judge(too_late, V1, at(HERE), &cid(3), &token), TokenVerdict::Unknown);
+        let mut judge = |now, from| tokens.judge(now, V1, at(from), &cid(3), &token);
+        assert_eq!(judge(later, "192.0.2.1:9"), TokenVerdict::Known);
+        assert_eq!(judge(now, "192.0.2.2:9"), TokenVerdict::Unknown);
+        assert_eq!(judge(later + Duration::from_secs(1), HERE), TokenVerdict::Unknown);
         // The token does not pass for the answer to a Retry.
         let disguised = [&TokenKind::Retry.magic()[..], &token[KIND_LEN..]].concat();
         assert_eq!(tokens.judge(now, V1, at(HERE), &cid(0), &disguised), TokenVerdict::Invalid);
@@ -462,10 +461,7 @@ mod tests {
         assert_eq!(tokens.judge(expiry, V1, at(HERE), &cid(1), &token), TokenVerdict::Known);
         assert_ne!(tokens.keys.current, first);
         assert_eq!(tokens.keys.previous.len(), 1);
-        assert_eq!(
-            tokens.judge(expiry + KEY_LIFETIME, V1, at(HERE), &cid(1), &token),
-            TokenVerdict::Unknown
-        );
+        assert_eq!(verdict(&mut tokens, expiry + KEY_LIFETIME, &token), TokenVerdict::Unknown);
         assert!(tokens.keys.secrets().all(|secret| *secret != first), "it has served its time");
         // A server that has just started does not know the key.
         let mut other = self::tokens(2);
@@ -483,9 +479,7 @@ mod tests {
         tokens.set_key(replaced, key(2));
         tokens.set_key(replaced, key(2));
         let new = tokens.for_later(replaced, V1, at(HERE)).unwrap();
-        let judge = |tokens: &mut AddressTokens, after, token| {
-            tokens.judge(now + after, V1, at(HERE), &cid(1), token)
-        };
+        let judge = |tokens: &mut AddressTokens, after, token| verdict(tokens, now + after, token);
         for tokens in [&mut tokens, &mut behind] {
             assert_eq!(judge(tokens, NEW_TOKEN_LIFETIME, &old), TokenVerdict::Known);
             assert_eq!(judge(tokens, NEW_TOKEN_LIFETIME, &new), TokenVerdict::Known);

@@ -31,10 +31,18 @@ fn announced(limit: u64) -> LocalCids {
     let mut local = LocalCids::new(cid(0));
     local.set_peer_limit(limit);
     local.issue(generate);
+    announce(&mut local);
+    local
+}
+
+/// Announces all identifiers that wait; returns them.
+fn announce(local: &mut LocalCids) -> Vec<Announcement> {
+    let mut all = Vec::new();
     while let Some(next) = local.next_announcement() {
         local.on_announced(next.seq);
+        all.push(next);
     }
-    local
+    all
 }
 
 fn retirements(remote: &mut RemoteCids) -> Vec<u64> {
@@ -65,13 +73,8 @@ fn issues_as_many_as_the_peer_holds_up_to_our_own_cap() {
         local.issue(generate);
         local.issue(generate);
         assert_eq!(local.iter().count(), expected);
-        let mut seqs = Vec::new();
-        while let Some(next) = local.next_announcement() {
-            assert_eq!((next.cid, next.token), generate(next.seq));
-            local.on_announced(next.seq);
-            seqs.push(next.seq);
-        }
-        assert_eq!(seqs, (1..expected as u64).collect::<Vec<_>>());
+        let expected = (1..expected as u64).map(|seq| announcement(seq, 0));
+        assert_eq!(announce(&mut local), expected.collect::<Vec<_>>());
     }
 }
 
@@ -132,10 +135,7 @@ fn all_are_replaced_once_the_peer_has_retired_those_before() {
     let mut local = announced(3);
     local.rotate();
     local.issue(generate);
-    for seq in 3..6 {
-        assert_eq!(local.next_announcement(), Some(announcement(seq, 3)));
-        local.on_announced(seq);
-    }
+    assert_eq!(announce(&mut local), [3, 4, 5].map(|seq| announcement(seq, 3)));
     assert_eq!(local.iter().count(), 6);
     local.rotate();
     local.issue(generate);
@@ -162,9 +162,7 @@ fn flood_of_retirements_keeps_local_state_bounded() {
     for seq in 1..10_000 {
         local.issue(wide);
         assert!(local.cids.len() <= MAX_LOCAL_CIDS && local.queue.len() <= MAX_LOCAL_CIDS);
-        while let Some(next) = local.next_announcement() {
-            local.on_announced(next.seq);
-        }
+        announce(&mut local);
         assert_eq!(local.on_retire(seq, &cid(0xff)), Ok(Some(wide(seq).0)));
         local.on_announcement_lost(seq);
     }
@@ -297,11 +295,8 @@ fn backlog_of_retirements_is_bounded_for_jumps_and_singles() {
     let jumps = (1..).map(|seq| (seq, if seq % 4 == 0 { seq } else { seq / 4 * 4 }));
     assert_eq!(flood(remote(), jumps), limit_error);
     // After a jump over everything, each frame carries an identifier that is already retired.
-    let jump = 1 << 61;
-    assert_eq!(
-        flood(remote(), std::iter::once((jump, jump)).chain((1..).map(|seq| (seq, 0)))),
-        limit_error
-    );
+    let jump = std::iter::once((1 << 61, 1 << 61)).chain((1..).map(|seq| (seq, 0)));
+    assert_eq!(flood(remote(), jump), limit_error);
 }
 
 #[test]

@@ -8,6 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 const CLIENT: &str = "198.51.100.1:1000";
 
+/// A crowd whose server always sends a Retry, and the first client.
+fn retried() -> (Crowd, usize) {
+    let mut crowd = Crowd::new(retry_always());
+    let client = crowd.client(CLIENT);
+    (crowd, client)
+}
+
 fn retry_always() -> EndpointConfig {
     EndpointConfig { retry_above: Some(0), ..EndpointConfig::default() }
 }
@@ -17,27 +24,25 @@ const HANDSHAKE: Duration = Duration::from_millis(500);
 
 #[test]
 fn a_retry_makes_a_client_prove_its_address_before_there_is_any_state() {
-    let mut crowd = Crowd::new(retry_always());
-    let client = crowd.client(CLIENT);
+    let (mut crowd, client) = retried();
     crowd.run_for(2 * LATENCY);
     assert_eq!((crowd.server.len(), crowd.received.len()), (0, 1));
     crowd.run_for(HANDSHAKE);
     // The client has checked the identifiers in the server's transport parameters.
-    assert!(crowd.clients[client].connected);
+    assert!(crowd.clients[client].is_connected());
     let connection = crowd.connections.values().next().unwrap();
     assert!(connection.remote_address_validated());
-    let peer = crowd.clients[client].connection.as_ref().unwrap().1.peer_parameters();
+    let peer = crowd.clients[client].end.conn().peer_parameters();
     assert!(peer.retry_source_connection_id.is_some());
     assert_ne!(peer.retry_source_connection_id, peer.original_destination_connection_id);
 }
 
 #[test]
 fn a_client_of_a_server_that_refuses_its_token_learns_so_at_once() {
-    let mut crowd = Crowd::new(retry_always());
-    let client = crowd.client(CLIENT);
+    let (mut crowd, client) = retried();
     // The Retry arrives; then the client's answer comes from another port.
     crowd.run_for(2 * LATENCY);
-    crowd.clients[client].address = "198.51.100.1:1001".parse().unwrap();
+    crowd.clients[client].end.address = "198.51.100.1:1001".parse().unwrap();
     crowd.run_for(2 * LATENCY + 10 * MS);
     assert_eq!(crowd.clients[client].refusal(), Some(TransportErrorCode::INVALID_TOKEN));
     assert_eq!(crowd.server.len(), 0);
@@ -45,14 +50,11 @@ fn a_client_of_a_server_that_refuses_its_token_learns_so_at_once() {
 
 #[test]
 fn the_answer_to_a_retry_is_accepted_once() {
-    let mut crowd = Crowd::new(retry_always());
-    let client = crowd.client(CLIENT);
+    let (mut crowd, client) = retried();
     crowd.run_for(HANDSHAKE);
-    assert!(crowd.clients[client].connected);
+    assert!(crowd.clients[client].is_connected());
     let (from, answer) = crowd.received[1].clone();
-    let now = crowd.now;
-    crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-    crowd.run_for(5 * SECOND);
+    crowd.close(client);
     assert_eq!(crowd.server.len(), 0);
     crowd.put(from, crowd.address, answer);
     crowd.run_for(HANDSHAKE);
@@ -61,26 +63,21 @@ fn the_answer_to_a_retry_is_accepted_once() {
 
 #[test]
 fn a_token_for_later_saves_the_retry_once() {
-    let mut crowd = Crowd::new(retry_always());
-    let client = crowd.client(CLIENT);
+    let (mut crowd, client) = retried();
     crowd.run_for(HANDSHAKE);
     for _ in 0..3 {
-        let now = crowd.now;
-        crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-        crowd.run_for(5 * SECOND);
+        crowd.close(client);
         crowd.received.clear();
         crowd.reconnect(client);
         crowd.run_for(LATENCY + 10 * MS);
         assert_eq!(crowd.server.half_open(), 1, "no Retry");
         assert!(crowd.connections.values().all(|c| c.remote_address_validated()));
         crowd.run_for(HANDSHAKE);
-        assert!(crowd.clients[client].connected);
+        assert!(crowd.clients[client].is_connected());
     }
     // The same Initial again, after the connection has ended, is treated like any other Initial.
     let (from, initial) = crowd.received[0].clone();
-    let now = crowd.now;
-    crowd.clients[client].connection.as_mut().unwrap().1.close(now, 0, b"");
-    crowd.run_for(5 * SECOND);
+    crowd.close(client);
     crowd.put(from, crowd.address, initial);
     crowd.run_for(HANDSHAKE);
     assert_eq!(crowd.server.len(), 0);
@@ -94,9 +91,9 @@ fn a_token_that_the_server_does_not_know_is_none() {
         let retried = usize::from(config.retry_above == Some(0));
         // The server remembers no token that only looks like its own.
         let token = [&b"sNew"[..], &[7; 80]].concat();
-        crowd.clients[client].connection.as_mut().unwrap().1.set_token(token);
+        crowd.clients[client].end.conn().set_token(token);
         crowd.run_for(HANDSHAKE);
-        assert!(crowd.clients[client].connected);
+        assert!(crowd.clients[client].is_connected());
         assert_eq!(crowd.server.used_tokens(), retried);
     }
 }
@@ -141,7 +138,8 @@ fn flood(config: EndpointConfig, rate: u32, from: impl Fn(u32) -> SocketAddr) ->
         crowd.run_for(10 * MS);
     }
     crowd.run_for(4 * SECOND);
-    let failed = crowd.clients.iter().filter(|client| !client.connected || client.lost.is_some());
+    let failed =
+        crowd.clients.iter().filter(|client| !client.is_connected() || client.end.loss().is_some());
     assert_eq!(failed.count(), 0, "clients that could not connect");
     crowd
 }
@@ -270,13 +268,13 @@ fn a_server_that_accepts_no_more_says_so_at_once() {
     let after = crowd.client("198.51.100.2:1000");
     crowd.run_for(2 * LATENCY + 20 * MS);
     assert_eq!(crowd.clients[after].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
-    assert!(crowd.clients[before].lost.is_none());
+    assert!(crowd.clients[before].end.loss().is_none());
     assert_eq!(crowd.server.len(), 1);
     // The server may accept again.
     crowd.server.set_server_config(Some(server_config()));
     let again = crowd.client("198.51.100.3:1000");
     crowd.run_for(HANDSHAKE);
-    assert!(crowd.clients[again].connected);
+    assert!(crowd.clients[again].is_connected());
 }
 
 #[test]
@@ -286,6 +284,6 @@ fn a_client_beyond_the_last_connection_is_refused() {
     crowd.run_for(HANDSHAKE);
     let second = crowd.client("198.51.100.2:1000");
     crowd.run_for(HANDSHAKE);
-    assert!(crowd.clients[first].connected && crowd.clients[first].lost.is_none());
+    assert!(crowd.clients[first].is_connected() && crowd.clients[first].end.loss().is_none());
     assert_eq!(crowd.clients[second].refusal(), Some(TransportErrorCode::CONNECTION_REFUSED));
 }

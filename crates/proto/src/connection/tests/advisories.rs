@@ -175,8 +175,7 @@ fn packets_for_somebody_else_before_the_handshake() {
 #[test]
 fn streams_opened_and_reset_at_once_take_credit() {
     const LIMIT: u64 = 20;
-    let few = TransportConfig { max_concurrent_uni_streams: LIMIT, ..TransportConfig::default() };
-    let mut pair = Pair::with_server(few);
+    let mut pair = Pair::with_server(|server| server.max_concurrent_uni_streams = LIMIT);
     let (mut opened, start, rounds) = (0, pair.now, 20);
     let mut reset = 0;
     while pair.now < start + 2 * pair.latency * rounds {
@@ -192,8 +191,6 @@ fn streams_opened_and_reset_at_once_take_credit() {
         }
         assert!(pair.server.stats().streams.streams as u64 <= LIMIT);
     }
-    assert!(
-        reset > 0 && opened <= LIMIT * u64::from(rounds + 1),
-        "{opened} in {rounds} round trips"
-    );
+    assert!(reset > 0, "none was reset");
+    assert!(opened <= LIMIT * u64::from(rounds + 1), "{opened} in {rounds} round trips");
 }

@@ -123,8 +123,7 @@ fn who_is_kept_alive_outlasts_an_outage_at_any_moment() {
 
 #[test]
 fn the_shorter_of_both_timeouts_counts() {
-    let max_idle_timeout = Some(5 * SECOND);
-    let mut pair = Pair::with_server(TransportConfig { max_idle_timeout, ..Default::default() });
+    let mut pair = Pair::with_server(|server| server.max_idle_timeout = Some(5 * SECOND));
     pair.run_for(6 * SECOND);
     assert_eq!(pair.loss(Side::Client), Some(ConnectionError::TimedOut));
 }
@@ -146,8 +145,7 @@ fn only_the_first_unanswered_packet_restarts_the_idle_timer() {
 
 #[test]
 fn keep_alive_keeps_alive() {
-    let config = TransportConfig { keep_alive: Some(10 * SECOND), ..TransportConfig::default() };
-    let mut pair = Pair::with_client(config);
+    let mut pair = Pair::with_client(|client| client.keep_alive = Some(10 * SECOND));
     pair.run_for(100 * SECOND);
     pair.lives();
 }

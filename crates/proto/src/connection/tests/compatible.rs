@@ -142,6 +142,12 @@ fn completes(pair: &mut Pair, version: Version) {
     }
 }
 
+/// Checks that the handshake completes with version 2, after version 1.
+fn goes_over(pair: &mut Pair, log: &Log) {
+    completes(pair, V2);
+    check(log, V1, V2);
+}
+
 #[test]
 fn a_server_goes_over_to_its_best_version_that_the_client_offers() {
     for more in [0, 2500] {
@@ -151,8 +157,7 @@ fn a_server_goes_over_to_its_best_version_that_the_client_offers() {
             let start = pair.now;
             pair.run_until(|pair| pair.client.events.contains(&Event::Connected));
             assert_eq!(pair.now - start, 100 * MS, "it takes no longer than without");
-            completes(&mut pair, V2);
-            check(&log, V1, V2);
+            goes_over(&mut pair, &log);
         }
     }
 }
@@ -197,8 +202,7 @@ fn loss_of_each_datagram_in_turn() {
                 let [null, _] = cryptos(more);
                 let mut pair = with(null, [supporting(UPGRADE[0]), server]);
                 let log = record(&mut pair, move |_, n| n != lost);
-                completes(&mut pair, V2);
-                check(&log, V1, V2);
+                goes_over(&mut pair, &log);
             }
         }
     }
@@ -211,8 +215,7 @@ fn loss_of_each_pair_of_datagrams() {
             for second in first + 1..8 {
                 let mut pair = upgrade(more);
                 let log = record(&mut pair, move |_, n| n != first && n != second);
-                completes(&mut pair, V2);
-                check(&log, V1, V2);
+                goes_over(&mut pair, &log);
             }
         }
     }
@@ -238,8 +241,7 @@ fn a_server_acknowledges_part_of_a_client_hello_in_the_version_of_the_client() {
     assert_eq!(pair.server.conn().version(), V1);
     pair.run_for(50 * MS);
     assert_eq!(pair.client.conn().version(), V1, "nothing is decided");
-    completes(&mut pair, V2);
-    check(&log, V1, V2);
+    goes_over(&mut pair, &log);
 }
 
 #[test]
@@ -248,8 +250,7 @@ fn a_retry_is_of_the_version_of_the_client() {
         let server = EndpointConfig { retry_above: Some(0), ..supporting(UPGRADE[1]) };
         let mut pair = with(cryptos, [supporting(UPGRADE[0]), server]);
         let log = record(&mut pair, |_, _| true);
-        completes(&mut pair, V2);
-        check(&log, V1, V2);
+        goes_over(&mut pair, &log);
         let initials = log.lock().unwrap();
         let early = initials.iter().take_while(|(side, ..)| side.is_client());
         assert_eq!(early.count(), 2, "the token is sent with the original version");
@@ -276,15 +277,13 @@ fn early_data_stays_with_the_version_of_the_client() {
         for lost in (0..losses).map(|n| n.checked_sub(1)) {
             let mut pair = early_pair(cryptos.clone().unwrap_or_else(null));
             let log = record(&mut pair, move |_, n| Some(n) != lost);
-            let data = pattern(8000);
-            pair.send(Side::Client, Dir::Uni, &data);
+            pair.send(Side::Client, Dir::Uni, &pattern(8000));
             if lost.is_none() {
                 pair.run_for(51 * MS);
                 assert!(pair.server.conn().is_handshaking());
             }
-            assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-            completes(&mut pair, V2);
-            check(&log, V1, V2);
+            pair.takes(Side::Server, 8000);
+            goes_over(&mut pair, &log);
             assert!(log.lock().unwrap().iter().any(|(_, ty, _)| *ty == PacketType::ZeroRtt));
             assert_eq!(pair.client.conn().zero_rtt_accepted(), Some(true));
             assert_eq!(pair.server.conn().zero_rtt_accepted(), Some(true));
@@ -472,8 +471,7 @@ fn a_server_understands_initials_of_both_versions_until_the_handshake_goes_on() 
     let received = pair.server.stats().received.packets;
     assert_eq!(received, count(V1) as u64);
     assert_eq!((pair.client.conn().version(), pair.server.conn().version()), (V1, V2));
-    completes(&mut pair, V2);
-    check(&log, V1, V2);
+    goes_over(&mut pair, &log);
 }
 
 /// A server whose transport parameters contradict its behaviour.

@@ -1,5 +1,6 @@
 //! A server and many clients, some of which never answer, in virtual time.
 
+use super::pair::End;
 use super::*;
 use crate::{ClientConfig, ConnectionHandle};
 use std::collections::BTreeMap;
@@ -26,18 +27,18 @@ pub(super) fn client_of(protocol: &[u8]) -> ClientConfig {
 
 /// A client with one connection at a time.
 pub(super) struct Client {
-    pub(super) endpoint: Endpoint,
+    pub(super) end: End,
     config: ClientConfig,
-    pub(super) connection: Option<(ConnectionHandle, Box<Connection>)>,
-    pub(super) address: SocketAddr,
-    pub(super) connected: bool,
-    pub(super) lost: Option<ConnectionError>,
 }
 
 impl Client {
+    pub(super) fn is_connected(&self) -> bool {
+        self.end.events.contains(&Event::Connected)
+    }
+
     /// The code with which the server ended the connection.
     pub(super) fn refusal(&self) -> Option<TransportErrorCode> {
-        match &self.lost {
+        match self.end.loss() {
             Some(ConnectionError::ClosedByPeer(error)) => Some(error.code),
             _ => None,
         }
@@ -90,14 +91,9 @@ impl Crowd {
     pub(super) fn client_with(&mut self, address: &str, config: ClientConfig) -> usize {
         let mut seed = [3; 32];
         seed[..8].copy_from_slice(&(self.clients.len() as u64).to_be_bytes());
-        self.clients.push(Client {
-            endpoint: Endpoint::new(Arc::default(), None, seed),
-            config,
-            connection: None,
-            address: address.parse().unwrap(),
-            connected: false,
-            lost: None,
-        });
+        let endpoint = Endpoint::new(Arc::default(), None, seed);
+        let end = End::new(endpoint, address.parse().unwrap());
+        self.clients.push(Client { end, config });
         let index = self.clients.len() - 1;
         self.reconnect(index);
         index
@@ -106,10 +102,14 @@ impl Crowd {
     /// A client opens its next connection.
     pub(super) fn reconnect(&mut self, index: usize) {
         let client = &mut self.clients[index];
-        (client.connected, client.lost) = (false, None);
-        let config = client.config.clone();
-        let opened = client.endpoint.connect(self.now, config, self.address, "localhost").unwrap();
-        client.connection = Some(opened);
+        client.end.connect(self.now, client.config.clone(), self.address);
+    }
+
+    /// A client closes its connection, and nothing is left of it.
+    pub(super) fn close(&mut self, client: usize) {
+        let now = self.now;
+        self.clients[client].end.conn().close(now, 0, b"");
+        self.run_for(Duration::from_secs(5));
     }
 
     /// A proper first Initial of nobody.
@@ -157,8 +157,8 @@ impl Crowd {
 
     fn fire(&mut self) {
         let now = self.now;
-        let clients = self.clients.iter_mut().filter_map(|client| client.connection.as_mut());
-        for connection in clients.map(|(_, c)| c).chain(self.connections.values_mut()) {
+        let clients = self.clients.iter_mut().filter_map(|client| client.end.connection.as_mut());
+        for connection in clients.chain(self.connections.values_mut()) {
             if connection.poll_timeout().is_some_and(|at| at <= now) {
                 connection.handle_timeout(now);
             }
@@ -167,21 +167,12 @@ impl Crowd {
 
     fn send(&mut self) {
         let (now, mut out) = (self.now, Vec::new());
-        for client in &mut self.clients {
-            let Some((handle, connection)) = &mut client.connection else { continue };
-            while let Some(event) = connection.poll_event() {
-                match event {
-                    Event::Connected => client.connected = true,
-                    Event::ConnectionLost(error) => client.lost = Some(error),
-                    _ => {}
-                }
-            }
-            transmit(now, connection, client.address, &mut out);
-            while let Some(event) = connection.poll_endpoint_event() {
-                client.endpoint.handle_event(*handle, event);
-            }
-            if connection.is_drained() {
-                client.connection = None;
+        for Client { end, .. } in &mut self.clients {
+            let Some(connection) = &mut end.connection else { continue };
+            transmit(now, connection, end.address, &mut out);
+            end.settle();
+            if end.conn().is_drained() {
+                end.connection = None;
             }
         }
         for (handle, connection) in &mut self.connections {
@@ -208,8 +199,8 @@ impl Crowd {
     fn deliver(&mut self, Flying { from, to, mut bytes }: Flying) {
         let now = self.now;
         if to != self.address {
-            let Some(client) = self.clients.iter_mut().find(|c| c.address == to) else { return };
-            if let Some((_, connection)) = &mut client.connection {
+            let found = self.clients.iter_mut().find(|client| client.end.address == to);
+            if let Some(connection) = found.and_then(|client| client.end.connection.as_mut()) {
                 connection.handle_datagram(now, from, None, &mut bytes);
             }
             return;

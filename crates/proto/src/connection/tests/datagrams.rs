@@ -20,8 +20,7 @@ fn the_largest_one_fits_and_one_byte_more_does_not() {
 
 #[test]
 fn a_peer_that_takes_none_gets_none() {
-    let without = TransportConfig { datagram_receive_buffer: None, ..TransportConfig::default() };
-    let mut pair = Pair::with_server(without);
+    let mut pair = Pair::with_server(|server| server.datagram_receive_buffer = None);
     let sent = pair.client.conn().datagrams().send(Bytes::from_static(b"x"));
     assert_eq!(sent, Err(SendDatagramError::UnsupportedByPeer));
     pair.inject(Side::Client, &[Frame::Datagram(b"x")]);
@@ -31,9 +30,7 @@ fn a_peer_that_takes_none_gets_none() {
 #[test]
 fn floods_cost_bounded_memory_and_one_event() {
     for buffer in [0, 64 * 100] {
-        let datagram_receive_buffer = Some(buffer);
-        let config = TransportConfig { datagram_receive_buffer, ..TransportConfig::default() };
-        let mut pair = Pair::with_server(config);
+        let mut pair = Pair::with_server(|server| server.datagram_receive_buffer = Some(buffer));
         for _ in 0..5_000 {
             pair.server.conn().inject_frame(&Frame::Datagram(b"")).unwrap();
         }

@@ -1,7 +1,7 @@
 //! Erasure coding between two connections.
 
 use super::*;
-use crate::policy::{RedundancyFactory, Tail};
+use crate::policy::Tail;
 use crate::{CodeSet, Reason};
 
 /// Sends data from the server on a protected stream, losing the datagrams with these numbers. Returns how long
@@ -21,8 +21,7 @@ fn is_negotiated_and_says_so() {
     let pair = Pair::connected();
     assert!(pair.client.stats().fec.negotiated);
     assert!(pair.server.stats().fec.negotiated);
-    let without = TransportConfig { fec: None, ..TransportConfig::default() };
-    let mut pair = Pair::with_client(without);
+    let mut pair = Pair::with_client(|client| client.fec = None);
     assert!(!pair.server.stats().fec.negotiated);
     // The stream asks for protection in vain, and is sent as plain QUIC.
     lossy_transfer(&mut pair, Some(tail()), &[3]);
@@ -96,9 +95,7 @@ fn repair_symbols_over_parts_of_the_window_never_vouch_for_the_rest() {
     for pattern in 0..1 << 9 {
         let lost: Vec<usize> = (0..9).filter(|n| pattern >> n & 1 == 1).collect();
         for codes in [CodeSet::default(), CodeSet::all()] {
-            let fec = Some(FecConfig { codes, ..FecConfig::default() });
-            let client = TransportConfig { fec, ..TransportConfig::default() };
-            let mut pair = Pair::with_client(client);
+            let mut pair = Pair::with_client(|client| fec(client).codes = codes);
             lossy_transfer(&mut pair, Some(blocks.clone()), &lost);
         }
     }
@@ -122,9 +119,7 @@ fn incremental_data_is_protected_piece_by_piece() {
 
 #[test]
 fn sessions_serve_one_stream_after_another_and_are_shared_when_scarce() {
-    let fec = Some(FecConfig { max_sessions: 2, ..FecConfig::default() });
-    let config = TransportConfig { fec, ..TransportConfig::default() };
-    let mut pair = Pair::with_both(config);
+    let mut pair = Pair::with_both(|config| fec(config).max_sessions = 2);
     for _ in 0..10 {
         lossy_transfer(&mut pair, Some(tail()), &[]);
     }
@@ -148,8 +143,7 @@ fn windows_slide_over_a_long_lossy_transfer() {
 fn frames_of_the_extension_are_refused_if_none_was_offered() {
     use crate::TransportErrorCode;
     use crate::wire::frame::{Frame, SymbolWindow};
-    let without = TransportConfig { fec: None, ..TransportConfig::default() };
-    let mut pair = Pair::with_client(without);
+    let mut pair = Pair::with_client(|client| client.fec = None);
     let frame = Frame::SymbolWindow(SymbolWindow { session: 0, lower_bound: 1 });
     let error = pair.client.conn().inject_frame(&frame).unwrap_err();
     assert_eq!(error.code, TransportErrorCode::PROTOCOL_VIOLATION);
@@ -157,9 +151,7 @@ fn frames_of_the_extension_are_refused_if_none_was_offered() {
 
 #[test]
 fn with_all_sessions_taken_a_stream_inherits_no_other_protection() {
-    let fec = Some(FecConfig { max_sessions: 1, ..FecConfig::default() });
-    let config = || TransportConfig { fec, ..TransportConfig::default() };
-    let mut pair = Pair::with_both(config());
+    let mut pair = Pair::with_both(|config| fec(config).max_sessions = 1);
     let protections = [tail(), Protection::incremental(3, Duration::ZERO), tail()];
     let ids = protections.map(|protection| {
         let id = pair.open(Side::Server, Some(protection));
@@ -173,10 +165,8 @@ fn with_all_sessions_taken_a_stream_inherits_no_other_protection() {
 
 #[test]
 fn streams_are_protected_as_the_configuration_says_unless_they_say_otherwise() {
-    let redundancy: Option<Arc<dyn RedundancyFactory>> =
-        Some(Arc::new(Tail::new(2, Duration::ZERO)));
-    let server = TransportConfig { redundancy, ..TransportConfig::default() };
-    let mut pair = Pair::with_server(server);
+    let redundancy = Arc::new(Tail::new(2, Duration::ZERO));
+    let mut pair = Pair::with_server(|server| server.redundancy = Some(redundancy));
     for (index, own) in [false, true].into_iter().enumerate() {
         let id = pair.server.conn().open(Dir::Uni).unwrap();
         let mut stream = pair.server.conn().send_stream(id);
@@ -193,11 +183,8 @@ fn streams_are_protected_as_the_configuration_says_unless_they_say_otherwise() {
 
 #[test]
 fn streams_of_the_protocol_itself_get_no_blocks() {
-    let config = TransportConfig {
-        redundancy: Some(Arc::new(Block::new(20, 2).unwrap())),
-        ..TransportConfig::default()
-    };
-    let mut pair = Pair::with_both(config);
+    let redundancy = Arc::new(Block::new(20, 2).unwrap());
+    let mut pair = Pair::with_both(|config| config.redundancy = Some(redundancy));
     for (priority, symbols) in [(Priority::CONTROL, 0), (Priority::default(), 1)] {
         let id = pair.server.conn().open(Dir::Uni).unwrap();
         let mut stream = pair.server.conn().send_stream(id);
@@ -211,10 +198,8 @@ fn streams_of_the_protocol_itself_get_no_blocks() {
 /// The matrix of a block code may hold symbols of several streams.
 #[test]
 fn blocks_span_streams_that_share_a_session() {
-    let fec = Some(FecConfig { codes: CodeSet::all(), ..FecConfig::default() });
     for (shared, repairs) in [(false, 3 * 5), (true, 7)] {
-        let client = TransportConfig { fec, ..TransportConfig::default() };
-        let mut pair = Pair::with_client(client);
+        let mut pair = Pair::with_client(|client| fec(client).codes = CodeSet::all());
         let block = Block::matrix(3, 4).unwrap();
         let block = if shared { block.shared() } else { block };
         let protection = Protection::new(Arc::new(block));

@@ -14,9 +14,7 @@ fn datagram(id: u64) -> Vec<u8> {
 
 /// A pair whose server supports `codes`.
 fn pair(codes: CodeSet) -> Pair {
-    let fec = Some(FecConfig { codes, ..FecConfig::default() });
-    let server = TransportConfig { fec, ..TransportConfig::default() };
-    Pair::with_server(server)
+    Pair::with_server(|server| fec(server).codes = codes)
 }
 
 /// Passes all of the symbols `0..count` except `lost` to a connection.
@@ -95,8 +93,7 @@ fn a_decoder_that_is_idle_gives_its_memory_back() {
 #[test]
 fn blocks_of_reed_solomon_mend_losses_of_a_stream() {
     for codes in [CodeSet::all(), CodeSet::default()] {
-        let fec = Some(FecConfig { codes, ..FecConfig::default() });
-        let mut pair = Pair::with_client(TransportConfig { fec, ..TransportConfig::default() });
+        let mut pair = Pair::with_client(|client| fec(client).codes = codes);
         pair.lose_larger(Side::Server, 1_000, |n| [1, 3, 6].contains(&n));
         let blocks = Protection::new(Arc::new(Block::new(3, 2).unwrap()));
         pair.send_protected(Side::Server, 6_000, Some(blocks));
@@ -131,14 +128,12 @@ fn a_peer_that_withholds_acknowledgements_pins_no_more_than_the_budget() {
         max_window_bytes: 1536 * 1024,
         codes: CodeSet::default(),
     };
-    let config = TransportConfig {
-        fec: Some(fec),
-        receive_window: 1 << 30,
-        stream_receive_window: 1 << 30,
-        max_concurrent_uni_streams: 100,
-        ..TransportConfig::default()
-    };
-    let mut pair = Pair::with_both(config);
+    let mut pair = Pair::with_both(|config| {
+        config.fec = Some(fec);
+        config.receive_window = 1 << 30;
+        config.stream_receive_window = 1 << 30;
+        config.max_concurrent_uni_streams = 100;
+    });
     let tail = Protection::tail(1, Duration::ZERO);
     let ids: Vec<_> = (0..40).map(|_| pair.open(Side::Server, Some(tail.clone()))).collect();
     // Acknowledgements free the send buffers, except for the first symbol of each session: its

@@ -128,7 +128,7 @@ impl Flow {
 }
 
 fn connected(algorithm: Algorithm) -> Pair {
-    Pair::with_both(TransportConfig { congestion: Arc::new(algorithm), ..Default::default() })
+    Pair::with_both(|config| config.congestion = Arc::new(algorithm))
 }
 
 #[test]

@@ -2,9 +2,10 @@
 
 use super::*;
 use crate::connection::timer::Timer;
-use crate::policy::{Decision, Redundancy, RedundancyFactory, RepairPlan, View};
+use crate::policy::{Decision, Redundancy, RepairPlan, View};
 use crate::wire_format::SymbolWindow;
 use crate::{Algorithm, CodeId};
+use sutura_erasure::{Encoder, WindowLimits};
 
 fn symbol(id: u64, frames: &[u8]) -> Frame<'_> {
     Frame::SourceSymbol(SourceSymbol { symbol: SymbolRef { session: 0, id }, frames })
@@ -53,7 +54,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     pair.flush(Side::Server);
     let sent = pair.server.stats().fec.source_symbols_sent;
     assert_eq!(sent, 5);
-    let in_flight = pair.server.conn().path.recovery.bytes_in_flight();
+    let in_flight = pair.server.stats().bytes_in_flight;
     let violation = Err(TransportErrorCode::PROTOCOL_VIOLATION);
     assert_eq!(verdict(&mut pair, &symbol_ack(0, sent + 1, &[])), violation);
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(sent, 1)])), violation);
@@ -62,11 +63,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
     // The peer may falsely claim symbols that were sent; its stream then has a hole.
     assert_eq!(verdict(&mut pair, &symbol_ack(0, 0, &[(1, 2)])), Ok(()));
     assert!(pair.server.conn().send_stream(id).outcome().is_none());
-    assert_eq!(
-        pair.server.conn().path.recovery.bytes_in_flight(),
-        in_flight,
-        "packets stay in flight"
-    );
+    assert_eq!(pair.server.stats().bytes_in_flight, in_flight, "packets stay in flight");
     pair.mend();
     pair.run_for(5 * SECOND);
     assert!(pair.server.stats().packets_lost >= 5, "each was lost all the same");
@@ -76,8 +73,7 @@ fn a_lying_report_frees_what_was_claimed_and_nothing_else() {
 #[test]
 fn absurd_symbols_cost_no_more_than_was_announced() {
     let fec = decoder(2, 16, 20_000);
-    let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
-    let mut pair = Pair::with_server(config);
+    let mut pair = Pair::with_server(|server| server.fec = Some(fec));
     let mut frames = Vec::new();
     let id = StreamId::new(Side::Client, Dir::Uni, 0);
     Frame::Stream(StreamFrame { id, offset: 0, fin: false, data: &[7; 1000] }).encode(&mut frames);
@@ -106,11 +102,8 @@ fn absurd_symbols_cost_no_more_than_was_announced() {
 
 /// A repair symbol over the first source symbol of session 0 alone, which consists of `frames`.
 fn repair_of(frames: &[u8]) -> Vec<u8> {
-    let mut encoder = sutura_erasure::Encoder::new(sutura_erasure::WindowLimits {
-        symbols: 4,
-        bytes: 1000,
-        symbol_size: 100,
-    });
+    let limits = WindowLimits { symbols: 4, bytes: 1000, symbol_size: 100 };
+    let mut encoder = Encoder::new(limits);
     encoder.push(frames).unwrap();
     let mut payload = Vec::new();
     encoder.repair(0..1, 5, &mut payload).unwrap();
@@ -229,20 +222,6 @@ fn redundancy_stays_within_the_congestion_window() {
 #[derive(Debug, Default)]
 struct Endless(Option<Instant>);
 
-impl RedundancyFactory for Endless {
-    fn name(&self) -> &str {
-        "endless"
-    }
-
-    fn parameters(&self) -> String {
-        String::new()
-    }
-
-    fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Self::default())
-    }
-}
-
 impl Redundancy for Endless {
     fn on_source_sent(&mut self, now: Instant, _id: u64, _view: &View) {
         self.0 = Some(now + INTERVAL);
@@ -266,7 +245,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens a stream of the server that is protected without end.
 fn endless(pair: &mut Pair) -> StreamId {
-    pair.open(Side::Server, Some(Protection::new(Arc::new(Endless::default()))))
+    pair.open(Side::Server, Some(made("endless", || Box::new(Endless::default()))))
 }
 
 #[test]
@@ -329,9 +308,7 @@ fn repair_symbols_are_paced() {
 #[test]
 fn redundancy_does_not_make_an_unused_window_grow() {
     for algorithm in [Algorithm::NEW_RENO, Algorithm::CUBIC] {
-        let server =
-            TransportConfig { congestion: Arc::new(algorithm), ..TransportConfig::default() };
-        let mut pair = Pair::with_server(server);
+        let mut pair = Pair::with_server(|server| server.congestion = Arc::new(algorithm));
         let id = pair.open(Side::Server, Some(Protection::incremental(40, Duration::ZERO)));
         let window = pair.server.stats().congestion_window;
         let mut full = 0;
@@ -361,9 +338,7 @@ fn a_probe_repeats_a_symbol_that_is_held_back() {
 /// Symbols that are recovered after they left the sender's window are credited and not sent again.
 #[test]
 fn what_the_peer_recovers_beyond_the_window_is_credited() {
-    let client =
-        TransportConfig { fec: Some(decoder(1, 4, 1 << 20)), ..TransportConfig::default() };
-    let mut pair = Pair::with_client(client);
+    let mut pair = Pair::with_client(|client| client.fec = Some(decoder(1, 4, 1 << 20)));
     pair.lose(Side::Server, |n| [2, 9].contains(&n));
     let blocks = Protection::new(Arc::new(Block::new(4, 1).unwrap()));
     pair.send_protected(Side::Server, 20_000, Some(blocks));
@@ -379,8 +354,7 @@ fn what_the_peer_recovers_beyond_the_window_is_credited() {
 #[test]
 fn a_peer_with_a_tiny_decoder_is_not_overrun() {
     for fec in [decoder(1, 2, 1 << 20), decoder(1, 100, 300), decoder(1, 100, 1)] {
-        let config = TransportConfig { fec: Some(fec), ..TransportConfig::default() };
-        let mut pair = Pair::with_client(config);
+        let mut pair = Pair::with_client(|client| client.fec = Some(fec));
         pair.lose(Side::Server, |n| n.is_multiple_of(5));
         protected(&mut pair, 50_000);
         pair.takes(Side::Client, 50_000);

@@ -5,8 +5,7 @@ use super::*;
 const CODE: u64 = 9;
 
 fn pair(stop: Option<u64>) -> Pair {
-    let config = TransportConfig { stop_recovered: stop, ..TransportConfig::default() };
-    Pair::with_both(config)
+    Pair::with_both(|config| config.stop_recovered = stop)
 }
 
 /// Sends a stream with three repair symbols from the server and loses these datagrams of it. Returns the

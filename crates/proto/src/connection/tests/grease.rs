@@ -9,11 +9,8 @@ const FIXED_BIT: u8 = 0x40;
 type FirstBytes = Rc<RefCell<[Vec<u8>; 2]>>;
 
 fn pair(greased: [bool; 2]) -> (Pair, FirstBytes) {
-    let config = |grease_quic_bit| EndpointConfig {
-        extensions: Extensions { grease_quic_bit, ..Extensions::NONE },
-        ..EndpointConfig::default()
-    };
-    let mut pair = Pair::with_endpoints(greased.map(config));
+    let offer = |grease_quic_bit| Extensions { grease_quic_bit, ..Extensions::NONE };
+    let mut pair = Pair::with_extensions(greased.map(offer));
     let seen = FirstBytes::default();
     let log = seen.clone();
     pair.filter = Box::new(move |from, datagram| {

@@ -39,6 +39,12 @@ fn send(pair: &mut Pair, len: usize, options: MessageOptions) -> MessageId {
     pair.server.conn().send_message(Bytes::from(pattern(len)), options).unwrap()
 }
 
+/// Sends a message that is to arrive within so many milliseconds.
+fn send_by(pair: &mut Pair, len: usize, ms: u32) -> MessageId {
+    let by = options(pair, ms);
+    send(pair, len, by)
+}
+
 fn outcomes(pair: &mut Pair) -> Vec<(MessageId, MessageOutcome)> {
     std::iter::from_fn(|| pair.server.conn().poll_message_outcome()).collect()
 }
@@ -81,8 +87,7 @@ fn a_loss_is_repaired_before_the_deadline_and_recovery_is_told() {
     let mut pair = pair();
     // A retransmission would take 50 ms more than the deadline allows.
     pair.lose(Side::Server, |n| n == 2);
-    let by = options(&pair, 110);
-    let id = send(&mut pair, 3_000, by);
+    let id = send_by(&mut pair, 3_000, 110);
     pair.run_for(109 * MS);
     accept_all(&mut pair);
     assert_eq!(read(&mut pair, 0), (pattern(3_000), Ok(())));
@@ -97,9 +102,8 @@ fn repair_waits_for_the_next_message_if_that_is_in_time() {
         let mut pair = pair();
         settle(&mut pair);
         for _ in 0..2 {
-            let by = options(&pair, 100);
             let next = next.map(|ms| pair.now + MS * ms);
-            send(&mut pair, 500, by);
+            send_by(&mut pair, 500, 100);
             pair.server.conn().next_message_at(next);
             pair.run_for(10 * MS);
         }
@@ -113,8 +117,7 @@ fn repair_waits_for_the_next_message_if_that_is_in_time() {
 fn no_repair_symbol_is_sent_where_acknowledgements_come_first() {
     let mut pair = pair();
     for _ in 0..20 {
-        let by = options(&pair, 400);
-        send(&mut pair, 2_000, by);
+        send_by(&mut pair, 2_000, 400);
         let next = pair.now + 30 * MS;
         pair.server.conn().next_message_at(Some(next));
         pair.run_for(30 * MS);
@@ -128,8 +131,7 @@ fn no_repair_symbol_is_sent_where_acknowledgements_come_first() {
 fn messages_share_a_session() {
     let mut pair = pair();
     for _ in 0..4 {
-        let by = options(&pair, 1_000);
-        send(&mut pair, 2_000, by);
+        send_by(&mut pair, 2_000, 1_000);
     }
     pair.flush(Side::Server);
     let conn = pair.server.conn();
@@ -184,8 +186,7 @@ fn a_message_belongs_to_its_session_until_all_of_it_was_sent() {
 #[test]
 fn what_arrives_after_its_deadline_is_late() {
     let mut pair = pair();
-    let by = options(&pair, 20);
-    let id = send(&mut pair, 1_000, by);
+    let id = send_by(&mut pair, 1_000, 20);
     pair.run_for(SECOND);
     assert_eq!(outcomes(&mut pair), [(id, MessageOutcome::Late)]);
 }
@@ -230,10 +231,8 @@ fn what_cannot_be_in_time_goes_last_and_is_cancelled_if_so_wanted() {
 #[test]
 fn an_expired_message_makes_way_for_one_that_can_be_in_time() {
     let mut pair = pair();
-    let early = options(&pair, 55);
-    let late = options(&pair, 2_000);
-    let first = send(&mut pair, 200_000, early);
-    let second = send(&mut pair, 50_000, late);
+    let first = send_by(&mut pair, 200_000, 55);
+    let second = send_by(&mut pair, 50_000, 2_000);
     pair.run_for(5 * SECOND);
     let order: Vec<_> = outcomes(&mut pair).into_iter().map(|(id, _)| id).collect();
     assert_eq!(order, [second, first], "the first could not be in time after the first window");
@@ -242,8 +241,7 @@ fn an_expired_message_makes_way_for_one_that_can_be_in_time() {
 #[test]
 fn a_cancelled_message_sends_nothing_more() {
     let mut pair = pair();
-    let by = options(&pair, 10_000);
-    let id = send(&mut pair, 100_000, by);
+    let id = send_by(&mut pair, 100_000, 10_000);
     pair.flush(Side::Server);
     assert!(pair.server.conn().cancel_message(id, CODE));
     assert!(!pair.server.conn().cancel_message(id, CODE), "its fate is known");
@@ -324,8 +322,7 @@ fn a_message_too_large_for_a_stream_buffer_is_refused() {
 #[test]
 fn the_peer_may_refuse_a_message() {
     let mut pair = pair();
-    let by = options(&pair, 10_000);
-    let id = send(&mut pair, 100_000, by);
+    let id = send_by(&mut pair, 100_000, 10_000);
     pair.run_for(60 * MS);
     accept_all(&mut pair);
     let stream = StreamId::new(Side::Server, Dir::Uni, 0);

@@ -32,11 +32,10 @@ fn a_server_follows_its_client_and_validates_the_address() {
     for address in [other_port(1), other_host(1)] {
         for (from, to) in [(Side::Client, Side::Server), (Side::Server, Side::Client)] {
             let mut pair = Pair::connected();
-            let data = pattern(500_000);
-            pair.send(from, Dir::Uni, &data);
+            pair.send(from, Dir::Uni, &pattern(500_000));
             pair.client.address = address;
             pair.keep_alive(Side::Client, true);
-            assert_eq!(pair.accept_and_read(to, Dir::Uni), data);
+            pair.takes(to, 500_000);
             assert_eq!(pair.server.conn().remote_address(), address);
             assert!(pair.server.conn().path.address.is_validated());
             assert!(!pair.server.conn().migration.is_validating());
@@ -199,8 +198,7 @@ fn nobody_moves_during_the_handshake() {
 
 #[test]
 fn a_server_that_forbids_migration_follows_another_port_only() {
-    let server = TransportConfig { migration: false, ..TransportConfig::default() };
-    let mut pair = Pair::with_server(server);
+    let mut pair = Pair::with_server(|server| server.migration = false);
     assert!(!pair.client.conn().may_migrate());
     let home = pair.client.address;
     for (address, then) in [(other_host(7), home), (other_port(7), other_port(7))] {
@@ -255,11 +253,10 @@ fn floods_of_challenges_and_addresses_are_bounded() {
 fn one_lost_challenge_or_response_does_no_harm() {
     for lost in 0..6 {
         let mut pair = Pair::connected();
-        let data = pattern(300_000);
-        pair.send(Side::Client, Dir::Uni, &data);
+        pair.send(Side::Client, Dir::Uni, &pattern(300_000));
         pair.client.address = other_host(7);
         pair.lose(Side::Server, move |n| n == lost);
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+        pair.takes(Side::Server, 300_000);
         pair.run_for(SECOND);
         assert!(pair.server.conn().path.address.is_validated(), "{lost}");
     }

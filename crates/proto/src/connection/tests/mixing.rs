@@ -31,7 +31,7 @@ fn sent_with(
     first: &Priority,
     last: Option<&Protection>,
 ) -> Vec<Vec<u64>> {
-    let mut pair = Pair::with_both(config.clone());
+    let mut pair = Pair::with_both(|both| both.clone_from(config));
     pair.run_for(SECOND);
     let packets = pair.watch(Side::Server, |observation, packets| {
         if let Observation::PacketSent { space: SpaceId::Data, payload, .. } = observation {

@@ -32,6 +32,7 @@ mod mixing;
 mod mtu;
 mod observe;
 mod pair;
+mod policy;
 mod preferred_address;
 mod protected_datagrams;
 mod refusals;
@@ -66,7 +67,8 @@ use crate::{
 use bytes::Bytes;
 use crowd::{client_config, server_config};
 use forge::{Forgery, PING, cid, encoded, long_id, new_id, padded};
-use pair::{MS, Pair, SECOND, honest, null_server, pattern};
+use pair::{MS, Pair, SECOND, fec, honest, null_server, pattern};
+use policy::made;
 use rustls::CipherSuite;
 use std::cell::Cell;
 use std::net::SocketAddr;

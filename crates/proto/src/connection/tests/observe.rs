@@ -1,7 +1,7 @@
 //! Reports to observers of the protocol above.
 
 use super::*;
-use crate::fec::redundancy::{Decision, Reason, Redundancy, RedundancyFactory, View};
+use crate::fec::redundancy::{Decision, Reason, Redundancy, View};
 use crate::policy::LossFloor;
 
 /// An event of some protocol.
@@ -54,23 +54,6 @@ impl Redundancy for Thoughtful {
     }
 }
 
-#[derive(Debug)]
-struct Thoughts;
-
-impl RedundancyFactory for Thoughts {
-    fn name(&self) -> &str {
-        "thoughtful"
-    }
-
-    fn parameters(&self) -> String {
-        String::new()
-    }
-
-    fn build(&self) -> Box<dyn Redundancy> {
-        Box::new(Thoughtful::default())
-    }
-}
-
 /// A report about policies or losses.
 enum News {
     Redundancy((u16, String, Option<Reason>)),
@@ -100,7 +83,8 @@ fn policies_that_change_their_minds_and_losses_are_told() {
         Observation::LossEstimateUpdated(floor) => news.push(News::Floor(floor)),
         _ => {}
     });
-    send(&mut pair, Protection::new(Arc::new(Thoughts)), 80, 20);
+    let thoughtful = made("thoughtful", || Box::new(Thoughtful::default()));
+    send(&mut pair, thoughtful, 80, 20);
     let (mut told, mut floors) = (Vec::new(), Vec::new());
     news.lock().unwrap().drain(..).for_each(|news| match news {
         News::Redundancy(redundancy) => told.push(redundancy),

@@ -6,9 +6,9 @@ use crate::crypto::null::{NullClientConfig, NullServerConfig};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::{
     ClientConfig, Connection, ConnectionError, ConnectionHandle, ConnectionStats, DatagramEvent,
-    Dir, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Read, ReadError,
-    ServerConfig, Side, SocketFeatures, SpaceId, StreamId, TransportConfig, TransportError,
-    TransportErrorCode, WriteError,
+    Dir, EcnCodepoint, Endpoint, EndpointConfig, EndpointEvent, Event, Extensions, FecConfig, Read,
+    ReadError, ServerConfig, Side, SocketFeatures, SpaceId, StreamId, TransportConfig,
+    TransportError, TransportErrorCode, WriteError,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -35,6 +35,11 @@ pub(super) struct End {
 }
 
 impl End {
+    pub(super) fn new(endpoint: Endpoint, address: SocketAddr) -> Self {
+        let (connection, handle, alias, events) = (None, None, None, Vec::new());
+        Self { endpoint, connection, handle, address, alias, reached_at: address, events }
+    }
+
     pub(super) fn conn(&mut self) -> &mut Connection {
         self.connection.as_mut().expect("no connection yet")
     }
@@ -48,7 +53,22 @@ impl End {
         &mut self.conn().spaces[SpaceId::Data as usize]
     }
 
-    fn settle(&mut self) {
+    /// Why the connection was lost.
+    pub(super) fn loss(&self) -> Option<ConnectionError> {
+        self.events.iter().find_map(|event| match event {
+            Event::ConnectionLost(error) => Some(error.clone()),
+            _ => None,
+        })
+    }
+
+    /// Opens a connection, the only one of the end.
+    pub(super) fn connect(&mut self, now: Instant, config: ClientConfig, remote: SocketAddr) {
+        let (handle, connection) = self.endpoint.connect(now, config, remote, "localhost").unwrap();
+        (self.handle, self.connection) = (Some(handle), Some(connection));
+        self.events.clear();
+    }
+
+    pub(super) fn settle(&mut self) {
         let (Some(connection), Some(handle)) = (&mut self.connection, self.handle) else { return };
         while let Some(event) = connection.poll_endpoint_event() {
             self.endpoint.handle_event(handle, event);
@@ -100,15 +120,8 @@ pub(super) struct Pair {
 }
 
 fn end(config: EndpointConfig, server: Option<Arc<ServerConfig>>, port: u16, seed: u8) -> End {
-    End {
-        endpoint: Endpoint::new(Arc::new(config), server, [seed; 32]),
-        connection: None,
-        handle: None,
-        address: ([127, 0, 0, 1], port).into(),
-        alias: None,
-        reached_at: ([127, 0, 0, 1], port).into(),
-        events: Vec::new(),
-    }
+    let endpoint = Endpoint::new(Arc::new(config), server, [seed; 32]);
+    End::new(endpoint, ([127, 0, 0, 1], port).into())
 }
 
 /// The cryptography of a server that speaks the clients' protocol.
@@ -121,6 +134,17 @@ pub(super) fn honest() -> ClientCrypto {
     Arc::new(NullClientConfig::new(vec![b"test".to_vec()]).with_early_data())
 }
 
+fn changed(change: impl FnOnce(&mut TransportConfig)) -> TransportConfig {
+    let mut config = TransportConfig::default();
+    change(&mut config);
+    config
+}
+
+/// The limits of the coding of a default configuration.
+pub(super) fn fec(config: &mut TransportConfig) -> &mut FecConfig {
+    config.fec.as_mut().unwrap()
+}
+
 impl Pair {
     pub(super) fn new() -> Self {
         Self::with(TransportConfig::default(), TransportConfig::default())
@@ -130,18 +154,19 @@ impl Pair {
         Self::with_crypto(client, server, null_server())
     }
 
-    /// A pair whose handshake is confirmed, with this configuration of the server.
-    pub(super) fn with_server(config: TransportConfig) -> Self {
-        Self::with(TransportConfig::default(), config).ready()
+    /// A pair whose handshake is confirmed, after `change` of the server's default configuration.
+    pub(super) fn with_server(change: impl FnOnce(&mut TransportConfig)) -> Self {
+        Self::with(TransportConfig::default(), changed(change)).ready()
     }
 
-    /// A pair whose handshake is confirmed, with this configuration of the client.
-    pub(super) fn with_client(config: TransportConfig) -> Self {
-        Self::with(config, TransportConfig::default()).ready()
+    /// A pair whose handshake is confirmed, after `change` of the client's default configuration.
+    pub(super) fn with_client(change: impl FnOnce(&mut TransportConfig)) -> Self {
+        Self::with(changed(change), TransportConfig::default()).ready()
     }
 
-    /// A pair whose handshake is confirmed, with this configuration of both ends.
-    pub(super) fn with_both(config: TransportConfig) -> Self {
+    /// A pair whose handshake is confirmed, after `change` of both ends' default configuration.
+    pub(super) fn with_both(change: impl FnOnce(&mut TransportConfig)) -> Self {
+        let config = changed(change);
         Self::with(config.clone(), config).ready()
     }
 
@@ -164,6 +189,12 @@ impl Pair {
     pub(super) fn with_sockets(socket: SocketFeatures) -> Self {
         let config = EndpointConfig { socket, ..EndpointConfig::default() };
         Self::with_endpoints([config.clone(), config])
+    }
+
+    /// A pair of ends, the client first, that offer these extensions.
+    pub(super) fn with_extensions(extensions: [Extensions; 2]) -> Self {
+        let config = |extensions| EndpointConfig { extensions, ..EndpointConfig::default() };
+        Self::with_endpoints(extensions.map(config))
     }
 
     /// A pair whose endpoints, the client's first, have these settings.
@@ -203,10 +234,7 @@ impl Pair {
 
     fn connect(&mut self) {
         let (config, remote) = (self.config.clone(), self.server.address);
-        let (handle, connection) =
-            self.client.endpoint.connect(self.now, config, remote, "localhost").unwrap();
-        self.client.handle = Some(handle);
-        self.client.connection = Some(connection);
+        self.client.connect(self.now, config, remote);
     }
 
     /// The configuration of a server like the present one.
@@ -457,10 +485,7 @@ impl Pair {
 impl Pair {
     /// Why an end's connection was lost.
     pub(super) fn loss(&mut self, side: Side) -> Option<ConnectionError> {
-        self.end(side).events.iter().find_map(|event| match event {
-            Event::ConnectionLost(error) => Some(error.clone()),
-            _ => None,
-        })
+        self.end(side).loss()
     }
 
     /// The code of the error that an end detected in its peer's behaviour.

@@ -173,8 +173,7 @@ fn every_policy_protects_datagrams_over_a_lossy_path_without_stalling() {
 
 #[test]
 fn a_peer_without_decoder_gets_them_bare() {
-    let without = TransportConfig { fec: None, ..TransportConfig::default() };
-    let mut pair = Pair::with_client(without);
+    let mut pair = Pair::with_client(|client| client.fec = None);
     let bare = pair.server.conn().datagrams().max_size();
     pair.server.conn().datagrams().protect(Some(Protection::tail(1, Duration::ZERO)));
     assert_eq!(pair.server.conn().datagrams().max_size(), bare);
@@ -186,11 +185,9 @@ fn a_peer_without_decoder_gets_them_bare() {
 
 #[test]
 fn with_all_sessions_taken_they_go_bare_and_streams_never_join_theirs() {
-    let fec = Some(FecConfig { max_sessions: 1, ..FecConfig::default() });
-    let config = TransportConfig { fec, ..TransportConfig::default() };
     let tail = Protection::tail(1, Duration::ZERO);
     for datagrams_first in [true, false] {
-        let mut pair = Pair::with_both(config.clone());
+        let mut pair = Pair::with_both(|config| fec(config).max_sessions = 1);
         pair.server.conn().datagrams().protect(Some(tail.clone()));
         if datagrams_first {
             send(&mut pair, &pattern(100));

@@ -34,11 +34,10 @@ fn ended(end: End, retry: bool) -> Crowd {
         End::Alert => {}
         End::Server => crowd.connections.values_mut().for_each(|c| c.close(now, 7, b"")),
         End::Client => {
-            let (_, connection) = crowd.clients[client].connection.as_mut().unwrap();
-            connection.close(now, 7, b"");
+            crowd.clients[client].end.conn().close(now, 7, b"");
             crowd.run_for(LATENCY + 5 * MS);
         }
-        End::Silence => crowd.clients[client].connection = None,
+        End::Silence => crowd.clients[client].end.connection = None,
     }
     crowd.run_for(5 * MS);
     crowd
@@ -114,8 +113,8 @@ fn flood(rate: u32, answer: bool) -> Crowd {
         crowd.run_for(10 * MS);
     }
     crowd.run_for(SECOND);
-    let honest = crowd.clients.iter().filter(|c| c.address.ip().to_string().starts_with("198"));
-    let failed = honest.filter(|client| !client.connected || client.lost.is_some());
+    let honest = crowd.clients.iter().filter(|c| c.end.address.ip().to_string().starts_with("198"));
+    let failed = honest.filter(|client| !client.is_connected() || client.end.loss().is_some());
     assert_eq!(failed.count(), 0, "clients that could not connect");
     crowd
 }

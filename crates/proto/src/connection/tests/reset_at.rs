@@ -41,12 +41,9 @@ fn the_promised_bytes_arrive_although_packets_are_lost() {
 
 #[test]
 fn without_agreement_there_is_no_promise() {
-    let config = |reset_stream_at| EndpointConfig {
-        extensions: Extensions { reset_stream_at, ..Extensions::NONE },
-        ..EndpointConfig::default()
-    };
+    let offer = |reset_stream_at| Extensions { reset_stream_at, ..Extensions::NONE };
     for offers in [[false, true], [true, false]] {
-        let mut pair = Pair::with_endpoints(offers.map(config)).ready();
+        let mut pair = Pair::with_extensions(offers.map(offer)).ready();
         for side in [Side::Client, Side::Server] {
             let id = pair.open(side, None);
             let mut stream = pair.end(side).conn().send_stream(id);

@@ -19,12 +19,10 @@ fn each(mut test: impl FnMut(Pair)) {
         [Arc::new(ByLoss), Arc::new(InTurn), Arc::new(First), Arc::new(first_by)];
     for approach in approaches {
         for loss_reaction in &reactions {
-            let config = TransportConfig {
-                loss_reaction: loss_reaction.clone(),
-                resend_order: approach.clone(),
-                ..TransportConfig::default()
-            };
-            test(Pair::with_both(config));
+            test(Pair::with_both(|config| {
+                config.loss_reaction = loss_reaction.clone();
+                config.resend_order = approach.clone();
+            }));
         }
     }
 }
@@ -96,8 +94,7 @@ fn byte(pair: &mut Pair, id: StreamId) -> Vec<u8> {
 
 #[test]
 fn a_small_symbol_in_turn_does_not_keep_a_large_repair_symbol_from_going() {
-    let server = TransportConfig { resend_order: Arc::new(InTurn), ..TransportConfig::default() };
-    let mut pair = Pair::with_server(server);
+    let mut pair = Pair::with_server(|server| server.resend_order = Arc::new(InTurn));
     // Every other packet is lost, so acknowledgements become long.
     let id = pair.client.conn().open(Dir::Uni).unwrap();
     for n in 0..20 {

@@ -144,6 +144,22 @@ impl Pair {
         assert_eq!((self.loss(Side::Client), self.loss(Side::Server)), (None, None));
     }
 
+    /// Lets the handshake complete, and checks that it leaves nothing behind.
+    pub(super) fn complete(&mut self) {
+        self.run_until(|pair| pair.client.conn().handshake.confirmed);
+        self.run_for(5 * SECOND);
+        self.lives();
+        assert_eq!(self.server.endpoint.len(), 1, "no datagram opens a connection twice");
+        for end in [&mut self.client, &mut self.server] {
+            let connection = end.conn();
+            assert!(connection.spaces[..2].iter().all(|space| space.keys.is_none()));
+            assert_eq!(connection.path.recovery.bytes_in_flight(), 0);
+            let early = &connection.zero_rtt;
+            assert!(early.opener().is_none() && early.sealer().is_none());
+            assert_eq!(connection.early.len(), 0);
+        }
+    }
+
     /// Checks that nothing is left of the connection.
     pub(super) fn is_over(&mut self) {
         for end in [&mut self.client, &mut self.server] {

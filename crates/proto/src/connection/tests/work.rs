@@ -103,8 +103,7 @@ fn handshake_data_in_pieces_moves_few_gaps() {
 
 #[test]
 fn streams_touched_here_and_there_move_few_ranges() {
-    let many = TransportConfig { max_concurrent_uni_streams: 1000, ..TransportConfig::default() };
-    let mut pair = Pair::with_server(many);
+    let mut pair = Pair::with_server(|server| server.max_concurrent_uni_streams = 1000);
     let mut next = (0..500).map(|n| (n * 337 % 500) * 2 + 1).cycle();
     steps_per_byte(&mut pair, 20, |out| {
         let id = StreamId::new(Side::Client, Dir::Uni, next.next().unwrap());

@@ -20,12 +20,10 @@ fn auto() -> Auto {
 /// Sends a message for each of the times at once. Returns the counts of symbols that were sent by the time at
 /// which the first message of [`HURRIED`] must leave.
 fn send(auto: Auto, times: &[Option<Duration>]) -> FecStats {
-    let server = TransportConfig {
-        redundancy: Some(Arc::new(auto)),
-        scheduler: Arc::new(Scheme::DEADLINE),
-        ..TransportConfig::default()
-    };
-    let mut pair = Pair::with_server(server);
+    let mut pair = Pair::with_server(|server| {
+        server.redundancy = Some(Arc::new(auto));
+        server.scheduler = Arc::new(Scheme::DEADLINE);
+    });
     for time in times {
         let deadline = time.map(|time| pair.now + time);
         let options = MessageOptions { deadline, ..MessageOptions::default() };

@@ -33,18 +33,10 @@ pub(super) fn forgetful() -> Arc<ServerConfig> {
     Arc::new(ServerConfig { crypto: Arc::new(crypto()), transport: Arc::default() })
 }
 
-/// Checks that the handshake completes and all packets are accounted for.
-fn completes(pair: &mut Pair) {
-    pair.run_until(|pair| pair.client.conn().handshake.confirmed);
-    pair.run_for(5 * SECOND);
-    pair.lives();
-    assert_eq!(pair.server.endpoint.len(), 1);
-    for side in [Side::Client, Side::Server] {
-        let connection = pair.end(side).conn();
-        assert_eq!(connection.path.recovery.bytes_in_flight(), 0);
-        assert!(connection.zero_rtt.opener().is_none() && connection.zero_rtt.sealer().is_none());
-        assert_eq!(connection.early.len(), 0);
-    }
+/// Checks that the handshake completes, and that both ends know whether 0-RTT was accepted.
+fn completes_with(pair: &mut Pair, accepts: bool) {
+    pair.complete();
+    assert_eq!(accepted(pair), [Some(accepts); 2]);
 }
 
 fn accepted(pair: &mut Pair) -> [Option<bool>; 2] {
@@ -66,8 +58,7 @@ fn data_arrives_after_half_a_round_trip_and_is_answered_after_one() {
     pair.server.conn().send_stream(id).finish().unwrap();
     assert_eq!(pair.read_to_end(Side::Client, id, HALF_ROUND), answer);
     assert!(!pair.client.events.contains(&Event::ZeroRttRejected));
-    completes(&mut pair);
-    assert_eq!(accepted(&mut pair), [Some(true); 2]);
+    completes_with(&mut pair, true);
     assert_eq!(pair.client.stats().stream_bytes_retransmitted, 0);
 }
 
@@ -123,13 +114,11 @@ fn what_is_rejected_never_was() {
     assert!(client.send_stream(id).write(b"more").is_err());
     assert!(client.recv_stream(answer).read(&mut [0; 8]).is_err());
     // The application sends the same data again, or other data.
-    let data = pattern(20_000);
-    assert_eq!(pair.send(Side::Client, Dir::Uni, &data), id);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    assert_eq!(pair.send(Side::Client, Dir::Uni, &pattern(20_000)), id);
+    pair.takes(Side::Server, 20_000);
     assert!(pair.server.conn().datagrams().recv().is_none());
     assert!(pair.server.conn().accept(Dir::Bi).is_none());
-    completes(&mut pair);
-    assert_eq!(accepted(&mut pair), [Some(false); 2]);
+    completes_with(&mut pair, false);
     let of_old = |event: &Event| matches!(event, Event::Stream(StreamEvent::Finished { .. }));
     assert_eq!(pair.client.events.iter().filter(|event| of_old(event)).count(), 1);
 }
@@ -144,8 +133,7 @@ fn a_server_whose_limits_have_changed_forgets_what_it_permitted() {
         let now = pair.now;
         assert!(pair.client.conn().start_0rtt(now));
         pair.send(Side::Client, Dir::Uni, b"early");
-        completes(&mut pair);
-        assert_eq!(accepted(&mut pair), [Some(false); 2]);
+        completes_with(&mut pair, false);
         assert!(pair.server.conn().accept(Dir::Uni).is_none());
     }
 }
@@ -177,19 +165,18 @@ fn remembered_limits_are_kept_to() {
     assert_eq!(pair.server.conn().stream_stats().received, 1000);
     pair.client.conn().send_stream(id).finish().unwrap();
     assert_eq!(pair.read_to_end(Side::Server, id, 2 * SECOND), [1; 3000]);
-    completes(&mut pair);
+    pair.complete();
 }
 
 #[test]
 fn a_retry_makes_the_client_send_it_again() {
     let mut pair = resuming([Default::default(), Default::default()], &retry());
-    let data = pattern(8000);
-    pair.send(Side::Client, Dir::Uni, &data);
+    pair.send(Side::Client, Dir::Uni, &pattern(8000));
     // Two and a half round trips less than without 0-RTT: half a one after the answer to the Retry.
     pair.run_for(3 * HALF_ROUND);
     assert!(pair.server.conn().is_handshaking());
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    completes(&mut pair);
+    pair.takes(Side::Server, 8000);
+    pair.complete();
     assert!(pair.client.conn().peer_parameters().retry_source_connection_id.is_some());
     assert_eq!(accepted(&mut pair), [Some(true); 2]);
     let stats = pair.client.stats();
@@ -203,8 +190,7 @@ fn loss_of_each_datagram_in_turn() {
             let mut pair = resuming([Default::default(), Default::default()], &endpoint);
             pair.lose_any(move |n| n - 1 == lost);
             pair.carry(Side::Client, 6000);
-            completes(&mut pair);
-            assert_eq!(accepted(&mut pair), [Some(true); 2], "{lost}");
+            completes_with(&mut pair, true);
         }
     }
 }
@@ -225,8 +211,7 @@ fn loss_of_the_whole_first_flight_or_of_all_0rtt_packets() {
         pair.flush(Side::Client);
         *now.lock().unwrap() += 20 * MS;
         pair.takes(Side::Server, 6000);
-        completes(&mut pair);
-        assert_eq!(accepted(&mut pair), [Some(true); 2]);
+        completes_with(&mut pair, true);
     }
 }
 
@@ -235,15 +220,14 @@ fn reordering_duplication_and_damage() {
     for seed in 0..30 {
         let mut pair = pair();
         pair.disturb(seed);
-        let data = pattern(9000);
-        pair.send(Side::Client, Dir::Uni, &data);
+        pair.send(Side::Client, Dir::Uni, &pattern(9000));
         pair.run_until(|pair| pair.client.conn().zero_rtt_accepted().is_some());
         // A damaged ClientHello may cost the ticket, but no more.
         if pair.client.conn().zero_rtt_accepted() == Some(false) {
-            pair.send(Side::Client, Dir::Uni, &data);
+            pair.send(Side::Client, Dir::Uni, &pattern(9000));
         }
-        assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-        completes(&mut pair);
+        pair.takes(Side::Server, 9000);
+        pair.complete();
     }
 }
 
@@ -330,7 +314,7 @@ fn nothing_is_sent_that_is_not_for_0rtt() {
         client.send_stream(reset).reset(4).unwrap();
         let largest = client.datagrams().max_size().unwrap();
         client.datagrams().send(Bytes::from(vec![7; largest])).unwrap();
-        completes(&mut pair);
+        pair.complete();
         let payloads = payloads.lock().unwrap();
         assert!(payloads.len() > 5);
         for payload in payloads.iter() {
@@ -355,7 +339,7 @@ fn a_datagram_of_the_largest_size_arrives_early() {
     pair.run_for(HALF_ROUND);
     assert!(pair.server.conn().is_handshaking());
     assert_eq!(pair.server.conn().datagrams().recv(), Some(data));
-    completes(&mut pair);
+    pair.complete();
     assert!(pair.client.conn().datagrams().max_size().unwrap() > largest);
 }
 
@@ -367,14 +351,13 @@ fn packets_before_the_client_hello_are_kept_for_their_key() {
     pair.copies = Box::new(|from, n| {
         vec![if from == Side::Client && n == 0 { 20 * MS } else { Duration::ZERO }]
     });
-    let data = pattern(3000);
-    pair.send(Side::Client, Dir::Uni, &data);
+    pair.send(Side::Client, Dir::Uni, &pattern(3000));
     pair.run_for(HALF_ROUND);
     assert!(pair.server.conn().early.len() > 0);
     assert_eq!(pair.server.conn().zero_rtt_accepted(), None);
     pair.run_for(20 * MS);
     assert_eq!(pair.server.conn().early.len(), 0);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
+    pair.takes(Side::Server, 3000);
     assert_eq!(pair.client.stats().stream_bytes_retransmitted, 0);
 }
 
@@ -394,7 +377,7 @@ fn packets_without_a_client_hello_are_kept_within_bounds_and_only_as_long_as_use
     pair.run_for(HALF_ROUND);
     assert_eq!(pair.server.conn().zero_rtt_accepted(), Some(false));
     assert_eq!(pair.server.conn().early.len(), 0, "they will never be readable");
-    completes(&mut pair);
+    pair.complete();
 }
 
 #[test]
@@ -419,7 +402,7 @@ fn late_0rtt_packets_are_read_for_a_while() {
         let read = pair.server.stats().received.packets - before;
         assert_eq!(read, u64::from(is_read));
         pair.takes(Side::Server, 5000);
-        completes(&mut pair);
+        pair.complete();
     }
 }
 
@@ -449,10 +432,9 @@ fn a_connection_that_is_closed_during_0rtt_ends() {
 #[test]
 fn much_data_waits_for_the_window_and_the_handshake() {
     let mut pair = pair();
-    let data = pattern(400_000);
-    pair.send(Side::Client, Dir::Uni, &data);
+    pair.send(Side::Client, Dir::Uni, &pattern(400_000));
     pair.run_for(HALF_ROUND);
     assert!(pair.server.conn().stream_stats().received > 8000);
-    assert_eq!(pair.accept_and_read(Side::Server, Dir::Uni), data);
-    completes(&mut pair);
+    pair.takes(Side::Server, 400_000);
+    pair.complete();
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
+#[inline]
 fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
@@ -19,6 +20,7 @@ pub(super) fn percent(value: u64, percent: u64) -> u64 {
 }
 
 /// How many bytes pass within `time` at `rate` bytes per second.
+#[inline]
 pub(super) fn bytes_within(rate: u64, time: Duration) -> u64 {
     narrow(u128::from(rate).saturating_mul(time.as_nanos()) / NANOS_PER_SECOND)
 }
@@ -32,6 +34,7 @@ pub(super) fn rate_of(bytes: u64, time: Duration) -> u64 {
 }
 
 /// How long `bytes` take at `rate` bytes per second, rounded up; a rate of 0 counts as 1.
+#[inline]
 pub(super) fn time_for(bytes: u64, rate: u64) -> Duration {
     let nanos = (u128::from(bytes) * NANOS_PER_SECOND).div_ceil(u128::from(rate.max(1)));
     Duration::from_nanos(narrow(nanos))

@@ -28,6 +28,7 @@ const NANOS_PER_SECOND: u128 = 1_000_000_000;
 
 /// How many bytes to send at once at `rate` bytes per second with datagrams of `mtu` bytes: about a
 /// millisecond's worth, at least two datagrams, at most 64 KiB (draft-ietf-ccwg-bbr 5.6.3).
+#[inline]
 pub(super) fn send_quantum(rate: u64, mtu: u64) -> u64 {
     let quantum = bytes_within(rate, QUANTUM_TIME).min(MAX_QUANTUM);
     quantum.max(mtu.saturating_mul(QUANTUM_PACKETS))
@@ -92,6 +93,7 @@ impl Pacer {
     }
 
     /// How many bytes a batch should have at the current rate.
+    #[inline]
     #[must_use]
     pub fn quantum(&self) -> u64 {
         send_quantum(self.rate, self.mtu)
@@ -107,6 +109,7 @@ impl Pacer {
     /// Returns `None` if `bytes` may be sent now. Otherwise returns when to ask again: by then a
     /// whole quantum may be sent, and that is at least 100 microseconds from now. With a full
     /// bucket, more bytes than it holds may be sent.
+    #[inline]
     pub fn delay_until(&self, now: Instant, bytes: u64) -> Option<Instant> {
         let (tokens, _) = self.tokens_at(now);
         let depth = self.depth();
@@ -121,6 +124,7 @@ impl Pacer {
     }
 
     /// Accounts for `bytes` that were sent, whether or not they waited.
+    #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64) {
         self.fill(now);
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
@@ -129,6 +133,7 @@ impl Pacer {
     }
 
     /// The most tokens that can be saved up.
+    #[inline]
     fn depth(&self) -> i64 {
         let depth = self
             .mtu
@@ -139,6 +144,7 @@ impl Pacer {
     }
 
     /// The tokens at `now`, and the fraction of a token that is left over.
+    #[inline]
     fn tokens_at(&self, now: Instant) -> (i64, u128) {
         let elapsed = self.filled.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         if elapsed.is_zero() {
@@ -151,6 +157,7 @@ impl Pacer {
         if tokens >= depth { (depth, 0) } else { (tokens, grown % NANOS_PER_SECOND) }
     }
 
+    #[inline]
     fn fill(&mut self, now: Instant) {
         (self.tokens, self.remainder) = self.tokens_at(now);
         self.filled = self.filled.max(Some(now));

@@ -165,6 +165,7 @@ impl LossFloorEstimator {
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
     /// application does not fill the window.
+    #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
         self.queue.on_sent(now, limited);
         self.rounds.on_sent(now, bytes, rtt);

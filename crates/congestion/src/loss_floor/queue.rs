@@ -139,6 +139,7 @@ impl QueueGauge {
     }
 
     /// Handles a packet that is sent; `limited` if the application does not fill the window.
+    #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, limited: bool) {
         if self.limited.back().is_some_and(|(_, before)| *before == limited) {
             return;

@@ -80,6 +80,7 @@ pub(super) struct LatestRounds {
 
 impl LatestRounds {
     /// Handles a packet that is sent. A round lasts for `rtt`.
+    #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
         let current = self.rounds.back_mut();
         if let Some(round) =

@@ -1,11 +1,9 @@
 //! Peers that make a server hold more than they should.
 
-use crate::common::http::{body, serve};
-use crate::common::{PATIENCE, localhost, pair, pattern};
-use std::time::Duration;
-use sutura::http::{self, Client, RequestStream};
+use crate::common::http::{ask, body, connect, serve};
+use crate::common::{local_client, pair, pattern, until, within};
+use sutura::http;
 use sutura::{ClientConfig, Endpoint, MemoryBudget, TransportConfig};
-use tokio::time::{sleep, timeout};
 
 const LIMIT: usize = 8 << 20;
 const SLOW_CLIENTS: usize = 24;
@@ -17,15 +15,7 @@ const RESPONSE: usize = 256 << 10;
 fn slow_endpoint() -> Endpoint {
     let transport = TransportConfig::default().with_receive_window(1).with_max_receive_window(1);
     let config = ClientConfig::without_verification(&[http::ALPN]).unwrap().transport(transport);
-    let mut endpoint = Endpoint::client(localhost()).unwrap();
-    endpoint.set_default_client_config(config);
-    endpoint
-}
-
-async fn ask(client: &Client, path: &str) -> RequestStream {
-    let mut stream = client.request("GET", "localhost", path, &[], None).await.unwrap();
-    stream.finish().await.unwrap();
-    stream
+    local_client(config)
 }
 
 #[tokio::test]
@@ -37,8 +27,7 @@ async fn many_slow_readers_keep_the_budget_and_others_are_served() {
     let slow = slow_endpoint();
     let mut held = Vec::new();
     for _ in 0..SLOW_CLIENTS {
-        let connection = slow.connect(address, "localhost").unwrap().await.unwrap();
-        let client = Client::new(connection, http::Config::default()).await.unwrap();
+        let client = connect(&slow, address).await;
         // Requests that the server does not let begin wait here.
         let asking = tokio::spawn(async move {
             let mut streams = Vec::new();
@@ -51,29 +40,21 @@ async fn many_slow_readers_keep_the_budget_and_others_are_served() {
         assert!(budget.used() <= 2 * LIMIT, "{}", budget.used());
     }
     // Wait until the server holds as much as it will for the slow clients.
-    while budget.used() < LIMIT / 2 {
-        sleep(Duration::from_millis(5)).await;
-    }
-    let honest = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let honest = Client::new(honest, http::Config::default()).await.unwrap();
-    let download = async {
+    until(|| budget.used() >= LIMIT / 2).await;
+    let honest = connect(&endpoint, address).await;
+    within(async {
         for _ in 0..4 {
             let mut stream = ask(&honest, "/1000000").await;
             assert_eq!(stream.recv_response().await.unwrap().status, 200);
             assert!(body(&mut stream).await == pattern(1_000_000));
             assert!(budget.used() <= 2 * LIMIT, "{}", budget.used());
         }
-    };
-    timeout(PATIENCE, download).await.unwrap();
+    })
+    .await;
     held.iter().for_each(tokio::task::JoinHandle::abort);
     slow.close(0, b"");
     drop(honest);
-    let all_given_back = async {
-        while budget.used() > 0 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(PATIENCE, all_given_back).await.unwrap();
+    until(|| budget.used() == 0).await;
 }
 
 #[tokio::test]

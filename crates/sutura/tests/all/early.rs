@@ -1,12 +1,12 @@
 //! 0-RTT over loopback.
 
-use crate::common::{certificate, localhost, pattern};
+use crate::common::{certificate, local_client, localhost, pattern, trusting};
 use bytes::Bytes;
 use std::net::SocketAddr;
 use sutura::http::{self, Client, Server};
 use sutura::{
-    ClientConfig, Connection, Endpoint, Priority, ReadError, SendMessageError, ServerConfig,
-    StoppedError, TransportConfig, WriteError,
+    Connection, Endpoint, Priority, ReadError, SendMessageError, ServerConfig, StoppedError,
+    TransportConfig, WriteError,
 };
 
 const PROTOCOL: &[u8] = b"early";
@@ -20,11 +20,7 @@ fn endpoints(protocol: &[u8]) -> (Endpoint, Endpoint, SocketAddr, ServerConfig) 
         ServerConfig::with_single_cert(chain, key.clone_key(), &[protocol]).unwrap().early_data()
     };
     let endpoint = Endpoint::server(server(), localhost()).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate.clone()).unwrap();
-    let config = ClientConfig::with_root_certificates(roots, &[protocol]).unwrap().early_data();
-    let mut client = Endpoint::client(localhost()).unwrap();
-    client.set_default_client_config(config);
+    let client = local_client(trusting(certificate.clone(), protocol).early_data());
     let address = endpoint.local_addr().unwrap();
     (endpoint, client, address, server())
 }

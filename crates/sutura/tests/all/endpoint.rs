@@ -1,7 +1,9 @@
 //! Endpoints as a whole: closing them, limits that change, and custom sockets.
 
 use crate::common::memory::{Memory, MemorySocket};
-use crate::common::{all, client_of, connected, echo, exchange, localhost, pair, pattern};
+use crate::common::{
+    all, client_of, configs, connected, echo, exchange, local_client, localhost, pair, pattern,
+};
 use std::sync::Arc;
 use sutura::{
     ConnectionError, Endpoint, EndpointConfig, PreferredAddresses, TransportConfig, Version,
@@ -59,14 +61,11 @@ async fn limits_of_a_connection_can_be_raised() {
 async fn an_endpoint_takes_over_a_socket() {
     let (server, client, _) = pair(b"echo", &TransportConfig::default());
     drop((server, client));
-    let (certificate, key) = crate::common::certificate();
+    let (config, trusting) = configs(b"echo");
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let config =
-        sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]).unwrap();
     echo(Endpoint::with_socket(EndpointConfig::default(), Some(config), socket).unwrap());
-    let client = client_of(certificate, Endpoint::client(localhost()).unwrap());
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let connection = local_client(trusting).connect(address, "localhost").unwrap().await.unwrap();
     exchange(connection, pattern(10_000), None).await;
 }
 
@@ -77,15 +76,13 @@ async fn version_2_is_used_if_the_client_begins_with_it_or_the_server_has_no_oth
         ([Version::V1, Version::V2], vec![Version::V2], Version::V2),
         ([Version::V2, Version::V1], vec![Version::V1], Version::V1),
     ] {
-        let (certificate, key) = crate::common::certificate();
-        let server =
-            sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
+        let (server, trusting) = configs(b"echo");
         let config = EndpointConfig::default().with_versions(theirs);
-        let server = Endpoint::bind(config, Some(server.unwrap()), localhost()).unwrap();
+        let server = Endpoint::bind(config, Some(server), localhost()).unwrap();
         let address = server.local_addr().unwrap();
         echo(server);
         let config = EndpointConfig::default().with_versions(ours.to_vec());
-        let client = client_of(certificate, Endpoint::bind(config, None, localhost()).unwrap());
+        let client = client_of(trusting, Endpoint::bind(config, None, localhost()).unwrap());
         for _ in 0..2 {
             let connection = client.connect(address, "localhost").unwrap().await.unwrap();
             assert_eq!(connection.version(), expected);
@@ -97,19 +94,16 @@ async fn version_2_is_used_if_the_client_begins_with_it_or_the_server_has_no_oth
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn a_client_goes_over_to_the_address_that_its_server_prefers() {
-    let (certificate, key) = crate::common::certificate();
+    let (server, trusting) = configs(b"echo");
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     let port = socket.local_addr().unwrap().port();
     let there = std::net::SocketAddrV4::new([127, 0, 0, 2].into(), port);
     let config = EndpointConfig::default().with_preferred_address(Some(
         PreferredAddresses::default().with_ipv4(Some(there)).with_ipv6(None),
     ));
-    let server =
-        sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]).unwrap();
     echo(Endpoint::with_socket(config, Some(server), socket).unwrap());
-    let client = client_of(certificate, Endpoint::client(localhost()).unwrap());
     let address = ([127, 0, 0, 1], port).into();
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let connection = local_client(trusting).connect(address, "localhost").unwrap().await.unwrap();
     while connection.remote_address() != there.into() {
         exchange(connection.clone(), pattern(10_000), None).await;
     }
@@ -121,14 +115,12 @@ async fn endpoints_talk_over_sockets_of_the_applications_own() {
     let memory = Memory::default();
     let (server, client) = (memory.socket(1), memory.socket(2));
     let address = server.address;
-    let (certificate, key) = crate::common::certificate();
-    let config =
-        sutura::ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]).unwrap();
+    let (config, trusting) = configs(b"echo");
     let open = |socket: MemorySocket, config| {
         Endpoint::with_abstract_socket(EndpointConfig::default(), config, Arc::new(socket)).unwrap()
     };
     echo(open(server, Some(config)));
-    let client = client_of(certificate, open(client, None));
+    let client = client_of(trusting, open(client, None));
     let connection = client.connect(address, "localhost").unwrap().await.unwrap();
     all(0..5, |i| exchange(connection.clone(), pattern(50_000 + i), None)).await;
     connection.close(0, b"");

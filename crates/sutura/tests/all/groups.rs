@@ -1,12 +1,11 @@
 //! Ordered groups over real sockets.
 
-use crate::common::{PATIENCE, connected, pattern};
+use crate::common::{connected, pattern, within};
 use std::collections::BTreeSet;
 use sutura::groups::{GroupMessage, ReceiveGroupError, SendGroupError};
 use sutura::{
     Connection, ConnectionError, MessageOptions, MessageOutcome, Priority, TransportConfig,
 };
-use tokio::time::timeout;
 
 /// Messages of several sizes, 40 in each of 30 updates.
 const MESSAGES: u64 = 1200;
@@ -51,7 +50,7 @@ async fn updates_are_delivered_in_partial_order() {
     let sender = tokio::spawn(send_updates(a.clone()));
     let mut stage = 0;
     loop {
-        let message = timeout(PATIENCE, groups.next()).await.unwrap().unwrap().unwrap();
+        let message = within(groups.next()).await.unwrap().unwrap();
         if message.number == MESSAGES {
             break;
         }
@@ -75,10 +74,10 @@ async fn a_peer_that_breaks_the_rules_loses_its_connection() {
     let mut stream = a.open_uni().await.unwrap();
     stream.write_all(&[0, 1, 2, 0]).await.unwrap();
     stream.finish().unwrap();
-    let error = timeout(PATIENCE, groups.next()).await.unwrap().unwrap_err();
+    let error = within(groups.next()).await.unwrap_err();
     assert!(matches!(error, ReceiveGroupError::Group(_)), "{error}");
     let code = sutura::groups::INVALID;
-    let closed = timeout(PATIENCE, a.closed()).await.unwrap();
+    let closed = within(a.closed()).await;
     assert!(matches!(closed, ConnectionError::ApplicationClosed { code: c, .. } if c == code));
 }
 
@@ -88,7 +87,7 @@ async fn a_closed_connection_takes_no_messages() {
     let mut groups = b.receive_groups();
     let group = a.open_group(Priority::default()).unwrap();
     b.close(7, b"enough");
-    timeout(PATIENCE, a.closed()).await.unwrap();
+    within(a.closed()).await;
     assert!(matches!(group.send(&GroupMessage::default()).await, Err(SendGroupError::Message(_))));
     assert!(group.outcome().await.is_err());
     assert!(matches!(groups.next().await, Err(ReceiveGroupError::ConnectionLost(_))));

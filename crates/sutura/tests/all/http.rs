@@ -1,7 +1,7 @@
 //! HTTP/3 between this project's client and server.
 
-use crate::common::http::body;
-use crate::common::{PATIENCE, all, pair, pattern};
+use crate::common::http::{accepted, answer, ask, body, connect, serve};
+use crate::common::{all, pair, pattern, until, within};
 use bytes::Bytes;
 use std::sync::Arc;
 use sutura::http::{self, Client, Priority, Server};
@@ -14,9 +14,8 @@ async fn client() -> (Client, Endpoint) {
 
 async fn client_with(transport: &TransportConfig) -> (Client, Endpoint) {
     let (server, endpoint, address) = pair(http::ALPN, transport);
-    crate::common::http::serve(server);
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    (Client::new(connection, http::Config::default()).await.unwrap(), endpoint)
+    serve(server);
+    (connect(&endpoint, address).await, endpoint)
 }
 
 async fn get(client: &Client, path: &str, priority: Option<Priority>) -> (u16, Vec<u8>) {
@@ -64,8 +63,7 @@ async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
 async fn bodies_are_read_in_pieces_with_their_place() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut requests = Server::new(connection, http::Config::default());
+        let mut requests = accepted(&server).await;
         let (_, mut stream) = requests.accept().await.unwrap().unwrap();
         stream.send_response(200, &[]).await.unwrap();
         stream.announce_body(300_000).await.unwrap();
@@ -74,10 +72,8 @@ async fn bodies_are_read_in_pieces_with_their_place() {
         stream.send_trailers(&[("x-done", b"yes")]).await.unwrap();
         requests.accept().await.unwrap();
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection, http::Config::default()).await.unwrap();
-    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
+    let client = connect(&endpoint, address).await;
+    let mut stream = ask(&client, "/").await;
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
     let (mut body, mut read) = (vec![0; 300_000], 0);
     while let Some(http::Piece { offset, data, .. }) = stream.recv_piece().await.unwrap() {
@@ -94,24 +90,20 @@ async fn bodies_are_read_in_pieces_with_their_place() {
 async fn what_arrived_before_the_connection_ended_can_be_read() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut requests = Server::new(connection.clone(), http::Config::default());
+        let mut requests = accepted(&server).await;
         let (_, mut stream) = requests.accept().await.unwrap().unwrap();
         stream.send_response(200, &[]).await.unwrap();
         stream.send_data(pattern(300_000).into()).await.unwrap();
         stream.send_trailers(&[("x-done", b"yes")]).await.unwrap();
         // Acknowledged data has arrived, though nobody has read it.
-        while connection.stats().streams.send_buffered > 0 {
-            tokio::task::yield_now().await;
-        }
+        let connection = requests.connection();
+        until(|| connection.stats().streams.send_buffered == 0).await;
         connection.close(http::Code::NO_ERROR.0, b"");
         server.wait_idle().await;
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection.clone(), http::Config::default()).await.unwrap();
-    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
-    connection.closed().await;
+    let client = connect(&endpoint, address).await;
+    let mut stream = ask(&client, "/").await;
+    client.connection().closed().await;
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
     assert!(body(&mut stream).await == pattern(300_000));
     assert!(stream.recv_trailers().await.unwrap().is_some());
@@ -130,8 +122,7 @@ async fn request_bodies_trailers_and_errors() {
     assert!(body(&mut stream).await == data);
     assert_eq!(stream.recv_trailers().await, Ok(None));
 
-    let mut stream = client.request("GET", "localhost", "/5", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
+    let mut stream = ask(&client, "/5").await;
     stream.recv_response().await.unwrap();
     assert_eq!(stream.recv_data().await.unwrap().unwrap(), pattern(5));
     assert_eq!(stream.recv_data().await, Ok(None));
@@ -144,8 +135,7 @@ async fn request_bodies_trailers_and_errors() {
 #[tokio::test]
 async fn a_dropped_request_cancels_and_leaves_the_others_alone() {
     let (client, _endpoint) = client().await;
-    let mut stream = client.request("GET", "localhost", "/50000000", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
+    let mut stream = ask(&client, "/50000000").await;
     stream.recv_response().await.unwrap();
     drop(stream);
     assert_eq!(get(&client, "/1000", None).await, (200, pattern(1000)));
@@ -158,14 +148,12 @@ async fn a_priority_reaches_the_server_and_changes() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     let (sender, mut receiver) = tokio::sync::mpsc::channel(1);
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut server = Server::new(connection, http::Config::default());
+        let mut server = accepted(&server).await;
         while let Ok(Some(request)) = server.accept().await {
             sender.send(request).await.unwrap();
         }
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let client = connect(&endpoint, address).await;
     let first: Priority = r#"u=1, i, exp_w=0.4, exp_p=("a";u=1 "b")"#.parse().unwrap();
     let request = client.request("GET", "localhost", "/", &[], Some(first.clone()));
     let mut request = request.await.unwrap();
@@ -178,12 +166,7 @@ async fn a_priority_reaches_the_server_and_changes() {
     let changed = "u=2, exp_w=3, exp_p=(c), exp_b=2".parse().unwrap();
     client.set_priority(&request, &changed).unwrap();
     let expected: Priority = "u=6, exp_w=3, exp_b=2".parse().unwrap();
-    let changed = async {
-        while response.priority().as_ref() != Some(&expected) {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, changed).await.unwrap();
+    until(|| response.priority().as_ref() == Some(&expected)).await;
 }
 
 #[tokio::test]
@@ -191,16 +174,13 @@ async fn a_request_with_too_large_a_head_is_answered_and_the_server_hears_of_it(
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     let (sender, mut receiver) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut server = Server::new(connection, http::Config::default());
+        let mut server = accepted(&server).await;
         server.on_refused(move |refused| sender.send(refused).unwrap());
         while let Ok(Some((_, mut stream))) = server.accept().await {
-            stream.send_response(200, &[]).await.unwrap();
-            stream.finish().await.unwrap();
+            answer(&mut stream, 200, &[]).await;
         }
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let client = connect(&endpoint, address).await;
     // The number of lines is a limit that servers do not announce.
     let fields = [("x-many", &b"x"[..]); 200];
     let mut stream = client.request("GET", "localhost", "/", &fields, None).await.unwrap();
@@ -219,21 +199,17 @@ async fn a_server_that_goes_away_gets_no_more_requests() {
     let (server, endpoint, address) = pair(http::ALPN, &transport);
     let (sender, receiver) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut server = Server::new(connection, http::Config::default());
+        let mut server = accepted(&server).await;
         let (_, mut stream) = server.accept().await.unwrap().unwrap();
         receiver.await.unwrap();
         server.goaway();
         stream.send_response(200, &[]).await.unwrap();
         server.connection().closed().await;
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection, http::Config::default()).await.unwrap();
-    let mut first = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    first.finish().await.unwrap();
+    let client = connect(&endpoint, address).await;
+    let mut first = ask(&client, "/").await;
     // There is no room for a second request as long as the first lasts.
-    let second = client.request("GET", "localhost", "/", &[], None);
-    let second = async { tokio::time::timeout(PATIENCE, second).await.unwrap() };
+    let second = within(client.request("GET", "localhost", "/", &[], None));
     let goes_away = async {
         tokio::task::yield_now().await;
         sender.send(()).unwrap();
@@ -250,16 +226,13 @@ async fn a_server_that_goes_away_gets_no_more_requests() {
 async fn a_head_request_is_told_the_length_of_what_it_does_not_get() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut server = Server::new(connection, http::Config::default());
+        let mut server = accepted(&server).await;
         let (request, mut stream) = server.accept().await.unwrap().unwrap();
         assert_eq!(request.method, "HEAD");
-        stream.send_response(200, &[("content-length", b"5")]).await.unwrap();
-        stream.finish().await.unwrap();
+        answer(&mut stream, 200, &[("content-length", b"5")]).await;
         server.connection().closed().await;
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection, http::Config::default()).await.unwrap();
+    let client = connect(&endpoint, address).await;
     let mut stream = client.request("HEAD", "localhost", "/5", &[], None).await.unwrap();
     stream.finish().await.unwrap();
     let response = stream.recv_response().await.unwrap();
@@ -285,13 +258,11 @@ async fn interim_responses_are_read_or_skipped() {
             let (_, mut stream) = server.accept().await.unwrap().unwrap();
             stream.send_response(103, &[("link", b"</a.css>")]).await.unwrap();
             stream.send_response(100, &[]).await.unwrap();
-            stream.send_response(204, &[]).await.unwrap();
-            stream.finish().await.unwrap();
+            answer(&mut stream, 204, &[]).await;
         }
     };
     let ask = async {
-        let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-        stream.finish().await.unwrap();
+        let mut stream = ask(&client, "/").await;
         let hint = stream.recv_interim().await.unwrap().unwrap();
         assert_eq!((hint.status, &hint.fields[0].0[..]), (103, "link"));
         assert_eq!(stream.recv_interim().await.unwrap().unwrap().status, 100);
@@ -299,7 +270,7 @@ async fn interim_responses_are_read_or_skipped() {
         assert_eq!(stream.recv_response().await.unwrap().status, 204);
         assert_eq!(get(&client, "/", None).await, (204, Vec::new()));
     };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+    within(async { tokio::join!(serve, ask) }).await;
 }
 
 #[tokio::test]
@@ -325,14 +296,13 @@ async fn an_extended_connect_carries_data_both_ways() {
         stream.finish().await.unwrap();
         assert_eq!(stream.recv_data().await, Ok(None));
     };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+    within(async { tokio::join!(serve, ask) }).await;
 }
 
 #[tokio::test]
 async fn an_extended_connect_fails_where_it_is_not_supported() {
     let (client, _server, _endpoints) = ends(http::Config::default()).await;
-    let connect = client.connect("websocket", "localhost", "/chat", &[], None);
-    let outcome = tokio::time::timeout(PATIENCE, connect).await.unwrap();
+    let outcome = within(client.connect("websocket", "localhost", "/chat", &[], None)).await;
     assert!(matches!(outcome, Err(http::Error::Invalid(_))), "{outcome:?}");
 }
 
@@ -343,8 +313,7 @@ async fn a_server_announces_its_end() {
     let serve = async {
         let (_, mut first) = server.accept().await.unwrap().unwrap();
         server.announce_goaway();
-        first.send_response(200, &[]).await.unwrap();
-        first.finish().await.unwrap();
+        answer(&mut first, 200, &[]).await;
         server.goaway();
     };
     let ask = async {
@@ -353,7 +322,7 @@ async fn a_server_announces_its_end() {
         let next = client.request("GET", "localhost", "/", &[], None).await;
         assert_eq!(next.unwrap_err(), http::Error::GoingAway);
     };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+    within(async { tokio::join!(serve, ask) }).await;
 }
 
 /// Requests that their client resets before the application accepts them leave nothing behind.
@@ -366,19 +335,16 @@ async fn rapid_resets_do_not_pile_up() {
         stream.send_data(Bytes::from_static(b"x")).await.unwrap();
         stream.reset(http::Code::REQUEST_CANCELLED);
     }
-    let mut last = client.request("GET", "localhost", "/last", &[], None).await.unwrap();
-    last.finish().await.unwrap();
+    let mut last = ask(&client, "/last").await;
     // Streams are processed in order, so that the resets have arrived with the last request.
     let (request, mut stream) = loop {
-        let next = tokio::time::timeout(PATIENCE, server.accept()).await.unwrap();
-        let (request, stream) = next.unwrap().unwrap();
+        let (request, stream) = within(server.accept()).await.unwrap().unwrap();
         if request.path == "/last" {
             break (request, stream);
         }
     };
     assert_eq!(request.method, "GET");
-    stream.send_response(200, &[]).await.unwrap();
-    stream.finish().await.unwrap();
+    answer(&mut stream, 200, &[]).await;
     assert_eq!(last.recv_response().await.unwrap().status, 200);
 }
 
@@ -424,5 +390,5 @@ async fn datagrams_and_capsules() {
         assert_eq!(stream.recv_data().await, Ok(None));
         client.connection().close(http::Code::NO_ERROR.0, b"");
     };
-    tokio::time::timeout(PATIENCE, async { tokio::join!(serve, ask) }).await.unwrap();
+    within(async { tokio::join!(serve, ask) }).await;
 }

@@ -1,14 +1,14 @@
 //! The answers that a server can give to a client that asks for a connection.
 
 use crate::common::memory::Memory;
-use crate::common::{PATIENCE, certificate, client_of, pair};
+use crate::common::{client_of, configs, pair, within};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura::{
-    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, ServerConfig,
-    TransportConfig, TransportErrorCode,
+    ClientConfig, Connection, ConnectionError, Endpoint, EndpointConfig, TransportConfig,
+    TransportErrorCode,
 };
-use tokio::time::timeout;
 
 /// Connects while `answer` runs.
 async fn connect<T: Send + 'static>(
@@ -17,7 +17,7 @@ async fn connect<T: Send + 'static>(
     let (server, client, address) = pair(b"x", &TransportConfig::default());
     let connecting = client.connect(address, "localhost").unwrap();
     let both = async { tokio::join!(connecting, answer(server)) };
-    let (connected, answered) = timeout(PATIENCE, both).await.unwrap();
+    let (connected, answered) = within(both).await;
     (connected, answered, client)
 }
 
@@ -82,36 +82,38 @@ async fn a_client_that_is_ignored_comes_again() {
     assert!(connected.is_ok() && accepted.is_ok());
 }
 
+/// A server with room for this many handshakes, its address, and a configuration of its clients.
+fn server(memory: &Memory, handshakes: usize) -> (Endpoint, SocketAddr, ClientConfig) {
+    let (server, client) = configs(b"echo");
+    let limits = EndpointConfig::default().with_max_handshakes(handshakes).with_retry_above(None);
+    let socket = memory.socket(1);
+    let address = socket.address;
+    let server = Endpoint::with_abstract_socket(limits, Some(server), Arc::new(socket)).unwrap();
+    (server, address, client)
+}
+
+fn client(memory: &Memory, host: u8, config: ClientConfig) -> Endpoint {
+    let socket = Arc::new(memory.socket_at(([192, 0, 2, host], 1).into()));
+    let endpoint = Endpoint::with_abstract_socket(EndpointConfig::default(), None, socket);
+    client_of(config, endpoint.unwrap())
+}
+
 /// A server that has room for one handshake, and accepts the first client only after another one came.
 #[tokio::test]
 async fn a_client_that_made_room_for_another_is_not_accepted() {
     let memory = Memory::default();
-    let (certificate, key) = certificate();
-    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-    let limits = EndpointConfig::default().with_max_handshakes(1).with_retry_above(None);
-    let socket = memory.socket(1);
-    let address = socket.address;
-    let server =
-        Endpoint::with_abstract_socket(limits, Some(config.unwrap()), Arc::new(socket)).unwrap();
-    let client = |host| {
-        let socket = Arc::new(memory.socket_at(([192, 0, 2, host], 1).into()));
-        Endpoint::with_abstract_socket(EndpointConfig::default(), None, socket).unwrap()
-    };
-    let second = client_of(certificate.clone(), client(102));
+    let (server, address, config) = server(&memory, 1);
     // The first client does not repeat itself.
     let transport = TransportConfig::default().with_initial_rtt(Duration::from_secs(3600));
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
-    let first = client(101);
-    let _early = first.connect_with(config.transport(transport), address, "localhost").unwrap();
-    let given_up = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
+    let first = client(&memory, 101, config.clone().transport(transport));
+    let second = client(&memory, 102, config);
+    let _early = first.connect(address, "localhost").unwrap();
+    let given_up = within(server.accept()).await.unwrap();
     let late = second.connect(address, "localhost").unwrap();
-    let other = timeout(PATIENCE, server.accept()).await.unwrap().unwrap();
+    let other = within(server.accept()).await.unwrap();
     assert_ne!(given_up.remote_address(), other.remote_address());
     assert!(matches!(given_up.accept(), Err(ConnectionError::TimedOut)));
-    let (connected, accepted) =
-        timeout(PATIENCE, async { tokio::join!(late, other) }).await.unwrap();
+    let (connected, accepted) = within(async { tokio::join!(late, other) }).await;
     assert!(connected.is_ok() && accepted.is_ok());
 }
 
@@ -123,7 +125,7 @@ async fn a_server_that_accepts_no_more_says_so() {
     server.stop_accepting();
     assert!(server.accept().await.is_none());
     let second = client.connect(address, "localhost").unwrap();
-    let error = timeout(PATIENCE, second).await.unwrap().unwrap_err();
+    let error = within(second).await.unwrap_err();
     assert!(is_refusal(&error), "{error}");
     assert_eq!((first.unwrap().close_reason(), accepted.unwrap().close_reason()), (None, None));
 }
@@ -155,19 +157,11 @@ async fn clients_beyond_the_backlog_are_refused() {
     const BACKLOG: usize = 1024;
     const EACH: usize = 220;
     let memory = Memory::default();
-    let (certificate, key) = certificate();
-    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-    let limits = EndpointConfig::default().with_max_handshakes(10_000).with_retry_above(None);
-    let socket = memory.socket(1);
-    let address = socket.address;
-    let server =
-        Endpoint::with_abstract_socket(limits, Some(config.unwrap()), Arc::new(socket)).unwrap();
+    let (server, address, config) = server(&memory, 10_000);
     let (told, mut refusals) = tokio::sync::mpsc::unbounded_channel();
     let mut clients = Vec::new();
     for host in 0..5 {
-        let socket = Arc::new(memory.socket_at(([192, 0, 2, 100 + host], 1).into()));
-        let client = Endpoint::with_abstract_socket(EndpointConfig::default(), None, socket);
-        let client = client_of(certificate.clone(), client.unwrap());
+        let client = client(&memory, 100 + host, config.clone());
         for _ in 0..EACH {
             let connecting = client.connect(address, "localhost").unwrap();
             let told = told.clone();
@@ -179,12 +173,12 @@ async fn clients_beyond_the_backlog_are_refused() {
         clients.push(client);
     }
     for _ in 0..5 * EACH - BACKLOG {
-        assert!(timeout(PATIENCE, refusals.recv()).await.unwrap().unwrap());
+        assert!(within(refusals.recv()).await.unwrap());
     }
     // All other clients are there to be accepted.
     let mut waiting = Vec::new();
     for _ in 0..BACKLOG {
-        waiting.push(timeout(PATIENCE, server.accept()).await.unwrap().unwrap());
+        waiting.push(within(server.accept()).await.unwrap());
     }
     assert!(refusals.try_recv().is_err());
 }

@@ -1,6 +1,6 @@
 //! Clients that move to another socket, and clients behind a NAT that forgets them.
 
-use crate::common::{PATIENCE, connected, echo, exchange, localhost, pair, pattern};
+use crate::common::{connected, echo, echoing, exchange, localhost, pair, pattern, until, within};
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,7 @@ use sutura::{MemoryBudget, TransportConfig};
 
 #[tokio::test]
 async fn a_client_moves_to_another_socket_in_the_middle_of_an_exchange() {
-    let (server, client, address) = pair(b"echo", &TransportConfig::default());
-    echo(server);
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (connection, client) = echoing().await;
     exchange(connection.clone(), pattern(1000), None).await;
     let (before, mut addresses) = (client.local_addr().unwrap(), Vec::new());
     let transfer = tokio::spawn(exchange(connection.clone(), pattern(20 << 20), None));
@@ -20,7 +18,7 @@ async fn a_client_moves_to_another_socket_in_the_middle_of_an_exchange() {
         client.rebind(UdpSocket::bind(localhost()).unwrap()).unwrap();
         addresses.push(client.local_addr().unwrap());
     }
-    tokio::time::timeout(PATIENCE, transfer).await.unwrap().unwrap();
+    within(transfer).await.unwrap();
     assert!(!addresses.contains(&before));
     exchange(connection, pattern(1000), None).await;
 }
@@ -35,12 +33,7 @@ async fn a_server_sees_where_its_client_went() {
     assert_eq!(hello.stopped().await, Ok(None));
     client.rebind(UdpSocket::bind(localhost()).unwrap()).unwrap();
     let moved = client.local_addr().unwrap();
-    let arrived = async {
-        while peer.remote_address() != moved {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, arrived).await.unwrap();
+    until(|| peer.remote_address() == moved).await;
 }
 
 #[tokio::test]
@@ -60,12 +53,12 @@ async fn the_memory_of_a_connection_counts_for_the_address_that_it_has_moved_to(
     // Every address of 127.0.0.0/8 is one of this machine on Linux; others have to be set up.
     let Ok(socket) = UdpSocket::bind("127.0.0.2:0") else { return };
     client.rebind(socket).unwrap();
-    let counted = async {
+    within(async {
         while !budget.admits(before) {
             exchange(connection.clone(), pattern(1000), None).await;
         }
-    };
-    tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -124,5 +117,5 @@ async fn a_nat_that_forgets_a_client_does_not_end_its_connection() {
         tokio::time::sleep(Duration::from_millis(20)).await;
         rebind.store(true, Ordering::Relaxed);
     }
-    tokio::time::timeout(PATIENCE, transfer).await.unwrap().unwrap();
+    within(transfer).await.unwrap();
 }

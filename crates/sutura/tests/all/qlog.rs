@@ -1,11 +1,12 @@
 //! Records a transfer over loopback with qlog and checks the records.
 
+use crate::common::http::{accepted, connect};
 use crate::common::{pair, pattern};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
-use sutura::http::{self, Client, Server};
+use sutura::http;
 use sutura::qlog::QlogWriter;
 use sutura::{Endpoint, Protection, Side, TransportConfig};
 
@@ -176,18 +177,16 @@ async fn record_request(directory: &Path) {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     write_qlog([&server, &endpoint], directory);
     let responder = tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut requests = Server::new(connection.clone(), http::Config::default());
+        let mut requests = accepted(&server).await;
         let (_, mut stream) = requests.accept().await.unwrap().unwrap();
         stream.send_response(200, &[("set-cookie", b"secret")]).await.unwrap();
         stream.send_data(pattern(SIZE).into()).await.unwrap();
         stream.finish().await.unwrap();
-        connection.closed().await;
-        drop((requests, stream, connection));
+        requests.connection().closed().await;
+        drop((requests, stream));
         server.wait_idle().await;
     });
-    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
-    let client = Client::new(connection.clone(), http::Config::default()).await.unwrap();
+    let client = connect(&endpoint, address).await;
     let (secret, priority) = ([("cookie", &b"secret"[..])], "u=5, i".parse().unwrap());
     let sent = client.request("GET", "localhost", "/page", &secret, Some(priority)).await;
     let mut stream = sent.unwrap();
@@ -195,8 +194,8 @@ async fn record_request(directory: &Path) {
     client.set_priority(&stream, &"u=1".parse().unwrap()).unwrap();
     stream.recv_response().await.unwrap();
     while stream.recv_data().await.unwrap().is_some() {}
-    connection.close(0, b"done");
-    drop((stream, client, connection));
+    client.connection().close(0, b"done");
+    drop((stream, client));
     endpoint.wait_idle().await;
     responder.await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Two endpoints over loopback: streams, datagrams, and the end of connections.
 
-use crate::common::{all, connected, echo, exchange, pair, pattern};
+use crate::common::{all, connected, echo, echoing, exchange, pair, pattern};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,7 @@ use sutura_relay::Relay;
 
 #[tokio::test]
 async fn many_streams_at_once_come_back_whole() {
-    let (server, client, address) = pair(b"echo", &TransportConfig::default());
-    echo(server);
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (connection, client) = echoing().await;
     assert_eq!(connection.alpn().as_deref(), Some(&b"echo"[..]));
     all(0..20, |i| {
         let protection = match i % 4 {
@@ -33,9 +31,7 @@ async fn many_streams_at_once_come_back_whole() {
 
 #[tokio::test]
 async fn ten_megabytes_with_backpressure() {
-    let (server, client, address) = pair(b"echo", &TransportConfig::default());
-    echo(server);
-    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    let (connection, _client) = echoing().await;
     exchange(connection.clone(), pattern(10 << 20), None).await;
     assert!(connection.stats().ecn_capable, "ECN marks were not reported");
 }

@@ -1,9 +1,10 @@
 //! Clients that do not go on. The timeouts are short here; nothing is measured, but waited for.
 
+use crate::common::http::{accepted, ask};
 use crate::common::{pair, pattern};
 use bytes::Bytes;
 use std::time::Duration;
-use sutura::http::{self, Client, Code, RequestStream, Server, Timeouts};
+use sutura::http::{self, Client, Code, RequestStream, Timeouts};
 use sutura::{Connection, Endpoint, ReadError, TransportConfig};
 use tokio::sync::mpsc;
 
@@ -24,8 +25,7 @@ where
     let (server, endpoint, address) = pair(http::ALPN, transport);
     let (told, outcomes) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let connection = server.accept().await.unwrap().await.unwrap();
-        let mut server = Server::new(connection, http::Config::default());
+        let mut server = accepted(&server).await;
         server.set_timeouts(short());
         while let Ok(Some((_, stream))) = server.accept().await {
             let told = told.clone();
@@ -62,8 +62,7 @@ async fn a_head_that_does_not_end_is_rejected() {
     }
     // The connection is as good as before.
     let client = Client::new(connection, http::Config::default()).await.unwrap();
-    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
+    let mut stream = ask(&client, "/").await;
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
 }
 
@@ -90,8 +89,7 @@ async fn a_response_that_nobody_reads_is_given_up() {
     let transport = TransportConfig::default().with_stream_receive_window(10_000);
     let (connection, _endpoint, mut outcomes) = with(&transport, large).await;
     let client = Client::new(connection, http::Config::default()).await.unwrap();
-    let mut stream = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    stream.finish().await.unwrap();
+    let mut stream = ask(&client, "/").await;
     assert_eq!(stream.recv_response().await.unwrap().status, 200);
     assert_eq!(failure(&mut outcomes).await, Code::REQUEST_CANCELLED);
 }
@@ -107,8 +105,7 @@ async fn an_application_may_take_its_time_to_answer() {
     let (connection, _endpoint, mut outcomes) = with(&TransportConfig::default(), late).await;
     let client = Client::new(connection, http::Config::default()).await.unwrap();
     // One request is complete, the other is not when it is answered.
-    let mut poll = client.request("GET", "localhost", "/", &[], None).await.unwrap();
-    poll.finish().await.unwrap();
+    let mut poll = ask(&client, "/").await;
     let mut open = client.request("POST", "localhost", "/", &[], None).await.unwrap();
     assert_eq!(poll.recv_response().await.unwrap().status, 200);
     assert_eq!(open.recv_response().await.unwrap().status, 200);

@@ -2,7 +2,7 @@
 //! arrives or is to be sent. The runtime has one thread, on which tasks take turns.
 
 use crate::common::memory::{Memory, MemorySocket};
-use crate::common::{PATIENCE, certificate, client_of, echo, exchange, pattern};
+use crate::common::{client_of, configs, echo, exchange, pattern, within};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -118,8 +118,7 @@ async fn a_flood_leaves_other_connections_and_tasks_their_turn() {
     let junk = [vec![], vec![0x40], vec![0xff; 1200], vec![0x41; 100]];
     for (junk, batch) in junk.iter().flat_map(|junk| [(junk, 1), (junk, 500)]) {
         let memory = Memory::default();
-        let (certificate, key) = certificate();
-        let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
+        let (config, trusting) = configs(b"echo");
         let socket = Arc::new(Flooded {
             socket: memory.socket(1),
             junk: junk.clone(),
@@ -128,8 +127,8 @@ async fn a_flood_leaves_other_connections_and_tasks_their_turn() {
             datagrams: Turn::default(),
             answers: Turn::default(),
         });
-        echo(open(socket.clone(), Some(config.unwrap())));
-        let client = client_of(certificate, open(Arc::new(memory.socket(2)), None));
+        echo(open(socket.clone(), Some(config)));
+        let client = client_of(trusting, open(Arc::new(memory.socket(2)), None));
         let flooded = socket.clone();
         let other = tokio::spawn(async move {
             loop {
@@ -137,12 +136,12 @@ async fn a_flood_leaves_other_connections_and_tasks_their_turn() {
                 yield_now().await;
             }
         });
-        let talk = async {
+        within(async {
             let address = socket.socket.address;
             let connection = client.connect(address, "localhost").unwrap().await.unwrap();
             exchange(connection, pattern(20_000), None).await;
-        };
-        tokio::time::timeout(PATIENCE, talk).await.unwrap();
+        })
+        .await;
         other.abort();
         let [batches, datagrams, answers] = [&socket.batches, &socket.datagrams, &socket.answers]
             .map(|turn| turn.most.load(Ordering::Relaxed));
@@ -183,25 +182,18 @@ impl AsyncUdpSocket for Noting {
 #[tokio::test]
 async fn a_connection_with_much_to_send_leaves_others_their_turn() {
     let memory = Memory::default();
-    let (certificate, key) = certificate();
-    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[b"echo"]);
-    let (config, servers) = (config.unwrap(), [1, 2].map(|port| memory.socket(port)));
+    let ((config, trusting), servers) = (configs(b"echo"), [1, 2].map(|port| memory.socket(port)));
     let addresses = [servers[0].address, servers[1].address];
     servers.into_iter().for_each(|socket| echo(open(Arc::new(socket), Some(config.clone()))));
     let destinations = Arc::<Mutex<Vec<SocketAddr>>>::default();
     let socket = Noting { socket: memory.socket(3), destinations: destinations.clone() };
-    let client = client_of(certificate.clone(), open(Arc::new(socket), None));
     // A rate at which a connection may send everything at once.
     let transport =
         TransportConfig::default().with_congestion(Arc::new(FixedRate::new(1 << 36).unwrap()));
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = sutura::ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
-    let config = config.transport(transport);
+    let client = client_of(trusting.transport(transport), open(Arc::new(socket), None));
     let mut streams = Vec::new();
     for address in addresses {
-        let connection = client.connect_with(config.clone(), address, "localhost").unwrap();
-        let connection = connection.await.unwrap();
+        let connection = client.connect(address, "localhost").unwrap().await.unwrap();
         let (send, recv) = connection.open_bi().await.unwrap();
         streams.push((connection, send, recv));
     }
@@ -214,8 +206,7 @@ async fn a_connection_with_much_to_send_leaves_others_their_turn() {
         send.finish().unwrap();
     }
     for (_, _, recv) in &mut streams {
-        let echoed = tokio::time::timeout(PATIENCE, recv.read_to_end(100_000)).await.unwrap();
-        assert!(echoed.unwrap() == data);
+        assert!(within(recv.read_to_end(100_000)).await.unwrap() == data);
     }
     let destinations = destinations.lock().unwrap();
     let runs: Vec<usize> = destinations.chunk_by(|a, b| a == b).map(<[_]>::len).collect();

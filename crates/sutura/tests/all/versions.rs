@@ -1,9 +1,9 @@
 //! Versions of QUIC over loopback.
 
-use crate::common::{certificate, echo, exchange, localhost, pattern};
+use crate::common::{client_of, configs, echo, exchange, localhost, pattern};
 use std::net::SocketAddr;
 use sutura::Version::{V1, V2};
-use sutura::{ClientConfig, Endpoint, EndpointConfig, ServerConfig, Version};
+use sutura::{ClientConfig, Endpoint, EndpointConfig, Version};
 
 const PROTOCOL: &[u8] = b"versions";
 
@@ -13,14 +13,14 @@ fn supporting(versions: &[Version]) -> EndpointConfig {
 
 /// A server with these settings, its address, and the configuration of a client that trusts it.
 fn server(endpoint: EndpointConfig) -> (Endpoint, SocketAddr, ClientConfig) {
-    let (certificate, key) = certificate();
-    let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[PROTOCOL]);
-    let server = Endpoint::bind(endpoint, Some(config.unwrap()), localhost()).unwrap();
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = ClientConfig::with_root_certificates(roots, &[PROTOCOL]).unwrap();
+    let (server, config) = configs(PROTOCOL);
+    let server = Endpoint::bind(endpoint, Some(server), localhost()).unwrap();
     let address = server.local_addr().unwrap();
     (server, address, config)
+}
+
+fn client(config: ClientConfig, endpoint: EndpointConfig) -> Endpoint {
+    client_of(config, Endpoint::bind(endpoint, None, localhost()).unwrap())
 }
 
 #[tokio::test]
@@ -30,8 +30,7 @@ async fn a_server_goes_over_to_the_version_that_it_prefers() {
         echo(server);
         let offers = [(&[V1, V2][..], ours[0]), (&[V2, V1], V2), (&[V1], V1), (&[V2], V2)];
         for (offered, expected) in offers {
-            let mut client = Endpoint::bind(supporting(offered), None, localhost()).unwrap();
-            client.set_default_client_config(config.clone());
+            let client = client(config.clone(), supporting(offered));
             // The later connections use the ticket and token that the client keeps from the earlier ones.
             for _ in 0..3 {
                 let connection = client.connect(address, "localhost").unwrap().await.unwrap();
@@ -49,8 +48,7 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
         let (server, address, config) = server(supporting(theirs));
         echo(server);
         let ours = supporting(&[V2, V1]).with_original_version(Some(V1));
-        let mut client = Endpoint::bind(ours, None, localhost()).unwrap();
-        client.set_default_client_config(config);
+        let client = client(config, ours);
         // The later connection uses the ticket and token that the client keeps from the first.
         for _ in 0..2 {
             let connection = client.connect(address, "localhost").unwrap().await.unwrap();
@@ -65,8 +63,7 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
 async fn both_ends_agree_on_the_version_after_a_retry() {
     let endpoint = supporting(&[V2, V1]).with_retry_above(Some(0));
     let (server, address, config) = server(endpoint);
-    let mut client = Endpoint::bind(supporting(&[V1, V2]), None, localhost()).unwrap();
-    client.set_default_client_config(config);
+    let client = client(config, supporting(&[V1, V2]));
     let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
     let ours = client.connect(address, "localhost").unwrap().await.unwrap();
     let theirs = accept.await.unwrap();

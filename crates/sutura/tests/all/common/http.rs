@@ -2,8 +2,9 @@
 
 use super::pattern;
 use bytes::Bytes;
+use std::net::SocketAddr;
 use sutura::Endpoint;
-use sutura::http::{Config, Error, Request, RequestStream, Server};
+use sutura::http::{Client, Config, Error, Request, RequestStream, Server};
 
 /// Serves `GET /N` as N bytes and a trailer, and echoes a POST: its body, its `x-tag` field and its
 /// trailers.
@@ -46,6 +47,29 @@ async fn respond(request: Request, mut stream: RequestStream) -> Result<(), Erro
 }
 
 /// The rest of the body on `stream`.
+/// The server's side of the next connection.
+pub async fn accepted(endpoint: &Endpoint) -> Server {
+    Server::new(endpoint.accept().await.unwrap().await.unwrap(), Config::default())
+}
+
+pub async fn connect(endpoint: &Endpoint, address: SocketAddr) -> Client {
+    let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+    Client::new(connection, Config::default()).await.unwrap()
+}
+
+/// A GET request, all of which is sent.
+pub async fn ask(client: &Client, path: &str) -> RequestStream {
+    let mut stream = client.request("GET", "localhost", path, &[], None).await.unwrap();
+    stream.finish().await.unwrap();
+    stream
+}
+
+/// Sends a response without a body.
+pub async fn answer(stream: &mut RequestStream, status: u16, fields: &[(&str, &[u8])]) {
+    stream.send_response(status, fields).await.unwrap();
+    stream.finish().await.unwrap();
+}
+
 pub async fn body(stream: &mut RequestStream) -> Vec<u8> {
     let mut body = Vec::new();
     while let Some(data) = stream.recv_data().await.unwrap() {

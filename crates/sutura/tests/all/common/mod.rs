@@ -12,7 +12,7 @@ use sutura::{
 };
 
 /// When a test counts as hanging. Nothing takes this long on any machine.
-pub const PATIENCE: Duration = Duration::from_secs(300);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A self-signed certificate for `localhost`.
 pub fn certificate() -> (CertificateDer<'static>, PrivateKeyDer<'static>) {
@@ -25,28 +25,59 @@ pub fn localhost() -> SocketAddr {
     ([127, 0, 0, 1], 0).into()
 }
 
-/// A server and a client that trusts it.
-pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint, SocketAddr) {
-    let (certificate, key) = certificate();
-    let server = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
-    let server = server.unwrap().transport(transport.clone());
-    let server = Endpoint::server(server, localhost()).unwrap();
+/// The configuration of a client that trusts this certificate alone.
+pub fn trusting(certificate: CertificateDer<'static>, protocol: &[u8]) -> ClientConfig {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate).unwrap();
-    let config = ClientConfig::with_root_certificates(roots, &[protocol]).unwrap();
-    let mut client = Endpoint::client(localhost()).unwrap();
-    client.set_default_client_config(config.transport(transport.clone()));
-    let address = server.local_addr().unwrap();
-    (server, client, address)
+    ClientConfig::with_root_certificates(roots, &[protocol]).unwrap()
 }
 
-/// The client endpoint that trusts this certificate, for servers that echo.
-pub fn client_of(certificate: CertificateDer<'static>, mut endpoint: Endpoint) -> Endpoint {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate).unwrap();
-    let config = ClientConfig::with_root_certificates(roots, &[b"echo"]).unwrap();
+/// The configurations of a server and of a client that trusts it.
+pub fn configs(protocol: &[u8]) -> (ServerConfig, ClientConfig) {
+    let (certificate, key) = certificate();
+    let client = trusting(certificate.clone(), protocol);
+    (ServerConfig::with_single_cert(vec![certificate], key, &[protocol]).unwrap(), client)
+}
+
+/// The endpoint whose connections have this configuration.
+pub fn client_of(config: ClientConfig, mut endpoint: Endpoint) -> Endpoint {
     endpoint.set_default_client_config(config);
     endpoint
+}
+
+/// The endpoint of a client with this configuration, on loopback.
+pub fn local_client(config: ClientConfig) -> Endpoint {
+    client_of(config, Endpoint::client(localhost()).unwrap())
+}
+
+/// A server and a client that trusts it.
+pub fn pair(protocol: &[u8], transport: &TransportConfig) -> (Endpoint, Endpoint, SocketAddr) {
+    let (server, config) = configs(protocol);
+    let server = Endpoint::server(server.transport(transport.clone()), localhost()).unwrap();
+    let address = server.local_addr().unwrap();
+    (server, local_client(config.transport(transport.clone())), address)
+}
+
+/// A connection to a server that echoes, and the client's endpoint.
+pub async fn echoing() -> (Connection, Endpoint) {
+    let (server, client, address) = pair(b"echo", &TransportConfig::default());
+    echo(server);
+    (client.connect(address, "localhost").unwrap().await.unwrap(), client)
+}
+
+/// Fails if `test` hangs.
+pub async fn within<F: Future>(test: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, test).await.expect("it should have ended long ago")
+}
+
+/// Waits until something holds.
+pub async fn until(mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    within(waiting).await;
 }
 
 /// Both ends of a connection, the client's first, and the client's endpoint.

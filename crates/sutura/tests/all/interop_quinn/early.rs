@@ -1,17 +1,10 @@
 //! 0-RTT.
 
-use super::peers::{Peers, within};
-use super::quic::{they_echo, they_exchange, we_exchange};
-use crate::common::echo;
-
-const PROTOCOL: &[u8] = b"echo";
+use super::quic::{they_exchange, we_exchange, with_our_echo, with_their_echo};
 
 #[tokio::test]
 async fn our_0rtt_is_accepted() {
-    let peers = Peers::they_serve(PROTOCOL, None);
-    they_echo(peers.theirs.clone());
-    within(async {
-        let connection = peers.we_connect().await;
+    with_their_echo(None, async |peers, connection| {
         we_exchange(connection.clone(), 3000).await;
         we_exchange(connection.clone(), 3000).await;
         connection.close(0, b"");
@@ -26,10 +19,7 @@ async fn our_0rtt_is_accepted() {
 
 #[tokio::test]
 async fn their_0rtt_is_accepted() {
-    let peers = Peers::we_serve(PROTOCOL, None);
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |peers, connection| {
         they_exchange(connection.clone(), 3000).await;
         they_exchange(connection.clone(), 3000).await;
         connection.close(0u32.into(), b"");
@@ -46,10 +36,8 @@ async fn their_0rtt_is_accepted() {
 #[tokio::test]
 async fn zero_rtt_over_a_lossy_link_in_both_roles() {
     const LINK: &str = "rate=20mbit delay=10ms loss=bern:5%";
-    let peers = Peers::they_serve(PROTOCOL, Some(LINK));
-    they_echo(peers.theirs.clone());
-    within(async {
-        we_exchange(peers.we_connect().await, 3000).await;
+    with_their_echo(Some(LINK), async |peers, connection| {
+        we_exchange(connection, 3000).await;
         for _ in 0..5 {
             match peers.ours.connect(peers.address, "localhost").unwrap().into_0rtt() {
                 Ok((connection, _)) => we_exchange(connection, 30_000).await,
@@ -58,10 +46,8 @@ async fn zero_rtt_over_a_lossy_link_in_both_roles() {
         }
     })
     .await;
-    let peers = Peers::we_serve(PROTOCOL, Some(LINK));
-    echo(peers.ours.clone());
-    within(async {
-        they_exchange(peers.they_connect().await, 3000).await;
+    with_our_echo(Some(LINK), async |peers, connection| {
+        they_exchange(connection, 3000).await;
         for _ in 0..5 {
             match peers.theirs.connect(peers.address, "localhost").unwrap().into_0rtt() {
                 Ok((connection, _)) => they_exchange(connection, 30_000).await,

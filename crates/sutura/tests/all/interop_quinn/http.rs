@@ -7,9 +7,9 @@ use bytes::{Buf, Bytes};
 use h3_quinn::OpenStreams;
 use sutura::http::{self, Client};
 
-use super::peers::{Peers, within};
+use super::peers::Peers;
 use crate::common::http::{body, serve};
-use crate::common::{all, pattern};
+use crate::common::{all, pattern, within};
 
 type SendRequest = h3::client::SendRequest<OpenStreams, Bytes>;
 type ServerStream = h3::server::RequestStream<h3_quinn::BidiStream<Bytes>, Bytes>;

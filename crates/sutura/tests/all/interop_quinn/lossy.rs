@@ -2,10 +2,10 @@
 //! duplicates and corrupts packets.
 
 use super::http;
-use super::peers::{Peers, within};
+use super::peers::Peers;
 use super::quic;
 use crate::common::http::serve;
-use crate::common::{all, echo};
+use crate::common::{all, within};
 
 const LINK: &str = "rate=50mbit queue=200p delay=4ms jitter=2ms,reorder loss=bern:4% \
                     reorder=0.01,8ms duplicate=0.01 corrupt=0.005";
@@ -19,10 +19,7 @@ fn check(peers: Peers) {
 
 #[tokio::test]
 async fn streams_of_their_client() {
-    let peers = Peers::we_serve(b"echo", Some(LINK));
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    let peers = quic::with_our_echo(Some(LINK), async |_, connection| {
         all(LENGTHS.into_iter(), |len| quic::they_exchange(connection.clone(), len)).await;
     })
     .await;
@@ -31,10 +28,7 @@ async fn streams_of_their_client() {
 
 #[tokio::test]
 async fn streams_of_our_client() {
-    let peers = Peers::they_serve(b"echo", Some(LINK));
-    quic::they_echo(peers.theirs.clone());
-    within(async {
-        let connection = peers.we_connect().await;
+    let peers = quic::with_their_echo(Some(LINK), async |_, connection| {
         all(LENGTHS.into_iter(), |len| quic::we_exchange(connection.clone(), len)).await;
     })
     .await;

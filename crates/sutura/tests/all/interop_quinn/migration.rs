@@ -3,20 +3,15 @@
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use super::peers::{Peers, within};
-use super::quic::{they_echo, they_exchange, we_exchange};
-use crate::common::{echo, localhost};
+use super::quic::{they_exchange, we_exchange, with_our_echo, with_their_echo};
+use crate::common::localhost;
 
-const PROTOCOL: &[u8] = b"echo";
 const LEN: usize = 8 << 20;
 const PAUSE: Duration = Duration::from_millis(20);
 
 #[tokio::test]
 async fn our_client_moves() {
-    within(async {
-        let peers = Peers::they_serve(PROTOCOL, None);
-        they_echo(peers.theirs.clone());
-        let connection = peers.we_connect().await;
+    with_their_echo(None, async |peers, connection| {
         we_exchange(connection.clone(), 1000).await;
         let transfer = tokio::spawn(we_exchange(connection.clone(), LEN));
         for _ in 0..2 {
@@ -31,10 +26,7 @@ async fn our_client_moves() {
 
 #[tokio::test]
 async fn their_client_moves() {
-    within(async {
-        let peers = Peers::we_serve(PROTOCOL, None);
-        echo(peers.ours.clone());
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |peers, connection| {
         they_exchange(connection.clone(), 1000).await;
         let transfer = tokio::spawn(they_exchange(connection.clone(), LEN));
         for _ in 0..2 {

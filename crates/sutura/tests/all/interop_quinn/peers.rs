@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use sutura::{ClientConfig, Endpoint, ServerConfig, TransportConfig};
+use sutura::{Endpoint, ServerConfig};
 use sutura_relay::Relay;
 
-use crate::common::{PATIENCE, certificate, localhost};
+use crate::common::{certificate, local_client, localhost, trusting};
 
 /// One endpoint of this project and one of quinn. One is a server whose certificate the other
 /// trusts.
@@ -27,8 +27,7 @@ impl Peers {
     pub fn we_serve(protocol: &[u8], link: Option<&str>) -> Self {
         let (certificate, key) = certificate();
         let config = ServerConfig::with_single_cert(vec![certificate.clone()], key, &[protocol]);
-        let config = config.unwrap().early_data().transport(TransportConfig::default());
-        let ours = Endpoint::server(config, localhost()).unwrap();
+        let ours = Endpoint::server(config.unwrap().early_data(), localhost()).unwrap();
         let mut theirs = quinn::Endpoint::client(localhost()).unwrap();
         theirs.set_default_client_config(quinn_client_config(certificate, protocol));
         let (address, relay) = between(ours.local_addr().unwrap(), link);
@@ -51,11 +50,7 @@ impl Peers {
         let socket = std::net::UdpSocket::bind(localhost()).unwrap();
         let runtime = Arc::new(quinn::TokioRuntime);
         let theirs = quinn::Endpoint::new(endpoint, Some(config), socket, runtime).unwrap();
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(certificate).unwrap();
-        let config = ClientConfig::with_root_certificates(roots, &[protocol]).unwrap();
-        let mut ours = Endpoint::client(localhost()).unwrap();
-        ours.set_default_client_config(config.early_data().transport(TransportConfig::default()));
+        let ours = local_client(trusting(certificate, protocol).early_data());
         let (address, relay) = between(theirs.local_addr().unwrap(), link);
         Self { ours, theirs, address, relay }
     }
@@ -119,9 +114,4 @@ fn quinn_server_config(
     tls.alpn_protocols = vec![protocol.to_vec()];
     tls.max_early_data_size = u32::MAX;
     quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls).unwrap()))
-}
-
-/// The output of `test`. Fails if it does not finish in time.
-pub async fn within<F: Future>(test: F) -> F::Output {
-    tokio::time::timeout(PATIENCE, test).await.expect("the exchange should have ended long ago")
 }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use sutura::{Protection, ReadError, WriteError};
 
-use super::peers::{Peers, within};
-use crate::common::{all, echo, exchange, pattern};
+use super::peers::Peers;
+use crate::common::{all, echo, exchange, pattern, within};
 
 const PROTOCOL: &[u8] = b"echo";
 const LIMIT: usize = 16 << 20;
@@ -58,12 +58,31 @@ pub async fn they_exchange(connection: quinn::Connection, len: usize) {
     writer.await.unwrap();
 }
 
+/// Runs `test` with a connection of our client to a server of theirs that echoes.
+pub async fn with_their_echo(
+    link: Option<&str>,
+    test: impl AsyncFnOnce(&Peers, sutura::Connection),
+) -> Peers {
+    let peers = Peers::they_serve(PROTOCOL, link);
+    they_echo(peers.theirs.clone());
+    within(async { test(&peers, peers.we_connect().await).await }).await;
+    peers
+}
+
+/// Runs `test` with a connection of their client to a server of ours that echoes.
+pub async fn with_our_echo(
+    link: Option<&str>,
+    test: impl AsyncFnOnce(&Peers, quinn::Connection),
+) -> Peers {
+    let peers = Peers::we_serve(PROTOCOL, link);
+    echo(peers.ours.clone());
+    within(async { test(&peers, peers.they_connect().await).await }).await;
+    peers
+}
+
 #[tokio::test]
 async fn megabytes_of_their_client() {
-    let peers = Peers::we_serve(PROTOCOL, None);
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |peers, connection| {
         they_exchange(connection.clone(), 6 << 20).await;
         connection.close(7u32.into(), b"enough");
         peers.theirs.wait_idle().await;
@@ -73,10 +92,7 @@ async fn megabytes_of_their_client() {
 
 #[tokio::test]
 async fn megabytes_of_our_client() {
-    let peers = Peers::they_serve(PROTOCOL, None);
-    they_echo(peers.theirs.clone());
-    within(async {
-        let connection = peers.we_connect().await;
+    with_their_echo(None, async |peers, connection| {
         assert_eq!(connection.alpn().as_deref(), Some(PROTOCOL));
         we_exchange(connection.clone(), 6 << 20).await;
         assert!(connection.stats().ecn_capable, "they have not reported our ECN marks");
@@ -90,10 +106,7 @@ async fn megabytes_of_our_client() {
 
 #[tokio::test]
 async fn many_streams_of_their_client() {
-    let peers = Peers::we_serve(PROTOCOL, None);
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |_, connection| {
         all((0..STREAMS).map(|i| i * 61), |len| they_exchange(connection.clone(), len)).await;
     })
     .await;
@@ -101,10 +114,7 @@ async fn many_streams_of_their_client() {
 
 #[tokio::test]
 async fn many_streams_of_our_client() {
-    let peers = Peers::they_serve(PROTOCOL, None);
-    they_echo(peers.theirs.clone());
-    within(async {
-        let connection = peers.we_connect().await;
+    with_their_echo(None, async |_, connection| {
         all((0..STREAMS).map(|i| i * 61), |len| we_exchange(connection.clone(), len)).await;
     })
     .await;
@@ -112,10 +122,7 @@ async fn many_streams_of_our_client() {
 
 #[tokio::test]
 async fn datagrams_of_their_client() {
-    let peers = Peers::we_serve(PROTOCOL, None);
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |_, connection| {
         // Our packets are no larger than the size that every path carries, so the echo of a larger datagram
         // may be too large.
         for len in [0, 1, 700, 1100] {
@@ -129,10 +136,7 @@ async fn datagrams_of_their_client() {
 
 #[tokio::test]
 async fn datagrams_of_our_client() {
-    let peers = Peers::they_serve(PROTOCOL, None);
-    they_echo(peers.theirs.clone());
-    within(async {
-        let connection = peers.we_connect().await;
+    with_their_echo(None, async |_, connection| {
         let max = connection.max_datagram_size().unwrap();
         for len in [0, 1, 700, 1100, max] {
             let data = Bytes::from(pattern(len));

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use super::peers::{Peers, quinn_client_config, within};
-use super::quic::{they_echo, they_exchange, we_exchange};
-use crate::common::{certificate, echo, localhost};
+use super::peers::{Peers, quinn_client_config};
+use super::quic::{they_echo, they_exchange, we_exchange, with_our_echo};
+use crate::common::{certificate, localhost, within};
 
 const PROTOCOL: &[u8] = b"echo";
 const LEN: usize = 100_000;
@@ -36,10 +36,7 @@ async fn their_server_validates_our_address_with_a_retry() {
 
 #[tokio::test]
 async fn their_client_updates_its_keys() {
-    let peers = Peers::we_serve(PROTOCOL, None);
-    echo(peers.ours.clone());
-    within(async {
-        let connection = peers.they_connect().await;
+    with_our_echo(None, async |_, connection| {
         for _ in 0..4 {
             connection.force_key_update();
             they_exchange(connection.clone(), LEN).await;

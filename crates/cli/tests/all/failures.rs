@@ -1,16 +1,10 @@
 //! Every failure ends in one clear line and a specific exit code.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
 
-use support::*;
+use crate::support::*;
 
 fn text(path: &Path) -> &str {
     path.to_str().unwrap()
@@ -82,10 +76,7 @@ fn a_certificate_that_cannot_be_used_is_named() {
     let scratch = Scratch::new();
     let (site, one, two) = (scratch.dir("site"), scratch.dir("one"), scratch.dir("two"));
     for state in [&one, &two] {
-        let args = ["serve", "--json", "--listen", "127.0.0.1:0", "--state-dir"];
-        let mut command = sutura(args);
-        command.arg(state).arg(&site);
-        drop(Listening::spawn(command));
+        drop(Listening::serve_with(state, &site, "127.0.0.1:0", &[]));
     }
     let [one, two] = [one, two].map(|state| state.join("self-signed.pem"));
     let serve = |cert: &Path, key: &Path| {
@@ -113,9 +104,7 @@ fn a_server_that_is_not_trusted_gets_no_request() {
     let (site, out, other) = (scratch.dir("site"), scratch.dir("out"), scratch.dir("other"));
     fs::write(site.join("index.html"), "home").unwrap();
     let mut server = Listening::serve(&site, &scratch, &["-v"]);
-    let mut stranger = sutura(["serve", "--json", "--listen", "127.0.0.1:0", "--state-dir"]);
-    stranger.arg(&other).arg(&site);
-    let stranger = Listening::spawn(stranger);
+    let stranger = Listening::serve_with(&other, &site, "127.0.0.1:0", &[]);
     let ca = stranger.hello["certificate"].as_str().unwrap();
     let url = server.url("/");
     for trust in [["--ca", ca], ["--fingerprint", stranger.fingerprint()]] {
@@ -161,12 +150,8 @@ fn a_certificate_that_is_its_own_authority_is_trusted_by_ca_and_explained_otherw
 
 #[test]
 fn a_server_that_is_stopping_says_so_at_once() {
-    let (scratch, site, out) = Scratch::with_site();
-    endless(&site.join("a.bin"));
-    let mut server = Listening::serve(&site, &scratch, &[]);
-    let link = Listening::link(&server, "rate=1mbit");
-    let _client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
-    wait_until("the transfer to begin", || has_partial(&out));
+    let mut download = Endless::begun("rate=1mbit", &[]);
+    let server = &mut download.server;
     server.process.signal(rustix::process::Signal::INT);
     wait_until("the server to stop", || std::net::TcpStream::connect(&server.address).is_err());
     let output = run(["get", "--insecure", "--out", "-", &server.url("/")]);
@@ -271,54 +256,36 @@ fn a_peer_that_does_not_speak_quic_is_given_up() {
 
 #[test]
 fn a_server_that_dies_leaves_no_partial_file() {
-    let (scratch, site, out) = Scratch::with_site();
-    endless(&site.join("a.bin"));
-    let mut server = Listening::serve(&site, &scratch, &[]);
-    let link = Listening::link(&server, "rate=1mbit");
-    let url = [link.url("/a.bin")];
-    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "10"]));
-    wait_until("the transfer to begin", || has_partial(&out));
-    server.process.signal(rustix::process::Signal::KILL);
-    let output = client.output();
+    let mut download = Endless::begun("rate=1mbit", &["--timeout", "10"]);
+    download.server.process.signal(rustix::process::Signal::KILL);
+    let output = download.client.output();
     let text = complaint(&output, 8);
     assert!(text.contains("broke off after") && text.contains("of 4294967296 bytes"), "{text}");
-    assert!(names(&out).is_empty());
+    assert!(names(&download.out).is_empty());
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(report["transfers"][0]["error"].as_str().unwrap().contains("broke off"));
 }
 
 #[test]
 fn a_server_that_was_restarted_says_that_it_forgot_its_clients() {
-    let (scratch, site, out) = Scratch::with_site();
-    endless(&site.join("a.bin"));
-    let mut server = Listening::serve(&site, &scratch, &[]);
-    let link = Listening::link(&server, "rate=1mbit");
     // Longer than this test takes: silence alone does not end the connection.
-    let url = [link.url("/a.bin")];
-    let client = Process::spawn(get(&server, &url, &out, &["--timeout", "36000"]));
-    wait_until("the transfer to begin", || has_partial(&out));
-    server.process.signal(rustix::process::Signal::KILL);
-    let address = server.address.clone();
-    server.process.output();
-    let mut again = sutura(["serve", "--listen", &address, "--json", "--state-dir"]);
-    again.arg(scratch.path().join("state")).arg(&site);
-    let _again = Listening::spawn(again);
-    let text = complaint(&client.output(), 8);
+    let mut download = Endless::begun("rate=1mbit", &["--timeout", "36000"]);
+    download.server.process.signal(rustix::process::Signal::KILL);
+    let address = download.server.address.clone();
+    download.server.process.output();
+    let state = download.scratch.path().join("state");
+    let _again = Listening::serve_with(&state, &download.site, &address, &[]);
+    let text = complaint(&download.client.output(), 8);
     assert!(text.contains("broke off after") && text.contains("reset"), "{text}");
 }
 
 #[test]
 fn a_file_that_shrinks_is_not_taken_for_whole() {
-    let (scratch, site, out) = Scratch::with_site();
-    let path = site.join("a.bin");
-    endless(&path);
-    let server = Listening::serve(&site, &scratch, &[]);
-    let link = Listening::link(&server, "rate=8mbit");
-    let client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
-    wait_until("the transfer to begin", || !names(&out).is_empty());
-    fs::File::options().write(true).open(&path).unwrap().set_len(1000).unwrap();
-    complaint(&client.output(), 8);
-    assert!(names(&out).is_empty());
+    let download = Endless::begun("rate=8mbit", &[]);
+    let file = fs::File::options().write(true).open(download.site.join("a.bin"));
+    file.unwrap().set_len(1000).unwrap();
+    complaint(&download.client.output(), 8);
+    assert!(names(&download.out).is_empty());
 }
 
 #[test]

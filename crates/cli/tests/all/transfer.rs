@@ -1,10 +1,4 @@
 //! Serving and fetching, with and without loss.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,11 +7,11 @@ use std::path::Path;
 use std::process::ChildStdout;
 use std::sync::Arc;
 
+use crate::support::*;
 use rustix::process::Signal;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use serde_json::json;
-use support::*;
 
 fn write(directory: &Path, name: &str, data: &[u8]) {
     let path = directory.join(name);
@@ -316,15 +310,10 @@ fn an_interrupted_server_finishes_what_it_began() {
 
 #[test]
 fn an_interrupted_client_leaves_no_litter() {
-    let (scratch, site, out) = Scratch::with_site();
-    endless(&site.join("a.bin"));
-    let server = Listening::serve(&site, &scratch, &[]);
-    let link = Listening::link(&server, "rate=1mbit");
-    let mut client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, &[]));
-    wait_until("the transfer to begin", || has_partial(&out));
-    client.signal(Signal::TERM);
-    complaint(&client.output(), 130);
-    assert!(names(&out).is_empty());
+    let mut download = Endless::begun("rate=1mbit", &[]);
+    download.client.signal(Signal::TERM);
+    complaint(&download.client.output(), 130);
+    assert!(names(&download.out).is_empty());
 }
 
 /// Starts fetching an endless file into a pipe that nobody drains.

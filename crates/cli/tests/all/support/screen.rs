@@ -15,7 +15,7 @@ use sutura_vnc::rfb::{
 };
 use sutura_vnc::{Framebuffer, Rect};
 
-use super::support::wait_until;
+use super::wait_until;
 
 /// How often a thread looks whether there is work other than reading.
 const TICK: Duration = Duration::from_millis(2);

@@ -1,34 +1,58 @@
 //! `sutura vnc` between a small RFB server and small viewers.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-#[path = "support/screen.rs"]
-mod screen;
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::io::Write;
 use std::net::TcpStream;
+use std::process::Command;
 use std::time::Duration;
 
-use screen::{Screen, Watcher, right_answer};
-use support::{Listening, Process, Scratch, complaint, run, sutura, wait_until};
+use crate::support::screen::{Screen, Watcher, right_answer};
+use crate::support::{Listening, Process, Scratch, complaint, run, sutura, wait_until};
 use sutura_vnc::Rect;
 use sutura_vnc::rfb::{ClientMessage, Cursor};
 
-/// The end beside a server.
-fn serve(screen: &Screen, scratch: &Scratch, more: &[&str]) -> Listening {
-    let mut command =
-        sutura(["vnc", "serve", "--json", "--listen", "127.0.0.1:0", "--to", &screen.address]);
+/// The end beside a server, which listens at an address.
+fn serve_at(listen: &str, to: &str, scratch: &Scratch, more: &[&str]) -> Listening {
+    let mut command = sutura(["vnc", "serve", "--json", "--listen", listen, "--to", to]);
     command.arg("--state-dir").arg(scratch.dir("state")).args(more);
     Listening::spawn(command)
 }
 
+fn serve(screen: &Screen, scratch: &Scratch, more: &[&str]) -> Listening {
+    serve_at("127.0.0.1:0", &screen.address, scratch, more)
+}
+
+/// A screen, the directory of its end, and both ends.
+fn bridged(width: u16, height: u16, more: &[&str]) -> (Screen, Scratch, Listening, Listening) {
+    let (screen, scratch) = (Screen::start(width, height, false), Scratch::new());
+    let server = serve(&screen, &scratch, more);
+    let bridge = connect(&server, &[]);
+    (screen, scratch, server, bridge)
+}
+
+/// A viewer that has seen the screen.
+fn watch(bridge: &Listening, screen: &Screen) -> Watcher {
+    let viewer = Watcher::start(&bridge.address, right_answer());
+    viewer.wait_for(screen);
+    viewer
+}
+
+/// The command of an end beside viewers.
+fn bridge(address: &str, arguments: &[&str]) -> Command {
+    let mut command = sutura(["vnc", "connect", address, "--json", "--listen", "127.0.0.1:0"]);
+    command.args(arguments);
+    command
+}
+
+/// A link to the server that loses a tenth of what is sent.
+fn lossy(server: &Listening) -> Listening {
+    let mut link = sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
+    link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
+    Listening::spawn(link)
+}
+
 /// The end beside viewers, which reaches the other end at an address.
 fn connect_at(address: &str, server: &Listening, more: &[&str]) -> Listening {
-    let mut command = sutura(["vnc", "connect", address, "--json", "--listen", "127.0.0.1:0"]);
+    let mut command = bridge(address, &[]);
     command.args(["--fingerprint", server.fingerprint()]);
     command.env("SUTURA_VNC_TOKEN", server.hello["token"].as_str().unwrap_or_default()).args(more);
     Listening::spawn(command)
@@ -58,12 +82,9 @@ fn happen(screen: &Screen, seed: u32) {
 
 #[test]
 fn a_viewer_sees_the_screen_and_is_heard() {
-    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
+    let (screen, _scratch, server, bridge) = bridged(400, 300, &[]);
     screen.fill(Rect::new(10, 20, 300, 200), 0x0012_3456);
-    let server = serve(&screen, &scratch, &[]);
-    let bridge = connect(&server, &[]);
-    let viewer = Watcher::start(&bridge.address, [0; 16]);
-    viewer.wait_for(&screen);
+    let viewer = watch(&bridge, &screen);
     assert_eq!(viewer.name(), "test desk");
     // Scrolling is a copy all the way.
     screen.noise(Rect::new(0, 0, 400, 300), 7);
@@ -106,9 +127,7 @@ fn a_viewer_sees_the_screen_and_is_heard() {
 fn the_picture_is_right_in_the_end_whatever_is_lost() {
     let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
     let server = serve(&screen, &scratch, &["--quality", "50"]);
-    let mut link = sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
-    link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
-    let link = Listening::spawn(link);
+    let link = lossy(&server);
     let bridge = connect_at(&link.address, &server, &[]);
     let viewers = [(); 2].map(|()| Watcher::start(&bridge.address, [0; 16]));
     for seed in 0..200 {
@@ -130,13 +149,9 @@ fn fences_let_nobody_see_parts_of_three_updates() {
     for more in [&["--order", "fences"][..], &["--order", "fences", "--continuous-updates"]] {
         let (screen, scratch) = (Screen::start(200, 150, false), Scratch::new());
         let server = serve(&screen, &scratch, more);
-        let mut link =
-            sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
-        link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
-        let link = Listening::spawn(link);
+        let link = lossy(&server);
         let bridge = connect_at(&link.address, &server, &[]);
-        let viewer = Watcher::start(&bridge.address, [0; 16]);
-        viewer.wait_for(&screen);
+        let viewer = watch(&bridge, &screen);
         for mark in 1..=60 {
             screen.mark(Rect::new(0, 0, 200, 150), mark);
             std::thread::sleep(Duration::from_millis(5));
@@ -148,9 +163,7 @@ fn fences_let_nobody_see_parts_of_three_updates() {
 
 #[test]
 fn whoever_wants_updates_continuously_need_not_ask() {
-    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
-    let server = serve(&screen, &scratch, &["--continuous-updates"]);
-    let bridge = connect(&server, &[]);
+    let (screen, _scratch, _server, bridge) = bridged(400, 300, &["--continuous-updates"]);
     let viewer = Watcher::continuous(&bridge.address);
     // More than may be under way without an answer to the fences behind them.
     for seed in 0..100 {
@@ -168,9 +181,7 @@ fn whoever_wants_updates_continuously_need_not_ask() {
 /// Viewers share the memory of their server as the clients of other commands do.
 #[test]
 fn viewers_are_served_with_the_memory_that_there_is() {
-    let (screen, scratch) = (Screen::start(400, 300, false), Scratch::new());
-    let server = serve(&screen, &scratch, &["--memory", "1MiB"]);
-    let bridge = connect(&server, &[]);
+    let (screen, _scratch, _server, bridge) = bridged(400, 300, &["--memory", "1MiB"]);
     let viewers = [(); 4].map(|()| Watcher::start(&bridge.address, [0; 16]));
     for seed in 0..10 {
         screen.noise(Rect::new(0, 0, 400, 300), seed);
@@ -194,10 +205,7 @@ fn nobody_connects_without_the_token_or_the_certificate() {
     let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
     let server = serve(&screen, &scratch, &["--max-viewers", "1"]);
     let end = |arguments: &[&str]| {
-        let mut command =
-            sutura(["vnc", "connect", &server.address, "--json", "--listen", "127.0.0.1:0"]);
-        command.args(arguments);
-        let bridge = Listening::spawn(command);
+        let bridge = Listening::spawn(bridge(&server.address, arguments));
         Watcher::start(&bridge.address, [0; 16]).wait_for_end()
     };
     let fingerprint = server.fingerprint();
@@ -210,8 +218,7 @@ fn nobody_connects_without_the_token_or_the_certificate() {
     assert_eq!(screen.connections(), 0);
     // With the kept token, one viewer is let in; the second is too many.
     let bridge = connect(&server, &[]);
-    let first = Watcher::start(&bridge.address, [0; 16]);
-    first.wait_for(&screen);
+    let first = watch(&bridge, &screen);
     let reason = Watcher::start(&bridge.address, [0; 16]).wait_for_end();
     assert!(reason.contains("too many viewers"), "{reason}");
     drop(first);
@@ -256,15 +263,11 @@ fn complaint_of(arguments: &[&str]) {
 
 #[test]
 fn a_viewer_is_told_when_the_server_goes_away() {
-    let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
-    let server = serve(&screen, &scratch, &[]);
-    let bridge = connect(&server, &[]);
-    let viewer = Watcher::start(&bridge.address, [0; 16]);
-    viewer.wait_for(&screen);
+    let (screen, _scratch, server, bridge) = bridged(64, 64, &[]);
+    let viewer = watch(&bridge, &screen);
     screen.hang_up();
     assert_eq!(viewer.wait_for_end(), "closed");
-    let viewer = Watcher::start(&bridge.address, [0; 16]);
-    viewer.wait_for(&screen);
+    let viewer = watch(&bridge, &screen);
     let (output, _) = server.interrupt();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(viewer.wait_for_end(), "closed");
@@ -285,8 +288,7 @@ fn a_viewer_stays_while_the_connection_is_lost() {
     let first = link("127.0.0.1:0");
     let address = first.address.clone();
     let bridge = connect_at(&address, &server, &[]);
-    let viewer = Watcher::start(&bridge.address, right_answer());
-    viewer.wait_for(&screen);
+    let viewer = watch(&bridge, &screen);
     let key = |down| ClientMessage::Key { down, keysym: 0x62 };
     viewer.say(&key(true));
     wait_until("the key", || screen.heard() == [key(true)]);
@@ -315,16 +317,10 @@ fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
     // The address must be known beforehand: viewers cannot find a server again that takes another free port.
     server.process.signal(Signal::KILL);
     server.process.output();
-    let start = || {
-        let mut command =
-            sutura(["vnc", "serve", "--json", "--listen", &address, "--to", &screen.address]);
-        command.arg("--state-dir").arg(scratch.dir("state"));
-        Listening::spawn(command)
-    };
+    let start = || serve_at(&address, &screen.address, &scratch, &[]);
     let mut server = start();
     let bridge = connect(&server, &[]);
-    let viewer = Watcher::start(&bridge.address, [0; 16]);
-    viewer.wait_for(&screen);
+    let viewer = watch(&bridge, &screen);
     // The server is killed, or ended with a signal that it can handle.
     for (colour, signal) in [(0x0065_4321, Signal::KILL), (0x0012_3456, Signal::TERM)] {
         server.process.signal(signal);
@@ -347,9 +343,7 @@ fn a_server_that_was_started_again_goes_on_with_its_viewers_at_once() {
 fn a_server_says_at_the_start_that_there_is_nothing_to_show() {
     let scratch = Scratch::new();
     let said = |to: &str| {
-        let mut command = sutura(["vnc", "serve", "--json", "--listen", "127.0.0.1:0", "--to", to]);
-        command.arg("--state-dir").arg(scratch.dir("state"));
-        let (output, _) = Listening::spawn(command).interrupt();
+        let (output, _) = serve_at("127.0.0.1:0", to, &scratch, &[]).interrupt();
         assert_eq!(output.status.code(), Some(0));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -383,15 +377,13 @@ fn silent_viewers_keep_nobody_out() {
             tcp
         })
         .collect();
-    let first = Watcher::start(&bridge.address, right_answer());
-    first.wait_for(&screen);
+    let first = watch(&bridge, &screen);
     // Viewers whose user never types the password: all but one of the places.
     let typing: Vec<Watcher> = (0..8).map(|_| Watcher::silent(&bridge.address)).collect();
     wait_until("the server to be full", || {
         typing.iter().filter(|w| w.end().is_some()).count() >= 5
     });
-    let second = Watcher::start(&bridge.address, right_answer());
-    second.wait_for(&screen);
+    let _second = watch(&bridge, &screen);
     // A viewer that was let in stays in.
     screen.fill(Rect::new(0, 0, 64, 64), 0x0012_3456);
     first.wait_for(&screen);
@@ -403,10 +395,8 @@ fn who_guesses_tokens_is_made_to_wait() {
     let (screen, scratch) = (Screen::start(64, 64, false), Scratch::new());
     let server = serve(&screen, &scratch, &[]);
     let fingerprint = server.fingerprint();
-    let mut command =
-        sutura(["vnc", "connect", &server.address, "--json", "--listen", "127.0.0.1:0"]);
-    command.args(["--fingerprint", fingerprint, "--token", "a guess of 16 bytes"]);
-    let guessing = Listening::spawn(command);
+    let arguments = ["--fingerprint", fingerprint, "--token", "a guess of 16 bytes"];
+    let guessing = Listening::spawn(bridge(&server.address, &arguments));
     let guess = |times: usize| -> Vec<Watcher> {
         (0..times).map(|_| Watcher::start(&guessing.address, [0; 16])).collect()
     };

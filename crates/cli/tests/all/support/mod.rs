@@ -1,5 +1,7 @@
 //! Support for the tests of the command: directories, processes, and timeouts.
 
+pub mod screen;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -147,10 +149,6 @@ impl Process {
         kill_process(pid, signal).unwrap();
     }
 
-    pub fn is_running(&mut self) -> bool {
-        self.child().try_wait().unwrap().is_none()
-    }
-
     /// Waits for the process to end.
     pub fn output(mut self) -> Output {
         let child = self.child.take().unwrap();
@@ -214,8 +212,11 @@ impl Listening {
 
     /// `sutura serve` of a directory on loopback.
     pub fn serve(directory: &Path, scratch: &Scratch, more: &[&str]) -> Self {
-        let state = scratch.dir("state");
-        let mut command = sutura(["serve", "--listen", "127.0.0.1:0", "--json", "--state-dir"]);
+        Self::serve_with(&scratch.dir("state"), directory, "127.0.0.1:0", more)
+    }
+
+    pub fn serve_with(state: &Path, directory: &Path, listen: &str, more: &[&str]) -> Self {
+        let mut command = sutura(["serve", "--listen", listen, "--json", "--state-dir"]);
         command.arg(state).arg(directory).args(more);
         Self::spawn(command)
     }
@@ -262,6 +263,30 @@ pub fn get_report(server: &Listening, urls: &[String], out: &Path, more: &[&str]
 
 /// Whether any response of such a report was protected. Repair symbols would depend on how fast
 /// this machine acknowledges; the data of protected streams comes as source symbols in any case.
+/// A download of a file that does not end, over a slow link.
+#[derive(Debug)]
+pub struct Endless {
+    pub scratch: Scratch,
+    pub site: PathBuf,
+    pub out: PathBuf,
+    pub server: Listening,
+    pub client: Process,
+    _link: Listening,
+}
+
+impl Endless {
+    /// Waits until it has begun.
+    pub fn begun(profile: &str, more: &[&str]) -> Self {
+        let (scratch, site, out) = Scratch::with_site();
+        endless(&site.join("a.bin"));
+        let server = Listening::serve(&site, &scratch, &[]);
+        let link = Listening::link(&server, profile);
+        let client = Process::spawn(get(&server, &[link.url("/a.bin")], &out, more));
+        wait_until("the transfer to begin", || has_partial(&out));
+        Self { scratch, site, out, server, client, _link: link }
+    }
+}
+
 pub fn is_protected(report: &Value) -> bool {
     report["connections"][0]["fec"]["source_symbols_received"].as_u64() > Some(0)
 }

@@ -1,16 +1,10 @@
 //! Records a transfer and analyses it with `sutura qlog`.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::fs;
 use std::path::PathBuf;
 
+use crate::support::*;
 use serde_json::Value;
-use support::*;
 
 /// Sizes of the responses in bytes, without headers and frames.
 const SIZES: [usize; 3] = [60_000, 90_000, 120_000];

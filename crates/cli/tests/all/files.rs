@@ -1,10 +1,4 @@
 //! The places that `get` writes to, and the files that `serve` shows.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::*;
+use crate::support::*;
 
 fn make_fifo(path: &Path) {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);

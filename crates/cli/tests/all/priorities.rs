@@ -1,15 +1,9 @@
 //! Priorities set on the command line and by a file of rules.
-#![cfg(unix)]
-#![forbid(unsafe_code)]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking, also in helpers")]
-
-#[allow(dead_code, reason = "each test uses a part of it")]
-mod support;
 
 use std::fs;
 use std::path::Path;
 
-use support::*;
+use crate::support::*;
 
 /// A file, the priority that the client wants for it, further options, and the priority in the server's log.
 type Case<'a> = (&'a str, &'a [&'a str], &'a str);

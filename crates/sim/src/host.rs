@@ -209,12 +209,6 @@ impl Host {
         self.endpoint.len()
     }
 
-    /// Whether a connection has been established and is not lost.
-    #[must_use]
-    pub fn is_connected(&self, handle: ConnectionHandle) -> bool {
-        self.guests.get(&handle).is_some_and(|guest| guest.connected && guest.lost.is_none())
-    }
-
     /// The error of a lost connection that this end did not close, if there is one. On a server,
     /// connections that were never established do not count: damaged packets and late duplicates
     /// can create such connections.

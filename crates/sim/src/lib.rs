@@ -40,7 +40,8 @@ pub use apps::bulk::{BulkClient, BulkServer, Completed, Transfer};
 pub use apps::datagram::{DatagramPlan, DatagramSink, DatagramSource};
 pub use apps::echo::{EchoClient, EchoServer};
 pub use apps::messages::{MessagePlan, MessageSink, MessageSource, TimedMessage};
-pub use apps::observed::{Figures, Observed};
+
+pub use apps::observed::Observed;
 pub use apps::stream::{Delay, StreamPlan, StreamSink, StreamSource};
 pub use apps::updates::{
     Before, DeliveredMessage, Pace, Update, UpdateOrder, UpdatePlan, UpdateSink, UpdateSource,
@@ -54,7 +55,7 @@ pub use pattern::Pattern;
 pub use quic::{Piece, Quic, Received};
 pub use scenario::{
     BulkOutcome, DatagramOutcome, Disturbance, Disturbances, Ends, MessagesOutcome, Progress,
-    Scenario, StreamOutcome, TransferReport, UpdatesOutcome, View,
+    Scenario, StreamOutcome, TransferReport, UpdatesOutcome, View, Watched,
 };
 pub use trace::{TraceEvent, TraceLog, Tracer};
 

@@ -5,10 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_link::LinkConfig;
-use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
-use sutura_sim::{
-    BulkClient, BulkServer, Clock, Ends, Figures, Observed, Progress, Scenario, Transfer,
-};
+use sutura_proto::{Algorithm, Protection, TransportConfig};
+use sutura_sim::{Ends, Scenario, Transfer};
 
 use super::paper_path::protection;
 use crate::comparison::{Runs, seed};
@@ -49,33 +47,12 @@ fn transfer(setup: &Bottleneck, seed: u64) -> Result<Slowed, Error> {
         .with_congestion(Arc::new(setup.congestion))
         // Enough for longer than a round trip with a full queue.
         .with_send_buffer(4 << 20);
-    let clock = Clock::default();
-    let figures = Figures::default();
-    let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
-    let server = {
-        let (protection, figures) = (setup.protection.clone(), figures.clone());
-        move || Observed::new(BulkServer::new(protection.clone()), figures.clone())
-    };
     let scenario = Scenario::new(seed).link(&up, &down).transport(&transport);
-    let ends = scenario.drive(clock, client, server, |view| {
-        let busy = view.client.is_busy() || view.client.started() == 0;
-        Progress { done: view.client.is_done(), busy }
-    })?;
-    let figures = figures.take().into_iter().map(|(at, metrics)| (clock.since_start(at), metrics));
-    let figures: Vec<_> = figures.filter(|(at, _)| *at < ends.duration).collect();
-    let later = figures.iter().filter(|(at, _)| *at > SETTLED);
+    let scenario = scenario.protect(setup.protection.clone());
+    let watched = scenario.transfer(Transfer::download(BYTES)).watched()?;
+    let later = watched.metrics.iter().filter(|(at, _)| *at > SETTLED);
     let rtts = later.map(|(_, metrics)| metrics.smoothed_rtt).collect();
-    Ok(Slowed { ends, slowed: first_slowed(&figures), rtts })
-}
-
-fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
-    let mut peak = 0;
-    let mut slowed = figures.iter().filter(|(_, metrics)| {
-        let rate = metrics.pacing_rate.unwrap_or(metrics.congestion_window);
-        peak = peak.max(rate);
-        rate < peak / 4 * 3
-    });
-    slowed.next().map(|(at, _)| *at)
+    Ok(Slowed { ends: watched.ends, slowed: watched.slowed(), rtts })
 }
 
 /// The transfers of one configuration.

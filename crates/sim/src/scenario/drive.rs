@@ -9,7 +9,7 @@ use sutura_proto::{
 };
 
 use super::disturbance::Disturbances;
-use super::{Ends, Scenario, Seeds, client_address, server_address};
+use super::{Ends, LINGER, Scenario, Seeds, client_address, server_address};
 use crate::{App, Clock, Failure, FailureKind, Host, Network, NodeId};
 
 /// The ALPN protocol of all scenarios.
@@ -193,7 +193,7 @@ impl Run {
             }
         }
         let duration = self.network.now();
-        self.network.run_until(duration + scenario.linger)?;
+        self.network.run_until(duration + LINGER)?;
         self.look(watch)?;
         self.empty()?;
         let ends = Ends {

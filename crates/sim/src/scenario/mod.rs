@@ -3,6 +3,7 @@
 mod bulk;
 mod disturbance;
 mod drive;
+mod watched;
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,6 +20,7 @@ use sutura_random::Rng;
 pub use bulk::{BulkOutcome, TransferReport};
 pub use disturbance::{Disturbance, Disturbances};
 pub use drive::{Progress, View};
+pub use watched::Watched;
 
 use crate::{
     App, BulkClient, BulkServer, Clock, DatagramPlan, DatagramSink, DatagramSource, Delay,
@@ -31,7 +33,7 @@ use crate::{
 const DEFAULT_DEADLINE: Duration = Duration::from_secs(3600);
 /// How long the connection stays open after the work is done, so that packets in flight arrive and
 /// are acknowledged before statistics are taken.
-const DEFAULT_LINGER: Duration = Duration::from_secs(1);
+const LINGER: Duration = Duration::from_secs(1);
 
 fn client_address() -> SocketAddr {
     (Ipv4Addr::new(192, 0, 2, 1), 50_000).into()
@@ -59,7 +61,6 @@ pub struct Scenario {
     parallel: usize,
     ordered: bool,
     gap: Duration,
-    linger: Duration,
     deadline: Duration,
     disturbances: Vec<(Duration, Disturbance)>,
     checked: bool,
@@ -109,7 +110,6 @@ impl Scenario {
             parallel: 1,
             ordered: true,
             gap: Duration::ZERO,
-            linger: DEFAULT_LINGER,
             deadline: DEFAULT_DEADLINE,
             disturbances: Vec::new(),
             checked: false,
@@ -197,14 +197,6 @@ impl Scenario {
     #[must_use]
     pub fn gap(mut self, gap: Duration) -> Self {
         self.gap = gap;
-        self
-    }
-
-    /// Sets how long the connection stays open after the work is done. Late packets and
-    /// acknowledgements during this time still count. The default is one second.
-    #[must_use]
-    pub fn linger(mut self, linger: Duration) -> Self {
-        self.linger = linger;
         self
     }
 

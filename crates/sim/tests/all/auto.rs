@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{ALGORITHMS, MS, link};
+use crate::common::{ALGORITHMS, MS, link, over};
 use sutura_proto::{Algorithm, MessageOutcome, Protection, Scheme, TransportConfig, registry};
 use sutura_sim::{
     Ends, MessagePlan, MessagesOutcome, Scenario, StreamOutcome, StreamPlan, Transfer,
@@ -24,14 +24,12 @@ fn config(algorithm: Algorithm) -> TransportConfig {
 /// Ten seconds of a stream of 5 kB frames at 60 Hz.
 fn stream(config: &TransportConfig, path: &str, protection: Option<Protection>) -> StreamOutcome {
     let plan = StreamPlan { protection, ..StreamPlan::frames(600) };
-    let path = link(path);
-    let outcome = Scenario::new(5).link(&path, &path).transport(config).stream(plan);
+    let outcome = over(5, path).transport(config).stream(plan);
     outcome.unwrap_or_else(|failure| panic!("{config:?}: {failure}"))
 }
 
 fn download(config: &TransportConfig, path: &str, protection: Option<Protection>) -> Ends {
-    let path = link(path);
-    let scenario = Scenario::new(5).link(&path, &path).transport(config).protect(protection);
+    let scenario = over(5, path).transport(config).protect(protection);
     let outcome = scenario.transfer(Transfer::download(3_000_000)).run();
     outcome.unwrap_or_else(|failure| panic!("{config:?}: {failure}")).ends
 }
@@ -59,8 +57,7 @@ fn later_than(outcome: &StreamOutcome, limit: Duration) -> f64 {
 fn datagrams(path: &str, protection: Option<Protection>) -> MessagesOutcome {
     let plan = MessagePlan::steady(2000, 1_100, 10 * MS);
     let plan = MessagePlan { unreliable: true, protection, ..plan };
-    let path = link(path);
-    let scenario = Scenario::new(5).link(&path, &path).transport(&config(Algorithm::BBR));
+    let scenario = over(5, path).transport(&config(Algorithm::BBR));
     scenario.messages(plan).unwrap()
 }
 

@@ -3,20 +3,18 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::common::supply::{Reader, failed};
+use crate::common::{app, hosts};
 use sutura_proto::policy::{ByLoss, First, FirstBy, InTurn, ResendOrderFactory};
 use sutura_proto::{
-    Algorithm, Connection, Dir, Priority, Read, Scheme, StreamId, TransportConfig, WriteError,
+    Algorithm, Connection, Dir, Priority, Scheme, StreamId, TransportConfig, WriteError,
 };
-use sutura_sim::{App, AppError, Host};
+use sutura_sim::{App, AppError};
 
 const SECOND: Duration = Duration::from_secs(1);
 const BULK_STREAMS: usize = 16;
 const POOL: usize = 8 << 20;
 const URGENT: usize = 30_000;
-
-fn failed(error: impl std::fmt::Debug) -> AppError {
-    AppError(format!("{error:?}"))
-}
 
 /// Keeps streams of low urgency full, and writes an urgent stream after two seconds.
 #[derive(Default)]
@@ -76,35 +74,6 @@ impl App<Connection> for Writer {
     }
 }
 
-/// Reads all streams; only the urgent one ends.
-#[derive(Default)]
-struct Reader {
-    streams: Vec<(StreamId, usize)>,
-    /// The length of the urgent stream, once it has ended.
-    ended: Option<usize>,
-}
-
-impl App<Connection> for Reader {
-    fn poll(&mut self, _: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
-        while let Some(id) = quic.accept(Dir::Uni) {
-            self.streams.push((id, 0));
-        }
-        let mut buffer = [0; 16_384];
-        for (id, length) in &mut self.streams {
-            while let Ok(read) = quic.recv_stream(*id).read(&mut buffer) {
-                match read {
-                    Read::Data(bytes) => *length += bytes,
-                    Read::Fin => {
-                        self.ended = Some(*length);
-                        break;
-                    }
-                }
-            }
-        }
-        Ok(None)
-    }
-}
-
 /// How long the urgent stream takes, and how many bytes were buffered when it was written.
 fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usize) {
     let transport = TransportConfig::default()
@@ -114,24 +83,17 @@ fn overtake(seed: u64, approach: Arc<dyn ResendOrderFactory>) -> (Duration, usiz
         .with_congestion(Arc::new(Algorithm::BBR));
     let path = "rate=10mbit delay=50ms queue=100p loss=bern:0.02";
     let (mut network, client, server) =
-        crate::common::hosts::<Reader>(seed, path, &transport, Writer::default());
+        hosts(seed, path, &transport, Writer::default(), Reader::default);
     network.flush().unwrap();
 
     let mut written = None;
     loop {
         assert!(network.step().unwrap() && network.now() < 60 * SECOND);
-        for node in [client, server] {
-            let host = network.node::<Host>(node).unwrap();
-            assert_eq!((host.connection_error(), host.app_error()), (None, None), "seed {seed}");
-        }
-        let host = network.node::<Host>(client).unwrap();
-        let handle = host.connections().next().unwrap().0;
-        let backlog = host.app::<Writer>(handle).unwrap().backlog;
+        let backlog = app::<Writer>(&network, client).and_then(|app| app.backlog);
         written = written.or(backlog.map(|backlog| (network.now(), backlog)));
-        let host = network.node::<Host>(server).unwrap();
-        let Some((handle, _)) = host.connections().next() else { continue };
-        if let Some(length) = host.app::<Reader>(handle).unwrap().ended {
-            assert_eq!(length, URGENT);
+        // Only the urgent stream ends.
+        if let Some(length) = app::<Reader>(&network, server).and_then(|app| app.ended.first()) {
+            assert_eq!(*length, URGENT);
             let (at, backlog) = written.unwrap();
             return (network.now() - at, backlog);
         }

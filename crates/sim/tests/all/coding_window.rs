@@ -5,11 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::common::link;
-use sutura_proto::{Connection, Event, Protection, TransportConfig, registry};
-use sutura_sim::{
-    App, AppError, BulkClient, BulkServer, Clock, Ends, Progress, Scenario, Transfer,
-};
+use crate::common::{Beside, link};
+use sutura_proto::{Connection, Protection, TransportConfig, registry};
+use sutura_sim::{BulkClient, BulkServer, Clock, Ends, Progress, Scenario, Transfer};
 
 const SEED: u64 = 31;
 /// The most that the decoders of a connection hold.
@@ -18,23 +16,10 @@ const MOST_DECODED: usize = 8 << 20;
 const MOST_ENCODED: usize = 13 << 20;
 
 /// Notes the most memory that coding takes of a connection.
-struct Weighed<A>(A, Arc<AtomicUsize>);
-
-impl<A: App<Connection>> App<Connection> for Weighed<A> {
-    fn on_event(
-        &mut self,
-        now: Instant,
-        quic: &mut Connection,
-        event: Event,
-    ) -> Result<(), AppError> {
-        self.1.fetch_max(quic.memory().coding, Ordering::Relaxed);
-        self.0.on_event(now, quic, event)
-    }
-
-    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
-        self.1.fetch_max(quic.memory().coding, Ordering::Relaxed);
-        self.0.poll(now, quic)
-    }
+fn weighed<A>(app: A, held: Arc<AtomicUsize>) -> Beside<A, impl FnMut(Instant, &mut Connection)> {
+    Beside(app, move |_: Instant, quic: &mut Connection| {
+        held.fetch_max(quic.memory().coding, Ordering::Relaxed);
+    })
 }
 
 /// A download over a path.
@@ -76,12 +61,12 @@ fn run(download: &Download) -> Outcome {
     let client = BulkClient::new([Transfer::download(bytes)], 1, Duration::ZERO);
     let server = {
         let held = held[1].clone();
-        move || Weighed(BulkServer::new(Some(protection.clone())), held.clone())
+        move || weighed(BulkServer::new(Some(protection.clone())), held.clone())
     };
     let ends = Scenario::new(SEED)
         .link(&link(&path), &link(&format!("{path} loss=bern:0.01")))
         .transport(&transport(download))
-        .drive(Clock::default(), Weighed(client, held[0].clone()), server, |view| {
+        .drive(Clock::default(), weighed(client, held[0].clone()), server, |view| {
             let client = &view.client.0;
             let busy = client.is_busy() || client.started() == 0;
             Progress { done: client.is_done(), busy }

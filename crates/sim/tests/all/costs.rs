@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{ALGORITHMS, MS, incremental, link, tail};
+use crate::common::{ALGORITHMS, MS, incremental, link, over, tail};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{BulkOutcome, DatagramPlan, FailureKind, Scenario, StreamPlan, Transfer};
 
@@ -20,8 +20,7 @@ fn download(
     protection: Option<Protection>,
     config: &TransportConfig,
 ) -> BulkOutcome {
-    Scenario::new(seed)
-        .link(&link(path), &link(path))
+    over(seed, path)
         .transport(config)
         .protect(protection)
         .transfer(Transfer::download(bytes))

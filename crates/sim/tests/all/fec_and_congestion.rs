@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::common::datagrams::{Record, Shared, WithDatagrams};
-use crate::common::{ALGORITHMS, MS, link};
+use crate::common::{ALGORITHMS, MS, link, median, over};
 use sutura_proto::{Algorithm, Metrics, Protection, TransportConfig};
-use sutura_sim::{BulkClient, BulkServer, Clock, Figures, Observed, Progress, Scenario, Transfer};
+use sutura_sim::{BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
 
 const BYTES: u64 = 10_000_000;
 
@@ -35,22 +35,10 @@ struct Outcome {
     repairs: f64,
 }
 
-fn first_slowed(figures: &[(Duration, Metrics)]) -> Option<Duration> {
-    let mut peak = 0;
-    let mut slowed = figures.iter().filter(|(_, metrics)| {
-        let rate = metrics.pacing_rate.unwrap_or(metrics.congestion_window);
-        peak = peak.max(rate);
-        rate < peak / 4 * 3
-    });
-    slowed.next().map(|(at, _)| *at)
-}
-
 fn median_rtt(figures: &[(Duration, Metrics)]) -> f64 {
     let later = figures.iter().filter(|(at, _)| *at > Duration::from_secs(2));
     let ratio = |m: &Metrics| m.smoothed_rtt.as_secs_f64() / m.min_rtt.as_secs_f64();
-    let mut ratios: Vec<f64> = later.map(|(_, metrics)| ratio(metrics)).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios[ratios.len() / 2]
+    median(later.map(|(_, metrics)| ratio(metrics)))
 }
 
 fn download(
@@ -60,28 +48,18 @@ fn download(
     protection: Option<Protection>,
 ) -> Outcome {
     let config = TransportConfig::default().with_congestion(Arc::new(algorithm));
-    let clock = Clock::default();
-    let figures = Figures::default();
-    let client = BulkClient::new([Transfer::download(BYTES)], 1, Duration::ZERO);
-    let server = {
-        let figures = figures.clone();
-        move || Observed::new(BulkServer::new(protection.clone()), figures.clone())
-    };
-    let ends = Scenario::new(seed)
+    let watched = Scenario::new(seed)
         .link(&link("rate=10mbit delay=50ms"), &link(&format!("rate=10mbit delay=50ms {loss}")))
         .transport(&config)
-        .drive(clock, client, server, |view| {
-            let busy = view.client.is_busy() || view.client.started() == 0;
-            Progress { done: view.client.is_done(), busy }
-        })
+        .protect(protection)
+        .transfer(Transfer::download(BYTES))
+        .watched()
         .unwrap_or_else(|failure| panic!("{failure}"));
-    let since = |at: Instant| clock.since_start(at);
-    let figures: Vec<_> = figures.take().into_iter().map(|(at, m)| (since(at), m)).collect();
     Outcome {
-        time: ends.duration,
-        left_startup: first_slowed(&figures),
-        rtt: median_rtt(&figures),
-        repairs: ends.server.fec.repair_bytes_sent as f64 / BYTES as f64,
+        time: watched.ends.duration,
+        left_startup: watched.slowed(),
+        rtt: median_rtt(&watched.metrics),
+        repairs: watched.ends.server.fec.repair_bytes_sent as f64 / BYTES as f64,
     }
 }
 
@@ -153,8 +131,8 @@ fn with_datagrams(seed: u64, algorithm: Algorithm, loss: &str, protection: Prote
             WithDatagrams::new(app, DATAGRAMS, 10 * MS, down.clone())
         }
     };
-    let path = link(&format!("rate=10mbit delay=20ms queue=2000p {loss}"));
-    let scenario = Scenario::new(seed).link(&path, &path).transport(&config);
+    let scenario =
+        over(seed, &format!("rate=10mbit delay=20ms queue=2000p {loss}")).transport(&config);
     let ends = scenario.drive(Clock::default(), client, server, |view| {
         let written = view.client.is_done() && view.server.is_some_and(WithDatagrams::is_done);
         let busy = view.client.app.is_busy() || view.client.app.started() == 0;

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{link, tail};
+use crate::common::{link, median, tail};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Ends, Scenario, Transfer};
 
@@ -45,8 +45,7 @@ fn measured(algorithm: Algorithm, path: &str, protection: Option<&Protection>) -
         repairs += ends.server.fec.repair_symbols_sent;
         recovered += ends.client.fec.recovered;
     }
-    times.sort_by(f64::total_cmp);
-    [times[times.len() / 2], bytes as f64, repairs as f64, recovered as f64]
+    [median(times), bytes as f64, repairs as f64, recovered as f64]
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::common::{ALGORITHMS, MS, link};
+use crate::common::{ALGORITHMS, MS, over};
 use sutura_groups::{
     Delivered, GroupError, GroupId, GroupMessage, MAX_GAPS, MAX_GROUPS, MAX_HELD_BYTES,
     MAX_MESSAGE, ReceiveGroups, SendGroupError, SendGroups,
@@ -13,9 +13,7 @@ use sutura_proto::{
     Algorithm, Connection, Dir, Event, MessageOptions, MessageOutcome, Priority, SendMessageError,
     Side, TransportConfig,
 };
-use sutura_sim::{
-    App, AppError, Clock, Ends, Progress, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome,
-};
+use sutura_sim::{App, AppError, Clock, Ends, Progress, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
 fn config(policy: Option<&str>) -> TransportConfig {
     TransportConfig::default()
@@ -24,8 +22,7 @@ fn config(policy: Option<&str>) -> TransportConfig {
 }
 
 fn run(config: &TransportConfig, path: &str, plan: &UpdatePlan, seed: u64) -> UpdatesOutcome {
-    let path = link(path);
-    let outcome = Scenario::new(seed).link(&path, &path).transport(config).updates(plan);
+    let outcome = over(seed, path).transport(config).updates(plan);
     outcome.unwrap_or_else(|failure| panic!("{config:?}: {failure}"))
 }
 
@@ -172,8 +169,7 @@ fn receive(
     + 'static,
     mut done: impl FnMut(&Receiver) -> bool,
 ) -> Ends {
-    let path = link(path);
-    let scenario = Scenario::new(4).link(&path, &path).transport(config);
+    let scenario = over(4, path).transport(config);
     let watch = |view: &sutura_sim::View<'_, Act<_>, Receiver>| Progress {
         done: view.server.is_some_and(&mut done),
         busy: false,

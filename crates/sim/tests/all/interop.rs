@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{address, link, tail, tls};
+use crate::common::{address, link, linked, quinn_connects, tail, tls};
 use sutura_proto::crypto::null::NullServerConfig;
-use sutura_proto::{ServerConfig, TransportConfig};
+use sutura_proto::{Protection, ServerConfig, TransportConfig};
 use sutura_sim::quinn::{QuinnHost, null_client, null_server};
 use sutura_sim::{
-    BulkClient, BulkServer, Clock, FailureKind, Host, Network, NodeId, TraceLog, Transfer,
+    BulkClient, BulkServer, FailureKind, Host, Network, Node, NodeId, TraceLog, Transfer,
 };
 
 const SEEDS: u64 = 12;
@@ -42,10 +42,31 @@ fn error(host: &Host) -> Option<String> {
     of_app.or_else(|| Some(host.connection_error()?.to_string()))
 }
 
-fn lay(network: &mut Network, client: NodeId, server: NodeId, seed: u64) {
+fn lay(seed: u64, client: impl Node, server: impl Node) -> (Network, NodeId, NodeId) {
+    let (mut network, client, server) = linked(seed, &path(seed), client, server);
     network.set_tracer(Box::new(TraceLog::new(60)));
-    network.connect(client, server, &path(seed), 2 * seed);
-    network.connect(server, client, &path(seed), 2 * seed + 1);
+    (network, client, server)
+}
+
+/// Runs the transfers of a client of quinn's with a server of ours.
+fn run_theirs(
+    seed: u64,
+    server: Arc<ServerConfig>,
+    protection: Option<Protection>,
+    config: quinn_proto::ClientConfig,
+) -> (Network, NodeId, NodeId) {
+    let accept = Box::new(move || Box::new(BulkServer::new(protection.clone())) as _);
+    let server = Host::server(server, accept, seed);
+    let (mut network, client, server) = lay(seed, QuinnHost::client(seed), server);
+    let app = BulkClient::new(transfers(), 1, Duration::ZERO);
+    let handle = quinn_connects(&mut network, client, config, app);
+    run(&mut network, seed, |network| {
+        let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
+        let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
+        check(network, seed, error(ours).or_else(|| theirs.error()));
+        theirs.app::<BulkClient>(handle).unwrap().is_done()
+    });
+    (network, client, server)
 }
 
 fn run(network: &mut Network, seed: u64, mut done: impl FnMut(&Network) -> bool) {
@@ -59,11 +80,9 @@ fn run(network: &mut Network, seed: u64, mut done: impl FnMut(&Network) -> bool)
 #[test]
 fn our_client_and_their_server() {
     for seed in 0..SEEDS {
-        let mut network = Network::new(Clock::default());
-        let client = network.add(address(1), Host::client(seed));
         let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-        let server = network.add(address(2), QuinnHost::server(tls::their_server(), accept, seed));
-        lay(&mut network, client, server, seed);
+        let server = QuinnHost::server(tls::their_server(), accept, seed);
+        let (mut network, client, server) = lay(seed, Host::client(seed), server);
         let config = tls::our_client(&TransportConfig::default());
         // Requesting protection must not break anything if the peer does not support it.
         let protect = |t| Transfer { protection: tail(3), ..t };
@@ -92,23 +111,8 @@ fn our_client_and_their_server() {
 #[test]
 fn their_client_and_our_server() {
     for seed in 0..SEEDS {
-        let mut network = Network::new(Clock::default());
-        let client = network.add(address(1), QuinnHost::client(seed));
         let config = tls::our_server(&TransportConfig::default());
-        let accept = Box::new(|| Box::new(BulkServer::new(tail(3))) as _);
-        let server = network.add(address(2), Host::server(config, accept, seed));
-        lay(&mut network, client, server, seed);
-        let app = BulkClient::new(transfers(), 1, Duration::ZERO);
-        let now = network.clock().at(Duration::ZERO);
-        let host = network.node_mut::<QuinnHost>(client).unwrap();
-        let config = tls::their_client();
-        let handle = host.connect(now, config, address(2), tls::NAME, app).unwrap();
-        run(&mut network, seed, |network| {
-            let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
-            let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
-            check(network, seed, error(ours).or_else(|| theirs.error()));
-            theirs.app::<BulkClient>(handle).unwrap().is_done()
-        });
+        let (mut network, client, server) = run_theirs(seed, config, tail(3), tls::their_client());
         let now = network.clock().at(network.now());
         network.node_mut::<QuinnHost>(client).unwrap().close(now);
         while network.step().unwrap() {}
@@ -121,25 +125,9 @@ fn their_client_and_our_server() {
 #[test]
 fn quinn_without_tls_and_our_server() {
     let run_once = |seed| {
-        let mut network = Network::new(Clock::default());
-        let client = network.add(address(1), QuinnHost::client(seed));
-        let config = ServerConfig::new(
-            Arc::new(NullServerConfig::new(vec![b"perf".to_vec()])),
-            Arc::new(TransportConfig::default()),
-        );
-        let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-        let server = network.add(address(2), Host::server(Arc::new(config), accept, seed));
-        lay(&mut network, client, server, seed);
-        let app = BulkClient::new(transfers(), 1, Duration::ZERO);
-        let now = network.clock().at(Duration::ZERO);
-        let host = network.node_mut::<QuinnHost>(client).unwrap();
-        let handle = host.connect(now, null_client(b"perf"), address(2), tls::NAME, app).unwrap();
-        run(&mut network, seed, |network| {
-            let (theirs, ours) = (network.node::<QuinnHost>(client), network.node::<Host>(server));
-            let (theirs, ours) = (theirs.unwrap(), ours.unwrap());
-            check(network, seed, error(ours).or_else(|| theirs.error()));
-            theirs.app::<BulkClient>(handle).unwrap().is_done()
-        });
+        let crypto = Arc::new(NullServerConfig::new(vec![b"perf".to_vec()]));
+        let config = Arc::new(ServerConfig::new(crypto, Arc::default()));
+        let (network, client, server) = run_theirs(seed, config, None, null_client(b"perf"));
         (network.now(), network.link_stats(client, server))
     };
     for seed in 0..SEEDS {
@@ -149,17 +137,12 @@ fn quinn_without_tls_and_our_server() {
 
 #[test]
 fn a_server_of_quinn_without_tls_refuses_another_protocol() {
-    let mut network = Network::new(Clock::default());
-    let client = network.add(address(1), QuinnHost::client(1));
     let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-    let config = Arc::new(null_server(b"perf"));
-    let server = network.add(address(2), QuinnHost::server(config, accept, 2));
-    network.connect(client, server, &link("delay=10ms"), 1);
-    network.connect(server, client, &link("delay=10ms"), 2);
+    let server = QuinnHost::server(Arc::new(null_server(b"perf")), accept, 2);
+    let path = link("delay=10ms");
+    let (mut network, client, _) = linked(1, &path, QuinnHost::client(1), server);
     let app = BulkClient::new(transfers(), 1, Duration::ZERO);
-    let now = network.clock().at(Duration::ZERO);
-    let host = network.node_mut::<QuinnHost>(client).unwrap();
-    host.connect(now, null_client(b"other"), address(2), tls::NAME, app).unwrap();
+    quinn_connects(&mut network, client, null_client(b"other"), app);
     network.run_until(Duration::from_millis(100)).unwrap();
     let error = network.node::<QuinnHost>(client).unwrap().error();
     assert!(error.as_ref().is_some_and(|e| e.contains("no application protocol")), "{error:?}");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{MS, incremental};
+use crate::common::{MS, app, incremental};
 use sutura_proto::{Connection, ConnectionStats, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{BulkClient, BulkServer, Host, Network, NodeId, Transfer};
@@ -15,7 +15,7 @@ fn hosts(seed: u64) -> (Network, NodeId, NodeId) {
     let protection = incremental(2, 25 * MS).filter(|_| seed.is_multiple_of(2));
     let transfer = Transfer { protection, ..Transfer::both(4_000_000) };
     let app = BulkClient::new([transfer], 1, Duration::ZERO);
-    crate::common::hosts::<BulkServer>(seed, PATH, &TransportConfig::default(), app)
+    crate::common::hosts(seed, PATH, &TransportConfig::default(), app, BulkServer::default)
 }
 
 fn connection(network: &mut Network, node: NodeId) -> Option<&mut Connection> {
@@ -38,10 +38,7 @@ fn keys_change_while_data_flows() {
         let mut updates = 0;
         loop {
             assert!(network.step().unwrap() && network.now() < Duration::from_secs(60));
-            let host = network.node::<Host>(client).unwrap();
-            assert_eq!((host.connection_error(), host.app_error()), (None, None), "seed {seed}");
-            let handle = host.connections().next().unwrap().0;
-            if host.app::<BulkClient>(handle).unwrap().is_done() {
+            if app::<BulkClient>(&network, client).unwrap().is_done() {
                 break;
             }
             if network.now() < next {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::common::{MS, incremental, link, tail};
+use crate::common::{MS, incremental, link, median, tail};
 use sutura_proto::Protection;
 use sutura_proto::policy::LossFloor;
 use sutura_sim::{Ends, Scenario, StreamPlan};
@@ -18,12 +18,6 @@ fn stream(seed: u64, down: &str, messages: u64, protection: Option<Protection>) 
 /// The share of the server's packets that the link lost.
 fn lost(ends: &Ends) -> f64 {
     (ends.down.lost + ends.down.overflow) as f64 / ends.down.sent as f64
-}
-
-fn median<T: PartialOrd + Copy>(values: impl Iterator<Item = T>) -> T {
-    let mut values: Vec<T> = values.collect();
-    values.sort_by(|a, b| a.partial_cmp(b).unwrap());
-    values[values.len() / 2]
 }
 
 #[test]

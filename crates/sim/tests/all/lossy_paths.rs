@@ -3,18 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{MS, address, link, tail, tls};
+use crate::common::{MS, link, linked, median, over, quinn_connects, tail};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::quinn::{QuinnHost, null_client, null_server};
-use sutura_sim::{BulkClient, BulkOutcome, BulkServer, Clock, Network, Scenario, Transfer};
+use sutura_sim::{BulkClient, BulkOutcome, BulkServer, Transfer};
 
 const PATH: &str = "rate=10mbit delay=50ms loss=bern:0.0235";
 const SEEDS: u64 = 24;
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
-}
 
 fn mean(times: &[Duration]) -> Duration {
     times.iter().sum::<Duration>() / u32::try_from(times.len()).unwrap()
@@ -26,9 +21,11 @@ fn run(
     protection: Option<Protection>,
     transfers: Vec<Transfer>,
 ) -> BulkOutcome {
-    let link = link(PATH);
-    let scenario = Scenario::new(seed).link(&link, &link).transport(transport);
-    let scenario = scenario.protect(protection).transfers(transfers).gap(200 * MS);
+    let scenario = over(seed, PATH)
+        .transport(transport)
+        .protect(protection)
+        .transfers(transfers)
+        .gap(200 * MS);
     scenario.run().unwrap_or_else(|failure| panic!("{failure}"))
 }
 
@@ -62,18 +59,11 @@ fn plan() -> Vec<Transfer> {
 
 /// Times of quinn's downloads of 32 kB after a download of 1 MB.
 fn pages_of_quinn(seed: u64) -> Vec<Duration> {
-    let mut network = Network::new(Clock::default());
-    let client = network.add(address(1), QuinnHost::client(seed));
     let accept = Box::new(|| Box::new(BulkServer::default()) as _);
-    let config = Arc::new(null_server(b"perf"));
-    let server = network.add(address(2), QuinnHost::server(config, accept, seed));
-    let path = link(PATH);
-    network.connect(client, server, &path, 2 * seed);
-    network.connect(server, client, &path, 2 * seed + 1);
+    let server = QuinnHost::server(Arc::new(null_server(b"perf")), accept, seed);
+    let (mut network, client, _) = linked(seed, &link(PATH), QuinnHost::client(seed), server);
     let app = BulkClient::new(plan(), 1, 200 * MS);
-    let now = network.clock().at(Duration::ZERO);
-    let host = network.node_mut::<QuinnHost>(client).unwrap();
-    let handle = host.connect(now, null_client(b"perf"), address(2), tls::NAME, app).unwrap();
+    let handle = quinn_connects(&mut network, client, null_client(b"perf"), app);
     loop {
         assert!(network.step().unwrap());
         let host = network.node::<QuinnHost>(client).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::link;
+use crate::common::{link, over};
 use sutura_proto::{Algorithm, MessageOutcome, Protection, Scheme, TransportConfig};
 use sutura_sim::{MessagePlan, MessagesOutcome, Scenario, TimedMessage};
 
@@ -25,8 +25,7 @@ fn config(algorithm: Algorithm, scheme: Scheme, policy: Option<&str>) -> Transpo
 }
 
 fn run(config: &TransportConfig, path: &str, plan: MessagePlan, seed: u64) -> MessagesOutcome {
-    let path = link(path);
-    let outcome = Scenario::new(seed).link(&path, &path).transport(config).messages(plan);
+    let outcome = over(seed, path).transport(config).messages(plan);
     outcome.unwrap_or_else(|failure| panic!("{config:?}: {failure}"))
 }
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{MS, link};
+use crate::common::{MS, over};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
-use sutura_sim::{Scenario, StreamOutcome, StreamPlan};
+use sutura_sim::{StreamOutcome, StreamPlan};
 
 const PATH: &str = "rate=20mbit delay=50ms loss=bern:0.02";
 /// Frames of 5 kB, 60 a second: too small for a burst.
@@ -25,7 +25,7 @@ fn stream(
         TransportConfig::default().with_congestion(Arc::new(algorithm)).with_redundancy(None);
     let find = |name| Protection::new(sutura_research::redundancy().find(name).unwrap());
     let plan = StreamPlan { protection: policy.map(find), ..plan.clone() };
-    let scenario = Scenario::new(seed).link(&link(PATH), &link(PATH)).transport(&transport);
+    let scenario = over(seed, PATH).transport(&transport);
     scenario.stream(plan).unwrap_or_else(|failure| panic!("{algorithm}, {policy:?}: {failure}"))
 }
 

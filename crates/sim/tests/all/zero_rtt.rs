@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::common::{MS, address, link};
+use crate::common::{MS, address, link, linked};
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{ClientConfig, Connection, ConnectionHandle, Dir, Read, ServerConfig, StreamId};
-use sutura_sim::{App, AppError, Clock, Host, Network, NodeId};
+use sutura_sim::{App, AppError, Host, Network, NodeId};
 
 const ONE_WAY: Duration = Duration::from_millis(20);
 const SIZE: usize = 6000;
@@ -59,22 +59,18 @@ struct Path {
 impl Path {
     fn new(seed: u64, loss: u64) -> Self {
         let alpn = vec![b"early".to_vec()];
-        let mut network = Network::new(Clock::default());
         let arrival = Arrival::default();
         let of_server = arrival.clone();
         let accept = Box::new(move || {
             Box::new(Reader { arrival: of_server.clone(), stream: None, bytes: 0 }) as _
         });
-        let client = network.add(address(1), Host::client(2 * seed));
         let server = ServerConfig::new(
             Arc::new(NullServerConfig::new(alpn.clone()).with_early_data()),
             Arc::default(),
         );
         let server = Host::server(Arc::new(server), accept, 2 * seed + 1);
-        let server = network.add(address(2), server);
         let path = link(&format!("rate=50mbit delay={}ms loss=bern:{loss}%", ONE_WAY.as_millis()));
-        network.connect(client, server, &path, 2 * seed);
-        network.connect(server, client, &path, 2 * seed + 1);
+        let (network, client, _) = linked(seed, &path, Host::client(2 * seed), server);
         let crypto = Arc::new(NullClientConfig::new(alpn).with_early_data());
         let config = ClientConfig::new(crypto, Arc::default());
         Self { network, client, config, arrival }

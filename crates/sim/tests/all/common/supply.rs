@@ -11,7 +11,8 @@ use sutura_proto::{
 };
 use sutura_sim::{App, AppError, Clock, Ends, Progress, Scenario};
 
-fn failed(error: impl std::fmt::Debug) -> AppError {
+/// The failure of an application for this reason.
+pub fn failed(error: impl std::fmt::Debug) -> AppError {
     AppError(format!("{error:?}"))
 }
 
@@ -223,11 +224,12 @@ impl App<Connection> for Writer {
     }
 }
 
-/// The application of the client, which reads everything.
+/// An application that reads everything.
 #[derive(Default)]
-struct Reader {
+pub struct Reader {
     received: BTreeMap<StreamId, usize>,
-    ended: Vec<usize>,
+    /// The lengths of the streams that have ended.
+    pub ended: Vec<usize>,
 }
 
 impl App<Connection> for Reader {

@@ -7,16 +7,16 @@ use sutura_proto::policy::{
     ByLoss, First, HoldForRepair, InTurn, LossReactionFactory, ResendAtOnce, ResendOrderFactory,
 };
 use sutura_proto::{
-    Algorithm, Connection, Event, FecConfig, Priority, Protection, Scheme, StreamId,
-    TransportConfig, Urgency,
+    Algorithm, Connection, FecConfig, Priority, Protection, Scheme, StreamId, TransportConfig,
+    Urgency,
 };
 use sutura_schedule::{Class, Weight};
 use sutura_sim::{
-    App, AppError, BulkClient, BulkServer, Clock, DatagramPlan, Ends, Failure, Progress, Scenario,
-    StreamPlan, Transfer,
+    BulkClient, BulkServer, Clock, DatagramPlan, Ends, Failure, Progress, Scenario, StreamPlan,
+    Transfer,
 };
 
-use crate::common::{MS, incremental, link, tail};
+use crate::common::{Beside, MS, incremental, link, tail};
 
 /// Runs a scenario that has a seed and a tracer.
 pub type Run = fn(Scenario) -> Result<Ends, Failure>;
@@ -146,20 +146,24 @@ fn ranked(
         .with_resend_order(Arc::new(resend_order));
     let transfer = Transfer { download: 50_000, upload: 10_000, protection: None };
     let client = BulkClient::new(vec![transfer; 24], 12, Duration::ZERO);
-    let server = || Ranked { app: BulkServer::default(), streams: 0 };
+    let server = || Beside(BulkServer::default(), rank());
     scenario.clone().transport(&config).drive(
         Clock::default(),
-        Ranked { app: client, streams: 0 },
+        Beside(client, rank()),
         server,
-        |view| Progress { done: view.client.app.is_done(), busy: view.client.app.is_busy() },
+        |view| Progress { done: view.client.0.is_done(), busy: view.client.0.is_busy() },
     )
 }
 
-/// An application whose streams have different priorities.
-struct Ranked<A> {
-    app: A,
-    /// The number of streams whose priority has been set.
-    streams: u64,
+/// Gives the streams of an application different priorities.
+fn rank() -> impl FnMut(Instant, &mut Connection) {
+    let (mut streams, id) = (0, |index| StreamId(4 * index));
+    // Streams that were just opened or accepted. Nothing written on them has been sent yet.
+    move |_, quic| {
+        while quic.send_stream(id(streams)).set_priority(priority(streams)).is_ok() {
+            streams += 1;
+        }
+    }
 }
 
 /// The priority of the stream with this index.
@@ -176,26 +180,5 @@ fn priority(index: u64) -> Priority {
         1 => Priority::new(1, false).unwrap(),
         2 => shared(3000),
         _ => shared(2000).with_parents(Some([class].into())),
-    }
-}
-
-impl<A: App<Connection>> App<Connection> for Ranked<A> {
-    fn on_event(
-        &mut self,
-        now: Instant,
-        quic: &mut Connection,
-        event: Event,
-    ) -> Result<(), AppError> {
-        self.app.on_event(now, quic, event)
-    }
-
-    fn poll(&mut self, now: Instant, quic: &mut Connection) -> Result<Option<Instant>, AppError> {
-        let wake_at = self.app.poll(now, quic)?;
-        // Streams that were just opened or accepted. Nothing written on them has been sent yet.
-        let id = |index| StreamId(4 * index);
-        while quic.send_stream(id(self.streams)).set_priority(priority(self.streams)).is_ok() {
-            self.streams += 1;
-        }
-        Ok(wake_at)
     }
 }

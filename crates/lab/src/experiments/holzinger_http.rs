@@ -48,30 +48,25 @@ fn run(options: &Options) -> Result<Report, Error> {
     messages.sort_by_key(|(_, s)| (s.setup.channel != STREAM[0], s.setup.burst, s.setup.delay));
     Ok(report_of(
         "Repair symbols for responses of HTTP/3",
-        &about(),
+        &TEXT,
         [transfer_table(&transfers), stream_table(&messages)],
         [],
     ))
 }
 
-fn about() -> Vec<String> {
-    vec![
-        "Holzinger et al. 2025, V-B3 and V-B4, on the path and with the readings of its numbers of \
-         `holzinger-bulk` and `holzinger-stream`: 10 Mbit/s, 50 ms one way, loss in both directions."
-            .to_owned(),
-        "Over `HTTP/3`, a client asks for each response with `u=3, exp_b=BLT, exp_d=RDT`, and for the \
-         steady stream with `i`, too; the server protects it as it is asked to. Over `streams`, the \
-         server protects streams of QUIC by policies of the same parameters. `bbr` knows the floor \
-         of the path's loss, `bbr:floor=off` does not; `resend-at-once` sends lost data again at \
-         once, as the paper does, and `hold-for-repair` while no repair symbols are on their way. \
-         The last row of each group is the paper's."
-            .to_owned(),
-        "A transfer waited if it took half a round trip or more longer than the median without loss, \
-         waited twice if one and a half or more. A byte is late if it takes more than the path and \
-         10 ms from when its message was made. Bytes on the wire are UDP payload from the server."
-            .to_owned(),
-    ]
-}
+const TEXT: [&str; 3] = [
+    "Holzinger et al. 2025, V-B3 and V-B4, on the path and with the readings of its numbers of \
+     `holzinger-bulk` and `holzinger-stream`: 10 Mbit/s, 50 ms one way, loss in both directions.",
+    "Over `HTTP/3`, a client asks for each response with `u=3, exp_b=BLT, exp_d=RDT`, and for the \
+     steady stream with `i`, too; the server protects it as it is asked to. Over `streams`, the \
+     server protects streams of QUIC by policies of the same parameters. `bbr` knows the floor \
+     of the path's loss, `bbr:floor=off` does not; `resend-at-once` sends lost data again at \
+     once, as the paper does, and `hold-for-repair` while no repair symbols are on their way. \
+     The last row of each group is the paper's.",
+    "A transfer waited if it took half a round trip or more longer than the median without loss, \
+     waited twice if one and a half or more. A byte is late if it takes more than the path and \
+     10 ms from when its message was made. Bytes on the wire are UDP payload from the server.",
+];
 
 fn transfer_table(summaries: &[(Way, holzinger_bulk::ObjectTimes)]) -> Table {
     let quantile = |s: &holzinger_bulk::ObjectTimes, q| s.times.quantile(q).into();

@@ -28,7 +28,9 @@ impl News {
             Event::Headers { stream, fields } => Ok(Self::Head { stream, fields }),
             Event::Data { stream } => Ok(Self::Body { stream }),
             Event::Finished { stream } => Ok(Self::End { stream }),
-            Event::Settings(_) | Event::Writable { .. } => Ok(Self::Nothing),
+            Event::Settings(_) | Event::Writable { .. } | Event::PriorityUpdate { .. } => {
+                Ok(Self::Nothing)
+            }
             Event::Interim { .. }
             | Event::Datagram { .. }
             | Event::Trailers { .. }
@@ -36,7 +38,6 @@ impl News {
             | Event::Stopped { .. }
             | Event::Failed { .. }
             | Event::Refused { .. }
-            | Event::PriorityUpdate { .. }
             | Event::GoAway { .. } => Err(unexpected(what, format_args!("{event:?}"))),
         }
     }

@@ -8,6 +8,7 @@ use sutura_h3::{self as h3, Event, Fields, SendError};
 use sutura_proto::{Priority, StreamId};
 use sutura_sim::{AppError, Pattern};
 
+use super::news::News;
 use super::{End, Http, Session, unexpected};
 
 /// How many bytes of a body are generated at a time.
@@ -117,21 +118,10 @@ impl<F: FnMut(&Fields) -> Option<Reply> + 'static> Server<F> {
 
 impl<F: FnMut(&Fields) -> Option<Reply> + 'static> End for Server<F> {
     fn on_event(&mut self, session: &mut Session<'_>, event: Event) -> Result<(), AppError> {
-        match event {
-            Event::Headers { stream, fields } => self.answer(session, stream, &fields),
-            Event::Settings(_)
-            | Event::Writable { .. }
-            | Event::Finished { .. }
-            | Event::PriorityUpdate { .. } => Ok(()),
-            Event::Interim { .. }
-            | Event::Datagram { .. }
-            | Event::Data { .. }
-            | Event::Trailers { .. }
-            | Event::Reset { .. }
-            | Event::Stopped { .. }
-            | Event::Failed { .. }
-            | Event::Refused { .. }
-            | Event::GoAway { .. } => Err(unexpected("request", format_args!("{event:?}"))),
+        match News::of(event, "request")? {
+            News::Head { stream, fields } => self.answer(session, stream, &fields),
+            News::End { .. } | News::Nothing => Ok(()),
+            News::Body { .. } => Err(unexpected("request", "a body")),
         }
     }
 

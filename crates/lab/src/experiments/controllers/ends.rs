@@ -101,24 +101,18 @@ impl Ends {
         let opened = match &mut self.kind {
             Transport::Ours { transport, handle } => {
                 let config = client_config(ALPN, transport.clone());
-                network
-                    .node_mut::<Host>(self.client)
-                    .map(|host| {
-                        *handle = Some(host.connect(now, config, self.remote, NAME, app)?);
-                        Ok::<_, sutura_proto::ConnectError>(())
-                    })
-                    .map(|result| result.map_err(|e| e.to_string()))
+                network.node_mut::<Host>(self.client).map(|host| {
+                    let opened = host.connect(now, config, self.remote, NAME, app);
+                    opened.map(|opened| *handle = Some(opened)).map_err(|e| e.to_string())
+                })
             }
             Transport::Quinn { transport, handle } => {
                 let mut config = null_client(ALPN);
                 config.transport_config(transport.clone());
-                network
-                    .node_mut::<QuinnHost>(self.client)
-                    .map(|host| {
-                        *handle = Some(host.connect(now, config, self.remote, NAME, app)?);
-                        Ok::<_, quinn_proto::ConnectError>(())
-                    })
-                    .map(|result| result.map_err(|e| e.to_string()))
+                network.node_mut::<QuinnHost>(self.client).map(|host| {
+                    let opened = host.connect(now, config, self.remote, NAME, app);
+                    opened.map(|opened| *handle = Some(opened)).map_err(|e| e.to_string())
+                })
             }
         };
         let opened = opened.unwrap_or_else(|| Err("no such host".to_owned()));

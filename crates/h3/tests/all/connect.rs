@@ -16,8 +16,7 @@ fn an_extended_connect_is_a_tunnel_in_both_directions() {
     let early = world.client.send_request(&mut world.pair.end(Side::Client), &chat(), None, false);
     assert!(matches!(early, Err(SendError::InvalidState(_))));
     world.settle();
-    let stream = world.request(&chat(), false);
-    world.settle();
+    let stream = world.ask(&chat(), false);
     assert_eq!(world.server_events(), [Event::Headers { stream, fields: chat() }]);
     world.respond(stream, &Fields::response(200), false);
     world.settle();
@@ -40,8 +39,7 @@ fn an_extended_connect_is_a_tunnel_in_both_directions() {
 
 #[test]
 fn a_server_that_did_not_announce_it_gets_none() {
-    let mut world = World::default();
-    world.settle();
+    let mut world = World::default().settled();
     let sent = world.client.send_request(&mut world.pair.end(Side::Client), &chat(), None, false);
     assert!(matches!(sent, Err(SendError::InvalidState(_))));
     // A client that sends it nevertheless has sent a malformed request.
@@ -59,14 +57,12 @@ fn a_server_that_did_not_announce_it_gets_none() {
 #[test]
 fn a_body_beyond_the_limit_is_refused_or_abandoned() {
     let config = Config::default().with_max_body_size(10);
-    let mut world = World::new(config.clone(), config);
-    world.settle();
+    let mut world = World::new(config.clone(), config).settled();
     let post = |length: &str| {
         Fields::request("POST", "https", "example.com", "/")
             .with("content-length", length.to_owned())
     };
-    let announced = world.request(&post("11"), false);
-    world.settle();
+    let announced = world.ask(&post("11"), false);
     assert!(matches!(world.server_events()[..], [Event::Refused { status: 413, .. }]));
     let events = world.client_events();
     let [Event::Stopped { .. }, Event::Headers { stream, fields }, ..] = &events[..] else {

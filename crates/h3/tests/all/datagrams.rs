@@ -12,9 +12,7 @@ fn config() -> Config {
 }
 
 fn world() -> World {
-    let mut world = World::new(config(), config());
-    world.settle();
-    world
+    World::new(config(), config()).settled()
 }
 
 #[test]
@@ -60,8 +58,7 @@ fn what_does_not_fit_or_is_not_agreed_on_is_not_sent() {
     assert_eq!(late, Err(SendDatagramError::UnknownStream), "after the end of the request");
 
     for (client, server) in [(Config::default(), config()), (config(), Config::default())] {
-        let mut world = World::new(client, server);
-        world.settle();
+        let mut world = World::new(client, server).settled();
         let stream = world.request(&get(), false);
         let mut end = world.pair.end(Side::Client);
         let outcome = world.client.send_datagram(&mut end, stream, b"");

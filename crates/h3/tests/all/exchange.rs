@@ -232,9 +232,7 @@ fn many_concurrent_requests() {
 /// An announced body is one frame, and nothing comes before all of it.
 #[test]
 fn an_announced_body_is_one_frame_and_complete() {
-    let mut bench = Bench::new(Side::Client);
-    let mut end = bench.pair.end(Side::Client);
-    let stream = bench.connection.send_request(&mut end, &get(), None, false).unwrap();
+    let (mut bench, stream) = Bench::asking(false);
     bench.pair.take(stream, Side::Client);
     let (mut end, client) = (bench.pair.end(Side::Client), &mut bench.connection);
     client.announce_body(&mut end, stream, 300).unwrap();
@@ -325,9 +323,7 @@ fn is_invalid<T>(sent: &Result<T, SendError>) -> bool {
 
 #[test]
 fn interim_responses_come_before_the_final_one() {
-    let mut world = World::default();
-    let stream = world.request(&get(), true);
-    world.settle();
+    let (mut world, stream) = World::asked(true);
     let hints = Fields::response(103).with("link", "</a.css>; rel=preload");
     assert!(is_invalid(&world.try_respond(stream, &hints, true)));
     world.respond(stream, &hints, false);
@@ -350,8 +346,7 @@ fn interim_responses_come_before_the_final_one() {
 fn a_blocked_body_becomes_writable() {
     let mut world = World::default();
     world.pair.window = 100;
-    let stream = world.request(&get(), true);
-    world.settle();
+    let stream = world.ask(&get(), true);
     world.server_events();
     world.respond(stream, &Fields::response(200), false);
     let (blocked, body) = (Err(SendError::Blocked), [1; 1000]);
@@ -380,9 +375,7 @@ fn a_blocked_body_becomes_writable() {
 /// The payload of a DATA frame goes straight to the caller: none of it is read earlier.
 #[test]
 fn bodies_stay_in_the_transport_until_read() {
-    let mut world = World::default();
-    let stream = world.request(&get(), true);
-    world.settle();
+    let (mut world, stream) = World::asked(true);
     world.respond(stream, &Fields::response(200), false);
     let mut end = world.pair.end(Side::Server);
     assert_eq!(world.server.send_body(&mut end, stream, &[5; 10_000]), Ok(10_000));
@@ -402,9 +395,7 @@ fn bodies_stay_in_the_transport_until_read() {
 
 #[test]
 fn cancelled_by_the_client() {
-    let mut world = World::default();
-    let stream = world.request(&get(), false);
-    world.settle();
+    let (mut world, stream) = World::asked(false);
     world.server_events();
     let code = Code::REQUEST_CANCELLED;
     let mut end = world.pair.end(Side::Client);
@@ -423,8 +414,7 @@ fn cancelled_by_the_client() {
 fn cancelled_while_the_response_is_sent() {
     let mut world = World::default();
     world.pair.window = 50;
-    let stream = world.request(&get(), true);
-    world.settle();
+    let stream = world.ask(&get(), true);
     world.respond(stream, &Fields::response(200), false);
     let mut end = world.pair.end(Side::Server);
     world.server.send_body(&mut end, stream, &[0; 1000]).unwrap();
@@ -442,9 +432,7 @@ fn cancelled_while_the_response_is_sent() {
 
 #[test]
 fn rejected_by_the_server() {
-    let mut world = World::default();
-    let stream = world.request(&get(), false);
-    world.settle();
+    let (mut world, stream) = World::asked(false);
     let code = Code::REQUEST_REJECTED;
     world.server.cancel(&mut world.pair.end(Side::Server), stream, code).unwrap();
     world.settle();
@@ -458,8 +446,7 @@ fn rejected_by_the_server() {
 fn early_response_stops_the_request() {
     let mut world = World::default();
     world.pair.window = 100;
-    let stream = world.request(&get(), false);
-    world.settle();
+    let stream = world.ask(&get(), false);
     let mut end = world.pair.end(Side::Client);
     world.client.send_body(&mut end, stream, &[0; 1000]).unwrap();
     world.respond(stream, &Fields::response(413), true);
@@ -480,8 +467,7 @@ fn early_response_stops_the_request() {
 
 #[test]
 fn what_may_not_be_sent() {
-    let mut world = World::default();
-    world.settle();
+    let mut world = World::default().settled();
     let mut client = world.pair.end(Side::Client);
     let connection = &mut world.client;
     let sent = connection.send_request(&mut client, &Fields::new(), None, true);
@@ -527,14 +513,11 @@ fn streams_are_limited_by_the_transport() {
 
 #[test]
 fn goaway_draws_a_line() {
-    let mut world = World::default();
-    let first = world.request(&get(), true);
-    world.settle();
+    let (mut world, first) = World::asked(true);
     world.server_events();
     world.server.announce_goaway(&mut world.pair.end(Side::Server)).unwrap();
     // The request was sent before the announcement arrived: it is still served.
-    let second = world.request(&get(), true);
-    world.settle();
+    let second = world.ask(&get(), true);
     assert_eq!(world.client_events(), [Event::GoAway { id: (1 << 62) - 4 }]);
     let mut end = world.pair.end(Side::Client);
     let sent = world.client.send_request(&mut end, &get(), None, true);
@@ -554,9 +537,7 @@ fn goaway_draws_a_line() {
 
 #[test]
 fn goaway_rejects_what_had_not_arrived() {
-    let mut world = World::default();
-    let first = world.request(&get(), false);
-    world.settle();
+    let (mut world, first) = World::asked(false);
     world.server_events();
     let second = world.request(&get(), false);
     let third = world.request(&get(), true);
@@ -595,9 +576,7 @@ fn goaway_before_the_control_stream_is_open() {
 /// A server's whole response, one byte and one call at a time.
 #[test]
 fn trickled_response() {
-    let mut bench = Bench::new(Side::Client);
-    let mut end = bench.pair.end(Side::Client);
-    let stream = bench.connection.send_request(&mut end, &get(), None, true).unwrap();
+    let (mut bench, stream) = Bench::asking(true);
     assert_eq!(stream, StreamId::new(Side::Client, Dir::Bi, 0));
     let bytes = [
         &[0x01, 0x03, 0x00, 0x00, 0xd8][..],                     // 103
@@ -622,9 +601,7 @@ fn trickled_response() {
 /// A stream that the peer reset is not read, and the reset is reported once.
 #[test]
 fn a_reset_response_is_told_once() {
-    let mut world = World::default();
-    let stream = world.request(&get(), false);
-    world.settle();
+    let (mut world, stream) = World::asked(false);
     world.respond(stream, &Fields::response(200), false);
     world.settle();
     world.client_events();

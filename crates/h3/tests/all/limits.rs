@@ -233,9 +233,7 @@ fn goaway_flood_is_one_event() {
 
 #[test]
 fn our_control_stream_pushes_back() {
-    let mut world = World::default();
-    let stream = world.request(&get(), false);
-    world.settle();
+    let (mut world, stream) = World::asked(false);
     world.pair.window = 0;
     let mut sent = 0;
     let blocked = loop {

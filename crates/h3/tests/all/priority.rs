@@ -54,9 +54,7 @@ fn start(priority: &Priority) -> (World, StreamId) {
 #[test]
 fn the_request_decides() {
     let (mut world, stream) = start(&streaming());
-    let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
-        panic!("no request");
-    };
+    let fields = world.requested();
     assert_eq!(fields.get("priority"), Some(&b"u=1, i, exp_b=3, exp_d=80"[..]));
     assert_eq!(world.server.priority(stream), Some(streaming()));
     assert_eq!(last(&world, stream), Some(request(1, true)));
@@ -69,9 +67,7 @@ fn the_request_decides() {
 
 #[test]
 fn no_wish_is_the_default_protection() {
-    let mut world = World::default();
-    let stream = world.request(&get(), true);
-    world.settle();
+    let (mut world, stream) = World::asked(true);
     world.respond(stream, &Fields::response(200), true);
     assert_eq!(last(&world, stream), Some(request(3, false)));
     assert_eq!(protected(&world, stream), []);
@@ -141,9 +137,7 @@ fn updates_apply_before_and_during_the_response() {
 fn a_client_turns_protection_off_and_on() {
     let off = Priority::default().with_burst(Some(0));
     let (mut world, stream) = start(&off);
-    let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
-        panic!("no request");
-    };
+    let fields = world.requested();
     assert_eq!(fields.get("priority"), Some(&b"exp_b=0"[..]));
     world.respond(stream, &Fields::response(200), false);
     world.update(stream, &Priority::default());
@@ -170,8 +164,7 @@ fn blocks() -> Protection {
 fn what_nobody_says_the_servers_configuration_decides() {
     let mut world = World::new(Config::default(), protecting_server());
     let asked = get().with("priority", "u=2, exp_d=80");
-    let stream = world.request(&asked, true);
-    world.settle();
+    let stream = world.ask(&asked, true);
     assert_eq!(protected(&world, stream), [], "not before the response");
     let default = world.server.default_protection(stream);
     assert_eq!(default.map(ToString::to_string).as_deref(), Some("exp_b=4, exp_d=5"));
@@ -192,9 +185,7 @@ fn what_nobody_says_the_servers_configuration_decides() {
     }
     assert_eq!(world.server.default_protection(stream), Some(&DefaultProtection::NONE));
     // Also of responses that the transport has.
-    let mut end = world.pair.end(Side::Server);
-    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
-    world.server.finish(&mut end, stream).unwrap();
+    world.hand_over(stream);
     assert_eq!((world.server.exchanges(), world.server.default_protection(stream)), (0, None));
     world.update(stream, &"u=2".parse().unwrap());
     world.update(stream, &"u=2, exp_b=0".parse().unwrap());
@@ -207,8 +198,7 @@ fn what_nobody_says_the_servers_configuration_decides() {
 fn the_responses_own_field_comes_before_the_configuration() {
     let mut world = World::new(Config::default(), protecting_server());
     for (own, expected) in [("exp_b=0", None), ("u=1", Some(blocks()))] {
-        let stream = world.request(&get().with("priority", "u=2"), true);
-        world.settle();
+        let stream = world.ask(&get().with("priority", "u=2"), true);
         world.respond(stream, &Fields::response(200).with("priority", own), false);
         assert_eq!(protected(&world, stream), [expected], "{own}");
     }
@@ -220,10 +210,7 @@ fn updates_reach_responses_that_were_handed_over() {
     let (mut world, stream) = start(&Priority::default());
     world.respond(stream, &Fields::response(200), false);
     world.server_events();
-    let mut end = world.pair.end(Side::Server);
-    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
-    world.server.finish(&mut end, stream).unwrap();
-    assert_eq!(world.server.exchanges(), 0);
+    world.hand_over(stream);
     world.update(stream, &streaming());
     assert_eq!(last(&world, stream), Some(request(1, true)));
     assert_eq!(protected(&world, stream).len(), 1);
@@ -260,8 +247,7 @@ fn ended_exchanges_take_no_updates() {
 #[test]
 fn observers_hear_of_priorities_but_of_no_secrets() {
     let mut world = World::default();
-    let stream = world.request(&get().with("cookie", "secret").with("priority", "u=1"), true);
-    world.settle();
+    let stream = world.ask(&get().with("cookie", "secret").with("priority", "u=1"), true);
     world.update(stream, &streaming());
     world.respond(stream, &Fields::response(103).with("link", "secret"), false);
     world.respond(stream, &Fields::response(200).with("set-cookie", "secret"), false);
@@ -386,9 +372,7 @@ fn weight_and_classes_reach_the_stream_and_change() {
     let weight = Weight::new(400).unwrap();
     let priority = streaming().with_weight(weight).with_parents(classes.clone().into());
     let (mut world, stream) = start(&priority);
-    let Some(Event::Headers { fields, .. }) = world.server_events().into_iter().next() else {
-        panic!("no request");
-    };
+    let fields = world.requested();
     let value = br#"u=1, i, exp_w=0.4, exp_b=3, exp_d=80, exp_p=("in view" "images";u=1)"#;
     assert_eq!(fields.get("priority"), Some(&value[..]));
     let own = (Side::Client, stream, shared(1, true, 400, &classes));
@@ -407,11 +391,8 @@ fn weight_and_classes_reach_the_stream_and_change() {
 #[test]
 fn the_latest_request_has_the_word_on_a_class() {
     let mut world = World::default();
-    let ask = |world: &mut World, value: &'static str| {
-        let stream = world.request(&get().with("priority", value), true);
-        world.settle();
-        stream
-    };
+    let ask =
+        |world: &mut World, value: &'static str| world.ask(&get().with("priority", value), true);
     let first = ask(&mut world, "exp_p=(a;u=1)");
     let second = ask(&mut world, "exp_p=(a;u=2)");
     let third = ask(&mut world, "u=4");
@@ -475,10 +456,7 @@ fn what_the_server_tells_its_scheduler_counts_beside_all_priorities() {
     let mut end = world.pair.end(Side::Client);
     assert!(world.client.set_extension(&mut end, stream, extension(3)).is_err());
     // Also once the response was handed over.
-    let mut end = world.pair.end(Side::Server);
-    world.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
-    world.server.finish(&mut end, stream).unwrap();
-    assert_eq!(world.server.exchanges(), 0);
+    world.hand_over(stream);
     world.update(stream, &streaming());
     assert_eq!(last(&world, stream), Some(extended(request(2, true), 2)));
     assert_eq!(tell(&mut world, extension(3)), Ok(()));

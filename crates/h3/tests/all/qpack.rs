@@ -53,8 +53,7 @@ fn exchange(world: &mut World, n: u64) -> (usize, usize) {
 
 #[test]
 fn what_repeats_is_sent_once() {
-    let mut world = World::default();
-    world.settle();
+    let mut world = World::default().settled();
     let first = exchange(&mut world, 10);
     let second = exchange(&mut world, 11);
     assert!(first.0 > 60 && second.0 < 20, "{first:?} {second:?}");
@@ -67,8 +66,7 @@ fn without_a_table_at_either_end_nothing_is_inserted() {
     for (client, server) in
         [(without(), Config::default()), (Config::default(), without()), (without(), without())]
     {
-        let mut world = World::new(client, server);
-        world.settle();
+        let mut world = World::new(client, server).settled();
         let first = exchange(&mut world, 10);
         assert_eq!(exchange(&mut world, 11), first);
     }
@@ -79,8 +77,7 @@ fn without_a_table_at_either_end_nothing_is_inserted() {
 fn messages_wait_for_the_table_and_none_is_lost() {
     for seed in 0..20 {
         let config = Config::default().with_qpack_encoder_blocked_streams(16);
-        let mut world = World::new(config.clone(), config);
-        world.settle();
+        let mut world = World::new(config.clone(), config).settled();
         world.pair.rng = Some(Rng::new(seed));
         let streams: Vec<StreamId> = (0..40).map(|n| world.request(&request(n), true)).collect();
         world.settle();

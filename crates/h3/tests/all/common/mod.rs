@@ -332,6 +332,42 @@ impl World {
         }
     }
 
+    /// The same when nothing moves any more.
+    pub fn settled(mut self) -> Self {
+        self.settle();
+        self
+    }
+
+    /// Ends with default settings, and a GET request that has arrived.
+    pub fn asked(fin: bool) -> (Self, StreamId) {
+        let mut world = Self::default();
+        let stream = world.ask(&get(), fin);
+        (world, stream)
+    }
+
+    /// Sends a request and lets it arrive.
+    pub fn ask(&mut self, fields: &Fields, fin: bool) -> StreamId {
+        let stream = self.request(fields, fin);
+        self.settle();
+        stream
+    }
+
+    /// The fields of the request that the server hears of first.
+    pub fn requested(&mut self) -> Fields {
+        match self.server_events().into_iter().next() {
+            Some(Event::Headers { fields, .. }) => fields,
+            event => panic!("no request: {event:?}"),
+        }
+    }
+
+    /// Sends all of a body that is no larger than the window, so that the response is handed over.
+    pub fn hand_over(&mut self, stream: StreamId) {
+        let mut end = self.pair.end(Side::Server);
+        self.server.send_body(&mut end, stream, &[0; 10_000]).unwrap();
+        self.server.finish(&mut end, stream).unwrap();
+        assert_eq!(self.server.exchanges(), 0);
+    }
+
     pub fn request(&mut self, fields: &Fields, fin: bool) -> StreamId {
         self.client.send_request(&mut self.pair.end(Side::Client), fields, None, fin).unwrap()
     }
@@ -428,6 +464,14 @@ pub struct Bench {
 impl Bench {
     pub fn new(side: Side) -> Self {
         Self::with(side, &Config::default())
+    }
+
+    /// A client that has sent a GET request.
+    pub fn asking(fin: bool) -> (Self, StreamId) {
+        let mut bench = Self::new(Side::Client);
+        let mut end = bench.pair.end(Side::Client);
+        let stream = bench.connection.send_request(&mut end, &get(), None, fin).unwrap();
+        (bench, stream)
     }
 
     pub fn with(side: Side, config: &Config) -> Self {

@@ -180,7 +180,10 @@ proptest! {
     #[test]
     fn without_orphans_it_is_the_tree_of_http_2(
         calls in any_calls(any_dependency().prop_map(|dependency| {
-            Extension::new(Dependency { parent: None, ..dependency })
+            // No element names the default itself: without a name, HTTP/2 moves the element there again, and
+            // a message that repeats the last one moves nothing.
+            let weight = dependency.weight + u16::from(dependency.weight == 16);
+            Extension::new(Dependency { parent: None, weight, ..dependency })
         }))
     ) {
         let mut draft = H3Draft::new();

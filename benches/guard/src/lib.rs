@@ -1,6 +1,7 @@
 //! The costs of a connection in instructions, allocations and bytes: two ends in memory, on a virtual clock,
 //! and the [rows](ROWS) that are measured at one end.
 
+mod exchange;
 mod gauge;
 mod pair;
 mod rows;

@@ -1,6 +1,7 @@
 //! The rows that are measured.
 
 use crate::Error;
+use crate::exchange::Exchanges;
 use crate::gauge::{Gauge, Meter};
 use crate::pair::Pair;
 use crate::web::Web;
@@ -61,6 +62,14 @@ pub const ROWS: &[Row] = &[
     Row::work("request among 100 at the server", Side::Server, |meter| requests(meter, 100, EPS)),
     Row::work("request among 100 at the server by hmm", Side::Server, |m| requests(m, 100, HMM)),
     Row::work("request among 100 at the server by hls", Side::Server, |m| requests(m, 100, HLS)),
+    Row::work("request among 1000 at the client", Side::Client, |meter| requests(meter, 1000, EPS)),
+    Row::work("request among 1000 at the server", Side::Server, |meter| requests(meter, 1000, EPS)),
+    Row::work("exchange alone at the client", Side::Client, |meter| exchanges(meter, 1)),
+    Row::work("exchange alone at the server", Side::Server, |meter| exchanges(meter, 1)),
+    Row::work("exchange among 100 at the client", Side::Client, |meter| exchanges(meter, 100)),
+    Row::work("exchange among 100 at the server", Side::Server, |meter| exchanges(meter, 100)),
+    Row::work("exchange among 1000 at the client", Side::Client, |meter| exchanges(meter, 1000)),
+    Row::work("exchange among 1000 at the server", Side::Server, |meter| exchanges(meter, 1000)),
     Row::work("bulk packet sent", Side::Client, |meter| bulk(meter, None, EPS)),
     Row::work("bulk packet sent by hmm", Side::Client, |meter| bulk(meter, None, HMM)),
     Row::work("bulk packet sent by hls", Side::Client, |meter| bulk(meter, None, HLS)),
@@ -118,19 +127,37 @@ fn handshake(meter: Meter) -> Result<u64, Error> {
 /// Requests with answers of 1 kB, `at_once` at a time, on a connection that has answered some before. Each
 /// round goes on until all data is acknowledged.
 fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> {
-    const REQUESTS: usize = 400;
-    // The limit is raised by several streams at a time, and is a little lower in between.
-    let max_concurrent_bidi_streams = 100.max(2 * at_once as u64);
-    let transport = scheduled(scheme).with_max_concurrent_bidi_streams(max_concurrent_bidi_streams);
-    let mut web = Web::new(connected(&transport, meter)?);
-    let rounds = REQUESTS / at_once;
+    let mut web = Web::new(connected(&with_streams(scheduled(scheme), at_once), meter)?);
+    let rounds = REQUESTS.div_ceil(at_once);
     for round in 0..2 * rounds {
         // The first half of the rounds is a warm-up.
         web.pair.meter.switch(round >= rounds);
         web.ask(at_once)?;
         web.pass(REST)?;
     }
-    Ok(REQUESTS as u64)
+    Ok((rounds * at_once) as u64)
+}
+
+/// The same on streams without HTTP/3.
+fn exchanges(meter: Meter, at_once: usize) -> Result<u64, Error> {
+    let transport = with_streams(TransportConfig::default(), at_once);
+    let mut exchanges = Exchanges::new(connected(&transport, meter)?);
+    let rounds = REQUESTS.div_ceil(at_once);
+    for round in 0..2 * rounds {
+        exchanges.pair.meter.switch(round >= rounds);
+        exchanges.ask(at_once)?;
+        exchanges.pass(REST)?;
+    }
+    Ok((rounds * at_once) as u64)
+}
+
+/// The least number of requests that are measured.
+const REQUESTS: usize = 400;
+
+/// Settings that allow this many requests at once. The limit is raised by several streams at a time, and is a
+/// little lower in between.
+fn with_streams(transport: TransportConfig, at_once: usize) -> TransportConfig {
+    transport.with_max_concurrent_bidi_streams(100.max(2 * at_once as u64))
 }
 
 /// A packet of a long stream without losses. The sender's cost includes the handling of acknowledgements, the

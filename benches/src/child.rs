@@ -90,6 +90,10 @@ async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<
             Task::Concurrent { connections, bytes } => {
                 concurrent::<S>(settings, server, connections, bytes).await
             }
+            Task::Requests { count, at_once } => {
+                requests::<S>(settings, server, count, at_once).await
+            }
+            Task::Handshakes { count } => handshakes::<S>(settings, server, count).await,
         },
     }
 }
@@ -111,7 +115,7 @@ async fn bulk<S: Stack>(
     let start = Instant::now();
     stack::download::<S>(&connection, bytes).await?;
     let seconds = start.elapsed().as_secs_f64();
-    say(&Done { seconds, bytes, usage: since(before)? })
+    say(&Done { seconds, amount: bytes, usage: since(before)? })
 }
 
 async fn connect_all<S: Stack>(
@@ -175,5 +179,59 @@ async fn concurrent<S: Stack>(
     for download in downloads {
         download.await??;
     }
-    say(&Done { seconds: start.elapsed().as_secs_f64(), bytes: all, usage: since(before)? })
+    say(&Done { seconds: start.elapsed().as_secs_f64(), amount: all, usage: since(before)? })
+}
+
+/// Small requests on one connection. A tenth of them go before the measurement, as a warm-up.
+async fn requests<S: Stack>(
+    settings: &Settings<'_>,
+    server: SocketAddr,
+    count: u64,
+    at_once: u64,
+) -> Result<(), Error> {
+    let endpoint = S::client(settings)?;
+    let connection = Rc::new(S::connect(&endpoint, server).await?);
+    ask::<S>(&connection, count / 10, at_once).await?;
+    let (before, start) = (usage::now()?, Instant::now());
+    let amount = ask::<S>(&connection, count, at_once).await?;
+    say(&Done { seconds: start.elapsed().as_secs_f64(), amount, usage: since(before)? })
+}
+
+/// Sends requests, `at_once` at a time, and receives all answers. Returns their bytes.
+async fn ask<S: Stack>(
+    connection: &Rc<S::Connection>,
+    count: u64,
+    at_once: u64,
+) -> Result<u64, Error> {
+    let each = count.div_ceil(at_once);
+    let askers: Vec<_> = (0..at_once)
+        .map(|_| {
+            let connection = connection.clone();
+            tokio::task::spawn_local(async move {
+                for _ in 0..each {
+                    stack::download::<S>(&connection, job::ANSWER).await?;
+                }
+                Ok::<(), Error>(())
+            })
+        })
+        .collect();
+    for asker in askers {
+        asker.await??;
+    }
+    Ok(each * at_once * job::ANSWER)
+}
+
+/// Handshakes, one after another.
+async fn handshakes<S: Stack>(
+    settings: &Settings<'_>,
+    server: SocketAddr,
+    count: u64,
+) -> Result<(), Error> {
+    let endpoint = S::client(settings)?;
+    drop(S::connect(&endpoint, server).await?);
+    let (before, start) = (usage::now()?, Instant::now());
+    for _ in 0..count {
+        drop(S::connect(&endpoint, server).await?);
+    }
+    say(&Done { seconds: start.elapsed().as_secs_f64(), amount: count, usage: since(before)? })
 }

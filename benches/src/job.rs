@@ -67,7 +67,14 @@ pub enum Task {
     Idle { connections: usize },
     /// This many connections, one download each, all at the same time.
     Concurrent { connections: usize, bytes: u64 },
+    /// This many requests with answers of [`ANSWER`] bytes on one connection, `at_once` at a time.
+    Requests { count: u64, at_once: u64 },
+    /// This many handshakes.
+    Handshakes { count: u64 },
 }
+
+/// The size of the answer to a small request.
+pub const ANSWER: u64 = 1000;
 
 /// The address at which a server listens.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
@@ -88,10 +95,10 @@ pub struct Usage {
 /// The result of a client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Done {
-    /// Seconds from the request to the last byte.
+    /// Seconds from the first request to the last byte.
     pub seconds: f64,
-    /// Bytes of streams received.
-    pub bytes: u64,
+    /// Bytes of streams received; for handshakes, their number.
+    pub amount: u64,
     /// The resources that the task used, without the setup of the process.
     pub usage: Usage,
 }

@@ -12,6 +12,7 @@ mod usage;
 
 use clap::Parser;
 use job::Subject;
+use report::Load;
 use std::process::ExitCode;
 use sutura_benches::output::Output;
 use sutura_benches::stack::Name;
@@ -42,6 +43,15 @@ struct Options {
     /// Connections that download 1 MB at the same time for the peak of memory; 0 skips that
     #[arg(long, default_value_t = 100)]
     concurrent: usize,
+    /// Small requests for each number at a time; 0 skips them
+    #[arg(long, default_value_t = 50_000)]
+    requests: u64,
+    /// How many small requests are sent at a time
+    #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
+    at_once: Vec<u64>,
+    /// Handshakes, one after another; 0 skips them
+    #[arg(long, default_value_t = 1000)]
+    handshakes: u64,
     #[command(flatten)]
     output: Output,
     /// Serve a job that the parent process writes to the standard input
@@ -50,6 +60,16 @@ struct Options {
 }
 
 impl Options {
+    /// The small loads that are measured, and how many operations of each.
+    fn loads(&self) -> Vec<(Load, u64)> {
+        let requests = self
+            .at_once
+            .iter()
+            .map(|at_once| (Load::Requests { at_once: *at_once }, self.requests));
+        let all = requests.chain([(Load::Handshakes, self.handshakes)]);
+        all.filter(|(_, count)| *count > 0).collect()
+    }
+
     /// The subjects that are compared, each with the first subject.
     fn subjects(&self) -> Vec<Subject> {
         if self.policies.is_empty() {

@@ -1,7 +1,7 @@
 //! Starts the children and collects their answers.
 
-use crate::job::{Done, Job, Listening, Role, Settings, Task, Usage};
-use crate::report::{Bulk, Measurements, Memory};
+use crate::job::{ANSWER, Done, Job, Listening, Role, Settings, Task, Usage};
+use crate::report::{Bulk, Load, Measurements, Memory, Small};
 use crate::{Error, Options};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
@@ -71,17 +71,41 @@ fn pair(settings: &Settings, task: Task) -> Result<(Process, Usage, Process), Er
     Ok((server, before, client))
 }
 
-fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
-    let (mut server, before, mut client) = pair(settings, Task::Bulk { bytes })?;
+/// The result of the client, and the CPU seconds of the server.
+fn measure(settings: &Settings, task: Task) -> Result<(Done, f64), Error> {
+    let (mut server, before, mut client) = pair(settings, task)?;
     let done: Done = client.answer()?;
-    let after = server.usage()?;
+    Ok((done, server.usage()?.cpu_seconds - before.cpu_seconds))
+}
+
+fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
+    let (done, server_cpu) = measure(settings, Task::Bulk { bytes })?;
     Ok(Bulk {
         subject: settings.subject.clone(),
         payload: settings.payload,
         seconds: done.seconds,
-        bytes: done.bytes,
-        server_cpu: after.cpu_seconds - before.cpu_seconds,
+        bytes: done.amount,
+        server_cpu,
         client_cpu: done.usage.cpu_seconds,
+    })
+}
+
+fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
+    let task = match load {
+        Load::Requests { at_once } => Task::Requests { count, at_once },
+        Load::Handshakes => Task::Handshakes { count },
+    };
+    let (done, server_cpu) = measure(settings, task)?;
+    let per = match load {
+        Load::Requests { .. } => done.amount / ANSWER,
+        Load::Handshakes => done.amount,
+    };
+    Ok(Small {
+        subject: settings.subject.clone(),
+        load,
+        seconds: done.seconds / per as f64,
+        server_cpu: server_cpu / per as f64,
+        client_cpu: done.usage.cpu_seconds / per as f64,
     })
 }
 
@@ -127,6 +151,14 @@ pub fn run(options: &Options) -> Result<(), Error> {
             order.rotate_left(round % subjects.len().max(1));
             for subject in order {
                 measurements.bulk.push(bulk(&settings(subject, payload), options.bytes)?);
+            }
+        }
+        for (load, count) in options.loads() {
+            let mut order = subjects.clone();
+            order.rotate_left(round % subjects.len().max(1));
+            for subject in order {
+                let payload = options.payload.first().copied().unwrap_or(1200);
+                measurements.small.push(small(&settings(subject, payload), load, count)?);
             }
         }
         eprintln!("round {} of {}", round + 1, options.rounds);

@@ -3,6 +3,7 @@
 use crate::Options;
 use crate::job::Subject;
 use serde::Serialize;
+use std::fmt;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell, Table};
@@ -46,10 +47,53 @@ pub struct Memory {
     pub peak_kib: Option<u64>,
 }
 
+/// A load of small operations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Load {
+    /// Requests with small answers, each on a stream of its own.
+    Requests { at_once: u64 },
+    /// Handshakes, one after another.
+    Handshakes,
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Requests { at_once: 1 } => f.write_str("requests, one after another"),
+            Self::Requests { at_once } => write!(f, "requests, {at_once} at a time"),
+            Self::Handshakes => f.write_str("handshakes"),
+        }
+    }
+}
+
+/// The costs of one small operation, in seconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Small {
+    pub subject: Subject,
+    pub load: Load,
+    /// The whole time over the number of operations.
+    pub seconds: f64,
+    /// Seconds of CPU time.
+    pub server_cpu: f64,
+    pub client_cpu: f64,
+}
+
+impl Small {
+    fn per_second(&self) -> f64 {
+        1.0 / self.seconds
+    }
+
+    fn cpu(&self) -> f64 {
+        self.server_cpu + self.client_cpu
+    }
+}
+
 /// All measurements.
 #[derive(Debug, Default, Serialize)]
 pub struct Measurements {
     pub bulk: Vec<Bulk>,
+    pub small: Vec<Small>,
     pub memory: Vec<Memory>,
 }
 
@@ -75,7 +119,13 @@ impl Measurements {
 
 impl Measurements {
     pub fn report(&self, options: &Options) -> Report {
-        let tables = [self.bulk_table(options), self.ratios(options), self.memory_table()];
+        let tables = [
+            self.bulk_table(options),
+            self.ratios(options),
+            self.small_table(options),
+            self.small_ratios(options),
+            self.memory_table(),
+        ];
         let downloads = format!(
             "Downloads of {} MiB; {} rounds, median [smallest largest]",
             options.bytes >> 20,
@@ -169,6 +219,55 @@ impl Measurements {
         )
     }
 
+    fn small_of(&self, load: Load, subject: &Subject) -> impl Iterator<Item = &Small> {
+        self.small.iter().filter(move |s| s.load == load && s.subject == *subject)
+    }
+
+    fn small_table(&self, options: &Options) -> Table {
+        let subjects = options.subjects();
+        let loads = options.loads();
+        let rows = loads.iter().flat_map(|(load, _)| subjects.iter().map(move |s| (*load, s)));
+        let spread = |(load, subject): (Load, &Subject), figure: &dyn Fn(&Small) -> f64, places| {
+            Cell::spread(Spread::of(self.small_of(load, subject).map(figure)), places)
+        };
+        let what = if options.policies.is_empty() { "stack" } else { "policy" };
+        Table::of(
+            "Small operations",
+            rows,
+            &[
+                ("load", &|row| row.0.to_string().into()),
+                (what, &|row| row.1.to_string().into()),
+                ("per second", &|row| spread(*row, &Small::per_second, 0)),
+                ("server CPU us", &|row| spread(*row, &|s| s.server_cpu * 1e6, 1)),
+                ("client CPU us", &|row| spread(*row, &|s| s.client_cpu * 1e6, 1)),
+            ],
+        )
+    }
+
+    fn small_ratios(&self, options: &Options) -> Table {
+        let subjects = options.subjects();
+        let (first, others) = subjects.split_at(subjects.len().min(1));
+        let pairs =
+            || first.iter().flat_map(|first| others.iter().map(move |other| (first, other)));
+        let loads = options.loads();
+        let rows = loads.iter().flat_map(|(load, _)| pairs().map(move |pair| (*load, pair)));
+        let ratio = |(load, (a, b)): (Load, (&Subject, &Subject)),
+                     figure: &dyn Fn(&Small) -> f64| {
+            let both = self.small_of(load, a).zip(self.small_of(load, b));
+            Cell::spread(Spread::of(both.map(|(a, b)| figure(a) / figure(b))), 2)
+        };
+        Table::of(
+            "Small operations of the first over another, round by round",
+            rows,
+            &[
+                ("load", &|row| row.0.to_string().into()),
+                ("over", &|row| row.1.1.to_string().into()),
+                ("rate", &|row| ratio(*row, &Small::per_second)),
+                ("CPU", &|row| ratio(*row, &Small::cpu)),
+            ],
+        )
+    }
+
     fn memory_table(&self) -> Table {
         let kib = |value: Option<f64>| Cell::from(value.map(|kib| format!("{kib:.1}")));
         let mib = |value: Option<u64>| kib(value.map(|kib| kib as f64 / 1024.0));
@@ -207,7 +306,7 @@ mod tests {
                 run(Name::Quinn, 40.0),
                 run(Name::Sutura, 10.0),
             ],
-            memory: Vec::new(),
+            ..Measurements::default()
         };
         let pair = (&Name::Sutura.into(), &Name::Quinn.into());
         let ratio = measurements.ratio(1200, pair, &Bulk::gigabits_per_second);

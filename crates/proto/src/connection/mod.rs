@@ -4,6 +4,7 @@
 mod ack_frequency;
 mod api;
 mod assemble;
+mod batch;
 #[cfg(feature = "testing")]
 mod check;
 mod close;
@@ -70,6 +71,7 @@ use crate::wire::packet::HeaderRules;
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use crate::wire::version::Version;
 use ack_frequency::AckFrequencyState;
+use batch::Carried;
 use close::{CloseReason, CloseState};
 use handshake::Handshake;
 use identity::Identity;
@@ -223,6 +225,8 @@ pub struct Connection {
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
+    /// A datagram that did not fit in the last batch.
+    carried: Option<Box<Carried>>,
 }
 
 /// The streams of a connection on which nothing was said yet.
@@ -340,6 +344,7 @@ impl Connection {
             stats: ConnectionStats::default(),
             silence: Silence::default(),
             settled: Settled::default(),
+            carried: None,
             rng,
             config,
         }))

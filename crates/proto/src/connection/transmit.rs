@@ -20,9 +20,6 @@ use std::time::Instant;
 pub const TAG_SIZE: usize = 16;
 /// The least room worth filling with another coalesced packet: a long header, a tag and a frame.
 const MIN_PACKET_ROOM: usize = 80;
-/// A datagram shorter than the path allows by more than this does not set the segment size of a
-/// batch.
-const SEGMENT_SLACK: usize = 64;
 /// A datagram that is shorter than the others of its batch by no more than this is padded, because a shorter
 /// datagram ends the batch. Source and repair symbols differ that much.
 const SEGMENT_PADDING: usize = 16;
@@ -105,53 +102,6 @@ impl OpenPacket {
 }
 
 impl Connection {
-    /// Appends the next datagrams to `out`: at most `max_datagrams`, to one destination and of one
-    /// size except for the last. Returns `None` if there is nothing to send for now.
-    pub fn poll_transmit(
-        &mut self,
-        now: Instant,
-        max_datagrams: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        if let Some(transmit) = self.transmit_path_frame(now, out) {
-            return Some(transmit);
-        }
-        if let Some(transmit) = self.transmit_mtu_probe(now, out) {
-            return Some(transmit);
-        }
-        self.spare_keys(now);
-        self.streams.on_congestion_window(self.path.congestion.window());
-        self.egress.tend(&mut self.streams, now, &self.path.view());
-        let start = out.len();
-        let mark = self.mark();
-        let mut segment = None;
-        let mut count = 0;
-        while count < max_datagrams && self.mark() == mark {
-            let before = out.len();
-            let limit = segment.unwrap_or(self.datagram_size());
-            if !self.build_datagram(now, limit, segment.is_none(), out) {
-                break;
-            }
-            let size = out.len() - before;
-            count += 1;
-            self.path.address.on_sent(size);
-            self.stats.sent.datagrams += 1;
-            self.stats.sent.bytes += size as u64;
-            let is_full = size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
-            if segment.is_some_and(|s| size < s) || !is_full {
-                break;
-            }
-            segment = segment.or(Some(size));
-        }
-        self.update_loss_timer(now);
-        let size = out.len() - start;
-        if size == 0 {
-            return None;
-        }
-        let segment_size = segment.filter(|s| size > *s);
-        Some(Transmit { destination: self.path.remote, ecn: mark, size, segment_size })
-    }
-
     /// The ECN mark of the next datagrams. There is none before the handshake is confirmed: until then
     /// they may contain packets of any space.
     pub(super) fn mark(&self) -> Option<EcnCodepoint> {
@@ -160,7 +110,7 @@ impl Connection {
 
     /// How long the next datagram may be. Probes have a size that arrives even where the path has
     /// become a black hole for others.
-    fn datagram_size(&self) -> usize {
+    pub(super) fn datagram_size(&self) -> usize {
         let probes = self.spaces.iter().any(|space| space.probes > 0);
         let mtu = &self.path.mtu;
         usize::from(if probes { mtu.safe_size() } else { mtu.size() })
@@ -168,7 +118,7 @@ impl Connection {
 
     /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its
     /// size.
-    fn build_datagram(
+    pub(super) fn build_datagram(
         &mut self,
         now: Instant,
         limit: usize,

@@ -1,0 +1,124 @@
+//! Datagrams of one size, which an operating system sends in one call.
+
+use super::Connection;
+use super::transmit::Transmit;
+use std::time::Instant;
+
+/// A datagram shorter than the path allows by no more than this restricts the datagrams behind it to its size.
+const SEGMENT_SLACK: usize = 64;
+
+/// A datagram that was built, but did not fit in its batch because it is larger than the others.
+#[derive(Debug)]
+pub(super) struct Carried {
+    /// Where to send it, and with which mark.
+    transmit: Transmit,
+    datagram: Vec<u8>,
+}
+
+/// The datagrams of one call.
+#[derive(Debug, Default)]
+struct Batch {
+    /// The size of the first datagram, which is the size of all but the last.
+    segment: Option<usize>,
+    datagrams: usize,
+}
+
+/// How a datagram fits in a batch.
+enum Fit {
+    /// As large as the others: more may follow.
+    Alike,
+    /// Smaller than the others: it is the last.
+    Last,
+    /// Larger than the others: it is the first of the next batch.
+    Larger,
+}
+
+impl Batch {
+    /// Adds a datagram, unless it is too large.
+    fn add(&mut self, size: usize) -> Fit {
+        let segment = *self.segment.get_or_insert(size);
+        if size > segment {
+            return Fit::Larger;
+        }
+        self.datagrams += 1;
+        if size == segment { Fit::Alike } else { Fit::Last }
+    }
+}
+
+impl Connection {
+    /// Appends the next datagrams to `out`: at most `max_datagrams`, to one destination and of one
+    /// size except for the last. Returns `None` if there is nothing to send for now.
+    ///
+    /// A datagram that does not fit in the batch is kept for the next call, so call this until it returns
+    /// `None`.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        max_datagrams: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let carried = self.carried.take().filter(|_| !self.is_closed());
+        if carried.is_none() {
+            if let Some(transmit) = self.transmit_path_frame(now, out) {
+                return Some(transmit);
+            }
+            if let Some(transmit) = self.transmit_mtu_probe(now, out) {
+                return Some(transmit);
+            }
+        }
+        self.spare_keys(now);
+        self.streams.on_congestion_window(self.path.congestion.window());
+        self.egress.tend(&mut self.streams, now, &self.path.view());
+        let start = out.len();
+        let mut batch = Batch::default();
+        let mut to = Transmit::new(self.path.remote, 0).with_ecn(self.mark());
+        if let Some(Carried { transmit, datagram }) = carried.map(|carried| *carried) {
+            out.extend_from_slice(&datagram);
+            batch.add(datagram.len());
+            to = transmit;
+        }
+        while batch.datagrams < max_datagrams
+            && (self.path.remote, self.mark()) == (to.destination, to.ecn)
+            && self.extend_batch(now, &mut batch, &to, out)
+        {}
+        self.update_loss_timer(now);
+        let size = out.len() - start;
+        if size == 0 {
+            return None;
+        }
+        let segment_size = batch.segment.filter(|segment| size > *segment);
+        Some(Transmit { size, segment_size, ..to })
+    }
+
+    /// Builds another datagram of a batch. Returns whether more may follow.
+    fn extend_batch(
+        &mut self,
+        now: Instant,
+        batch: &mut Batch,
+        to: &Transmit,
+        out: &mut Vec<u8>,
+    ) -> bool {
+        let before = out.len();
+        // Full datagrams are made equally long. Datagrams that are short because there was no more to put into
+        // them do not shorten the datagrams behind them.
+        let is_full = |size: &usize| size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
+        let restricted = batch.segment.filter(is_full);
+        let limit = restricted.unwrap_or_else(|| self.datagram_size());
+        if !self.build_datagram(now, limit, restricted.is_none(), out) {
+            return false;
+        }
+        let size = out.len() - before;
+        self.path.address.on_sent(size);
+        self.stats.sent.datagrams += 1;
+        self.stats.sent.bytes += size as u64;
+        match batch.add(size) {
+            Fit::Alike => true,
+            Fit::Last => false,
+            Fit::Larger => {
+                let datagram = out.split_off(before);
+                self.carried = Some(Box::new(Carried { transmit: *to, datagram }));
+                false
+            }
+        }
+    }
+}

@@ -21,6 +21,7 @@ use crate::held::Held;
 use crate::sync::{enlist, lock, wake};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::Context;
 use std::time::Instant;
@@ -43,8 +44,6 @@ pub(crate) struct State {
     pub(crate) uppers: Uppers,
     /// Outcomes of the application's own messages, if a protocol over the connection sends messages, too.
     outcomes: VecDeque<(MessageId, MessageOutcome)>,
-    /// Handles held by the application; when the last is dropped, the connection is closed.
-    handles: usize,
     /// How many bytes the connection may hold.
     allowance: usize,
 }
@@ -54,6 +53,10 @@ pub(crate) struct State {
 pub(crate) struct Shared {
     pub(crate) handle: ConnectionHandle,
     state: Mutex<State>,
+    /// Handles held by the application; when the last is dropped, the connection is closed.
+    handles: AtomicUsize,
+    /// Whether the driver is going to visit the connection.
+    touched: AtomicBool,
     dirty: Arc<Dirty>,
 }
 
@@ -71,10 +74,10 @@ impl Shared {
             quic,
             uppers: Uppers::default(),
             outcomes: VecDeque::new(),
-            handles: 0,
             allowance: usize::MAX,
         };
-        Arc::new(Self { handle, state: Mutex::new(state), dirty })
+        let (handles, touched) = (AtomicUsize::new(0), AtomicBool::new(false));
+        Arc::new(Self { handle, state: Mutex::new(state), handles, touched, dirty })
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -83,7 +86,14 @@ impl Shared {
 
     /// Tells the driver that there may be data to send.
     pub(crate) fn touch(&self) {
-        self.dirty.push(self.handle);
+        if !self.touched.swap(true, Ordering::AcqRel) {
+            self.dirty.push(self.handle);
+        }
+    }
+
+    /// The driver visits the connection next: it sees what was changed until now.
+    pub(crate) fn visit(&self) {
+        self.touched.swap(false, Ordering::AcqRel);
     }
 }
 

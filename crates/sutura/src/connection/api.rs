@@ -5,6 +5,7 @@ use crate::sync::enlist;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::Poll;
 use std::time::Instant;
 use sutura_proto::crypto::ExportError;
@@ -23,9 +24,11 @@ impl Clone for Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if self.0.handles.fetch_sub(1, Ordering::AcqRel) > 1 {
+            return;
+        }
         let mut state = self.0.lock();
-        state.handles -= 1;
-        if state.handles == 0 && !state.quic.is_closed() {
+        if !state.quic.is_closed() {
             state.close(Instant::now(), 0, b"");
             drop(state);
             self.0.touch();
@@ -35,7 +38,7 @@ impl Drop for Connection {
 
 impl Connection {
     pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        shared.lock().handles += 1;
+        shared.handles.fetch_add(1, Ordering::Relaxed);
         Self(shared)
     }
 

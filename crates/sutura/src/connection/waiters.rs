@@ -4,6 +4,10 @@ use crate::sync::wake;
 use std::collections::HashMap;
 use std::task::Waker;
 use sutura_proto::StreamId;
+use sutura_schedule::KeyHash;
+
+/// The task that waits for each stream.
+pub(super) type StreamWaiters = HashMap<StreamId, Waker, KeyHash>;
 
 /// Tasks that wait for an event of a connection.
 #[derive(Debug, Default)]
@@ -17,9 +21,9 @@ pub(super) struct Waiters {
     pub(super) messages: Vec<Waker>,
     /// Tasks that wait for the outcome of a message.
     pub(super) outcomes: Vec<Waker>,
-    pub(super) readable: HashMap<StreamId, Waker>,
-    pub(super) writable: HashMap<StreamId, Waker>,
-    pub(super) finished: HashMap<StreamId, Waker>,
+    pub(super) readable: StreamWaiters,
+    pub(super) writable: StreamWaiters,
+    pub(super) finished: StreamWaiters,
 }
 
 impl Waiters {
@@ -41,7 +45,7 @@ impl Waiters {
 }
 
 /// Wakes the task that waits for a stream, if there is one.
-pub(super) fn wake_stream(map: &mut HashMap<StreamId, Waker>, id: StreamId) {
+pub(super) fn wake_stream(map: &mut StreamWaiters, id: StreamId) {
     if let Some(waker) = map.remove(&id) {
         waker.wake();
     }

@@ -153,6 +153,9 @@ impl Driver {
         }
         let mut touched = std::mem::take(&mut self.touched);
         for handle in touched.drain(..) {
+            if let Some(entry) = self.connections.get(handle) {
+                entry.shared.visit();
+            }
             self.activate(handle);
         }
         self.touched = touched;

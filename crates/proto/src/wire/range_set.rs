@@ -1,17 +1,20 @@
 //! A set of integers kept as sorted disjoint ranges: packet numbers, stream offsets, symbol ids.
 
+mod ranges;
+
 use crate::work;
-use std::collections::VecDeque;
+use ranges::Ranges;
 use std::ops::Range;
 
 /// A set of `u64` kept as disjoint, non-adjacent half-open ranges in ascending order.
 ///
 /// Bytes and packets are mostly sent, acknowledged and lost in order, so most operations are at
-/// either end. A ring buffer makes both ends cheap, and an empty set holds no memory. If a peer controls the
-/// inserted numbers, the set must be created [`with_cap`](Self::with_cap), or its owner must bound it.
+/// either end. A ring buffer makes both ends cheap, and a set of one range allocates no memory. If a peer
+/// controls the inserted numbers, the set must be created [`with_cap`](Self::with_cap), or its owner must bound
+/// it.
 #[derive(Debug, Clone, Default)]
 pub struct RangeSet {
-    ranges: VecDeque<Range<u64>>,
+    ranges: Ranges,
     cap: Option<usize>,
 }
 
@@ -29,35 +32,35 @@ impl RangeSet {
 
     /// Whether the set has no members.
     pub fn is_empty(&self) -> bool {
-        self.ranges.is_empty()
+        self.len() == 0
     }
 
     /// The lowest range.
     pub fn first(&self) -> Option<Range<u64>> {
-        self.ranges.front().cloned()
+        self.ranges.get(0).cloned()
     }
 
     /// The largest member.
     #[cfg(feature = "testing")]
     pub fn max(&self) -> Option<u64> {
-        self.ranges.back().map(|range| range.end - 1)
+        self.ranges.get(self.len().checked_sub(1)?).map(|range| range.end - 1)
     }
 
     /// The ranges in ascending order; `.rev()` gives the descending one.
     pub fn iter(
         &self,
     ) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator + Clone + '_ {
-        self.ranges.iter().cloned()
+        (0..self.len()).map(|index| self.ranges.get(index).cloned().unwrap_or_default())
     }
 
     /// Removes every member and frees the memory.
     pub fn clear(&mut self) {
-        self.ranges = VecDeque::new();
+        self.ranges = Ranges::default();
     }
 
     /// Index of the first range that ends after `value`.
     fn position(&self, value: u64) -> usize {
-        self.ranges.partition_point(|range| range.end <= value)
+        self.ranges.position(value)
     }
 
     /// The range that holds `value`.
@@ -92,7 +95,10 @@ impl RangeSet {
             return 0;
         }
         // Ranges that overlap or touch the new one are merged with it.
-        let from = self.ranges.partition_point(|held| held.end < range.start);
+        let from = match range.start.checked_sub(1) {
+            Some(before) => self.position(before),
+            None => 0,
+        };
         let mut merged = range.clone();
         let mut present = 0;
         let mut to = from;
@@ -105,7 +111,7 @@ impl RangeSet {
         match self.ranges.get_mut(from) {
             Some(slot) if to > from => {
                 *slot = merged;
-                self.ranges.drain(from + 1..to);
+                self.ranges.remove(from + 1..to);
             }
             _ => {
                 work::steps(from.min(self.ranges.len() - from));
@@ -118,7 +124,7 @@ impl RangeSet {
 
     fn enforce_cap(&mut self) {
         let excess = self.cap.map_or(0, |cap| self.ranges.len().saturating_sub(cap));
-        self.ranges.drain(..excess);
+        self.ranges.remove(0..excess);
     }
 
     /// Removes every value of `range`; returns how many were members before.
@@ -162,7 +168,7 @@ impl RangeSet {
                         *slot = tail;
                     }
                 }
-                self.ranges.drain(from..to);
+                self.ranges.remove(from..to);
             }
         }
         removed
@@ -189,7 +195,7 @@ impl RangeSet {
 
 impl PartialEq for RangeSet {
     fn eq(&self, other: &Self) -> bool {
-        self.ranges == other.ranges
+        self.iter().eq(other.iter())
     }
 }
 

@@ -71,6 +71,14 @@ impl Stretch {
         }
     }
 
+    /// Takes the first `len` bytes, with the whole allocation if it has room for no more.
+    fn take_front(&mut self, len: usize) -> BytesMut {
+        if len == self.buf.capacity() {
+            return std::mem::take(&mut self.buf);
+        }
+        self.buf.split_to(len)
+    }
+
     /// Copies the piece out of its allocation if it is only a small part of the allocation.
     fn compact(&mut self) {
         let size = self.buf.capacity();
@@ -205,7 +213,7 @@ impl ReceiveBlock {
         let front = self.front(offset)?;
         let len = usize::try_from(front.end - offset).map_or(max, |len| len.min(max));
         let piece = self.pieces.first_mut().filter(|_| len > 0)?;
-        let bytes = piece.buf.split_to(len);
+        let bytes = piece.take_front(len);
         piece.start += len as u64;
         let ended = piece.start == piece.end;
         if ended {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Event, ServerConfig, Side,
-    TransportConfig,
+    Transmit, TransportConfig,
 };
 
 /// How long a datagram takes.
@@ -63,13 +63,10 @@ impl End {
         self.events.pop_front()
     }
 
-    /// Builds the next datagrams, and returns the size of all but the last.
-    fn transmit(&mut self, now: Instant) -> usize {
-        let Some(connection) = &mut self.connection else { return 0 };
+    /// Builds the next datagrams.
+    fn transmit(&mut self, now: Instant) -> Option<Transmit> {
         self.buffer.clear();
-        connection
-            .poll_transmit(now, BATCH, &mut self.buffer)
-            .map_or(0, |transmit| transmit.segment_size.unwrap_or(transmit.size))
+        self.connection.as_mut()?.poll_transmit(now, BATCH, &mut self.buffer)
     }
 
     fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
@@ -184,12 +181,12 @@ impl Pair {
     /// Has a side send all data that it may send now.
     pub fn transmit(&mut self, side: Side) {
         let (now, meter, connected) = (self.now, self.meter, self.connected);
-        loop {
+        let mut more = true;
+        while more {
             let end = self.end(side);
-            let size = meter.run(side, || end.transmit(now));
-            if size == 0 {
-                return;
-            }
+            let Some(transmit) = meter.run(side, || end.transmit(now)) else { return };
+            more = transmit.more;
+            let size = transmit.segment_size.unwrap_or(transmit.size);
             let datagrams: Vec<Vec<u8>> = end.buffer.chunks(size).map(<[u8]>::to_vec).collect();
             end.sent += datagrams.len() as u64;
             if connected {

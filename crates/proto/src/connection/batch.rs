@@ -24,6 +24,7 @@ struct Batch {
 }
 
 /// How a datagram fits in a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fit {
     /// As large as the others: more may follow.
     Alike,
@@ -79,8 +80,16 @@ impl Connection {
         }
         while batch.datagrams < max_datagrams
             && (self.path.remote, self.mark()) == (to.destination, to.ecn)
-            && self.extend_batch(now, &mut batch, &to, out)
-        {}
+        {
+            match self.extend_batch(now, &mut batch, &to, out) {
+                Some(Fit::Alike) => {}
+                Some(Fit::Last | Fit::Larger) => break,
+                None => {
+                    to.more = false;
+                    break;
+                }
+            }
+        }
         self.update_loss_timer(now);
         let size = out.len() - start;
         if size == 0 {
@@ -90,14 +99,14 @@ impl Connection {
         Some(Transmit { size, segment_size, ..to })
     }
 
-    /// Builds another datagram of a batch. Returns whether more may follow.
+    /// Builds another datagram of a batch. `None` if there is nothing to send for now.
     fn extend_batch(
         &mut self,
         now: Instant,
         batch: &mut Batch,
         to: &Transmit,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Option<Fit> {
         let before = out.len();
         // Full datagrams are made equally long. Datagrams that are short because there was no more to put into
         // them do not shorten the datagrams behind them.
@@ -105,20 +114,17 @@ impl Connection {
         let restricted = batch.segment.filter(is_full);
         let limit = restricted.unwrap_or_else(|| self.datagram_size());
         if !self.build_datagram(now, limit, restricted.is_none(), out) {
-            return false;
+            return None;
         }
         let size = out.len() - before;
         self.path.address.on_sent(size);
         self.stats.sent.datagrams += 1;
         self.stats.sent.bytes += size as u64;
-        match batch.add(size) {
-            Fit::Alike => true,
-            Fit::Last => false,
-            Fit::Larger => {
-                let datagram = out.split_off(before);
-                self.carried = Some(Box::new(Carried { transmit: *to, datagram }));
-                false
-            }
+        let fit = batch.add(size);
+        if fit == Fit::Larger {
+            let datagram = out.split_off(before);
+            self.carried = Some(Box::new(Carried { transmit: *to, datagram }));
         }
+        Some(fit)
     }
 }

@@ -353,7 +353,7 @@ impl Connection {
         }
         self.stats.sent.datagrams += 1;
         self.stats.sent.bytes += size as u64;
-        Transmit { destination: next.remote, ecn: None, size, segment_size: None }
+        Transmit::new(next.remote, size)
     }
 
     /// Tells the connection that this end's address has changed or will change with the next datagram,

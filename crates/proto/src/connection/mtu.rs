@@ -57,6 +57,6 @@ impl Connection {
         self.stats.sent.datagrams += 1;
         self.stats.sent.bytes += size as u64;
         self.stats.mtu_probes_sent += 1;
-        Some(Transmit { destination: self.path.remote, ecn, size, segment_size: None })
+        Some(Transmit::new(self.path.remote, size).with_ecn(ecn))
     }
 }

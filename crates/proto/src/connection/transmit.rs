@@ -37,6 +37,9 @@ pub struct Transmit {
     /// If the bytes are several datagrams, the size of each; only the last may be shorter. `None`
     /// for a single datagram.
     pub segment_size: Option<usize>,
+    /// Whether there may be more to send now. If not, the next call returns `None`, unless something happens
+    /// to the connection before.
+    pub more: bool,
 }
 
 impl Transmit {
@@ -48,7 +51,7 @@ impl Transmit {
     /// One datagram of `size` bytes without an ECN mark.
     #[must_use]
     pub const fn new(destination: SocketAddr, size: usize) -> Self {
-        Self { destination, ecn: None, size, segment_size: None }
+        Self { destination, ecn: None, size, segment_size: None, more: true }
     }
 }
 

@@ -379,14 +379,22 @@ impl Driver {
             self.buffer.clear();
             let segments = self.inner.socket().max_segments().min(MAX_SEGMENTS);
             let transmit = state.quic.poll_transmit(Instant::now(), segments, &mut self.buffer);
+            let more = transmit.is_some_and(|transmit| transmit.more);
+            if !more {
+                state.process(Instant::now(), |event| {
+                    lock(&self.inner.state).proto.handle_event(handle, event);
+                });
+            }
             drop(state);
-            let Some(transmit) = transmit else {
+            if let Some(transmit) = transmit {
+                let contents = std::mem::take(&mut self.buffer);
+                if !self.send(cx, Unsent { transmit, contents, sent: 0, source })? {
+                    progress = Progress::Blocked;
+                    break;
+                }
+            }
+            if !more {
                 progress = Progress::Done;
-                break;
-            };
-            let contents = std::mem::take(&mut self.buffer);
-            if !self.send(cx, Unsent { transmit, contents, sent: 0, source })? {
-                progress = Progress::Blocked;
                 break;
             }
         }

@@ -75,6 +75,10 @@ impl Tally {
     pub(super) fn difference(&self, other: &Self) -> f64 {
         let mut both = *self;
         both.add(other);
+        if both.lost <= 0.0 {
+            // Spares paths without losses the logarithms.
+            return 0.0;
+        }
         let gain = |part: &Self| {
             let term = |count: f64, own: f64, common: f64| {
                 if count > 0.0 { count * (own / common).ln() } else { 0.0 }

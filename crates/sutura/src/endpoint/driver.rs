@@ -360,15 +360,17 @@ impl Driver {
     ) -> std::io::Result<Progress> {
         let Some(entry) = self.connections.get_mut(handle) else { return Ok(Progress::Done) };
         let (shared, source) = (entry.shared.clone(), entry.local);
-        if entry.tenure.report(Instant::now(), &mut shared.lock()) {
-            self.tend_at.get_or_insert_with(|| Instant::now() + TEND_INTERVAL);
+        let now = Instant::now();
+        if entry.tenure.report(now, &mut shared.lock()) {
+            self.tend_at.get_or_insert(now + TEND_INTERVAL);
         }
         let mut progress = Progress::More;
+        let inner = self.inner.clone();
+        let tell = |event| lock(&inner.state).proto.handle_event(handle, event);
+        let segments = inner.socket().max_segments().min(MAX_SEGMENTS);
         for _ in 0..SEND_BATCHES {
-            let mut state = shared.lock();
-            state.process(Instant::now(), |event| {
-                lock(&self.inner.state).proto.handle_event(handle, event);
-            });
+            let (now, mut state) = (Instant::now(), shared.lock());
+            state.process(now, tell);
             if state.quic.is_drained() {
                 let error = state.error.clone().unwrap_or(ConnectionError::LocallyClosed);
                 state.abandon(error);
@@ -377,13 +379,10 @@ impl Driver {
                 return Ok(Progress::Done);
             }
             self.buffer.clear();
-            let segments = self.inner.socket().max_segments().min(MAX_SEGMENTS);
-            let transmit = state.quic.poll_transmit(Instant::now(), segments, &mut self.buffer);
+            let transmit = state.quic.poll_transmit(now, segments, &mut self.buffer);
             let more = transmit.is_some_and(|transmit| transmit.more);
             if !more {
-                state.process(Instant::now(), |event| {
-                    lock(&self.inner.state).proto.handle_event(handle, event);
-                });
+                state.process(now, tell);
             }
             drop(state);
             if let Some(transmit) = transmit {

@@ -5,6 +5,7 @@ mod acknowledgement;
 mod admission;
 mod advisories;
 mod amplification;
+mod batch;
 mod close;
 mod compatible;
 mod crowd;

@@ -315,6 +315,7 @@ impl Pair {
     /// Lets one side send everything it has.
     pub(super) fn flush(&mut self, side: Side) {
         let now = self.now;
+        let mut more = true;
         loop {
             let mut out = Vec::new();
             let end = self.end(side);
@@ -325,6 +326,8 @@ impl Pair {
                 assert_eq!(connection.check(), Ok(()));
                 break;
             };
+            assert!(more, "there is more to send after all");
+            more = transmit.more;
             assert_eq!(transmit.size, out.len());
             let segment = transmit.segment_size.unwrap_or(transmit.size);
             for datagram in out.chunks(segment) {

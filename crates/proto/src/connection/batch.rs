@@ -81,11 +81,18 @@ impl Connection {
         while batch.datagrams < max_datagrams
             && (self.path.remote, self.mark()) == (to.destination, to.ecn)
         {
-            match self.extend_batch(now, &mut batch, &to, out) {
+            // Full datagrams are made equally long. Datagrams that are short because there was no more to put
+            // into them do not shorten the datagrams behind them.
+            let is_full = |size: &usize| size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
+            let limit = batch.segment.filter(is_full);
+            match self.extend_batch(now, &mut batch, limit, &to, out) {
                 Some(Fit::Alike) => {}
                 Some(Fit::Last | Fit::Larger) => break,
                 None => {
-                    to.more = false;
+                    // There may be a frame that needs a longer datagram, or the end of a connection whose keys
+                    // are used up.
+                    self.spare_keys(now);
+                    to.more = limit.is_some() || self.close.due;
                     break;
                 }
             }
@@ -99,21 +106,19 @@ impl Connection {
         Some(Transmit { size, segment_size, ..to })
     }
 
-    /// Builds another datagram of a batch. `None` if there is nothing to send for now.
+    /// Builds another datagram of a batch, of at most `limit` bytes if the batch restricts it. `None` if there is
+    /// nothing to send for now.
     fn extend_batch(
         &mut self,
         now: Instant,
         batch: &mut Batch,
+        limit: Option<usize>,
         to: &Transmit,
         out: &mut Vec<u8>,
     ) -> Option<Fit> {
         let before = out.len();
-        // Full datagrams are made equally long. Datagrams that are short because there was no more to put into
-        // them do not shorten the datagrams behind them.
-        let is_full = |size: &usize| size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
-        let restricted = batch.segment.filter(is_full);
-        let limit = restricted.unwrap_or_else(|| self.datagram_size());
-        if !self.build_datagram(now, limit, restricted.is_none(), out) {
+        let most = limit.unwrap_or_else(|| self.datagram_size());
+        if !self.build_datagram(now, most, limit.is_none(), out) {
             return None;
         }
         let size = out.len() - before;

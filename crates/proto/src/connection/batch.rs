@@ -9,7 +9,7 @@ const SEGMENT_SLACK: usize = 64;
 
 /// A datagram that was built, but did not fit in its batch because it is larger than the others.
 #[derive(Debug)]
-pub(super) struct Carried {
+pub(super) struct KeptDatagram {
     /// Where to send it, and with which mark.
     transmit: Transmit,
     datagram: Vec<u8>,
@@ -58,8 +58,8 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        let carried = self.carried.take().filter(|_| !self.is_closed());
-        if carried.is_none() {
+        let kept = self.kept.take().filter(|_| !self.is_closed());
+        if kept.is_none() {
             if let Some(transmit) = self.transmit_path_frame(now, out) {
                 return Some(transmit);
             }
@@ -73,7 +73,7 @@ impl Connection {
         let start = out.len();
         let mut batch = Batch::default();
         let mut to = Transmit::new(self.path.remote, 0).with_ecn(self.mark());
-        if let Some(Carried { transmit, datagram }) = carried.map(|carried| *carried) {
+        if let Some(KeptDatagram { transmit, datagram }) = kept.map(|kept| *kept) {
             out.extend_from_slice(&datagram);
             batch.add(datagram.len());
             to = transmit;
@@ -128,7 +128,7 @@ impl Connection {
         let fit = batch.add(size);
         if fit == Fit::Larger {
             let datagram = out.split_off(before);
-            self.carried = Some(Box::new(Carried { transmit: *to, datagram }));
+            self.kept = Some(Box::new(KeptDatagram { transmit: *to, datagram }));
         }
         Some(fit)
     }

@@ -71,7 +71,7 @@ use crate::wire::packet::HeaderRules;
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use crate::wire::version::Version;
 use ack_frequency::AckFrequencyState;
-use batch::Carried;
+use batch::KeptDatagram;
 use close::{CloseReason, CloseState};
 use handshake::Handshake;
 use identity::Identity;
@@ -226,7 +226,7 @@ pub struct Connection {
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
     /// A datagram that did not fit in the last batch.
-    carried: Option<Box<Carried>>,
+    kept: Option<Box<KeptDatagram>>,
 }
 
 /// The streams of a connection on which nothing was said yet.
@@ -344,7 +344,7 @@ impl Connection {
             stats: ConnectionStats::default(),
             silence: Silence::default(),
             settled: Settled::default(),
-            carried: None,
+            kept: None,
             rng,
             config,
         }))

@@ -266,3 +266,24 @@ fn a_segment_size_of_zero_means_one_datagram() {
     assert!(result.is_ok());
     assert_eq!(sizes.into_inner(), [(300, None)]);
 }
+
+/// After a call that left buffers empty, the socket counts as drained. It must become ready again for datagrams
+/// that come later, and for those that came before tokio was told.
+#[tokio::test]
+async fn datagrams_after_a_batch_that_was_not_full_are_received() {
+    let (Some(sender), Some(receiver)) = (bind(V4), bind(V4)) else { return };
+    let mut buffers = ReceiveBuffers::new();
+    for round in 0..200u8 {
+        let mut received = 0;
+        for _ in 0..=round % 3 {
+            send(&sender, datagram(address(&receiver), &[round])).await;
+        }
+        while received <= usize::from(round % 3) {
+            let receiving = poll_fn(|cx| {
+                receiver.poll_recv(cx, &mut buffers, |_, data| assert_eq!(data, [round]))
+            });
+            let got = tokio::time::timeout(PATIENCE, receiving).await.expect("datagrams");
+            received += got.expect("receiving");
+        }
+    }
+}

@@ -32,8 +32,6 @@ const SOCKET_SEND_BUFFER: usize = 1 << 20;
 pub struct ReceiveBuffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; BATCH_SIZE],
-    /// Whether the last call left buffers empty, so that the socket has no more datagrams until it says so.
-    is_drained: bool,
 }
 
 impl ReceiveBuffers {
@@ -43,7 +41,6 @@ impl ReceiveBuffers {
         Self {
             bytes: vec![0; RECEIVE_BUFFER_SIZE * BATCH_SIZE].into_boxed_slice(),
             metas: [RecvMeta::default(); BATCH_SIZE],
-            is_drained: false,
         }
     }
 
@@ -202,18 +199,8 @@ impl UdpSocket {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.io.poll_recv_ready(cx))?;
-            if std::mem::take(&mut buffers.is_drained) {
-                // Spares a system call that would find nothing. Datagrams that have arrived since the last call
-                // make the socket ready again, because tokio asks for changes of readiness.
-                let nothing = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
-                let _ = self.io.try_io(Interest::READABLE, nothing);
-                continue;
-            }
             match self.try_recv(buffers) {
-                Ok(count) => {
-                    buffers.is_drained = count < BATCH_SIZE;
-                    return Poll::Ready(Ok(buffers.deliver(count, each)));
-                }
+                Ok(count) => return Poll::Ready(Ok(buffers.deliver(count, each))),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Poll::Ready(Err(error)),
             }
@@ -225,9 +212,18 @@ impl UdpSocket {
         let mut chunks = buffers.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
         let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
             array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
-        self.io.try_io(Interest::READABLE, || {
-            self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)
-        })
+        let mut last = None;
+        let more = self.io.try_io(Interest::READABLE, || {
+            let count = self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)?;
+            if count < BATCH_SIZE {
+                // The kernel has no more. To say so now spares the call that would find nothing, and tokio forgets
+                // only the readiness that it knew of before this call, so that later datagrams are announced.
+                last = Some(count);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            Ok(count)
+        });
+        last.map_or(more, Ok)
     }
 }
 

@@ -267,8 +267,8 @@ fn a_segment_size_of_zero_means_one_datagram() {
     assert_eq!(sizes.into_inner(), [(300, None)]);
 }
 
-/// After a call that left buffers empty, the socket counts as drained. It must become ready again for datagrams
-/// that come later, and for those that came before tokio was told.
+/// A call that leaves buffers empty takes the readiness of the socket back. The socket must become ready again for
+/// datagrams that come later, and for those that come before the next call.
 #[tokio::test]
 async fn datagrams_after_a_batch_that_was_not_full_are_received() {
     let (Some(sender), Some(receiver)) = (bind(V4), bind(V4)) else { return };

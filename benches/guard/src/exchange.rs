@@ -1,31 +1,33 @@
 //! Small requests and answers on streams of a pair, without HTTP/3.
 
 use crate::Error;
+use crate::load::{ANSWER, Load};
 use crate::pair::Pair;
-use std::time::{Duration, Instant};
 use sutura_proto::{Connection, Dir, Event, Read, ReadError, Side, StreamEvent, StreamId};
 
 /// The size of a request.
 const REQUEST: usize = 8;
-/// The size of an answer.
-const ANSWER: usize = 1000;
-/// No exchange takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A client that asks and a server that answers, on a stream for each question.
 #[derive(Debug)]
 pub struct Exchanges {
-    pub pair: Pair,
+    pair: Pair,
     /// Answers that are complete.
     answered: usize,
+    /// Bytes of answers.
+    received: usize,
 }
 
-/// Reads a stream. Returns whether it has ended.
-fn read(connection: &mut Connection, stream: StreamId) -> Result<bool, Error> {
+/// Reads a stream and counts its bytes. Returns whether it has ended.
+fn read(
+    connection: &mut Connection,
+    stream: StreamId,
+    received: &mut usize,
+) -> Result<bool, Error> {
     let mut buffer = [0; 2 * ANSWER];
     loop {
         match connection.recv_stream(stream).read(&mut buffer) {
-            Ok(Read::Data(_)) => {}
+            Ok(Read::Data(bytes)) => *received += bytes,
             Ok(Read::Fin) => return Ok(true),
             // A stream that was read to its end may be announced once more.
             Err(ReadError::Blocked | ReadError::Closed) => return Ok(false),
@@ -36,7 +38,7 @@ fn read(connection: &mut Connection, stream: StreamId) -> Result<bool, Error> {
 
 /// Answers a request that has arrived as a whole.
 fn answer(connection: &mut Connection, stream: StreamId) -> Result<(), Error> {
-    if read(connection, stream)? {
+    if read(connection, stream, &mut 0)? {
         connection.send_stream(stream).write(&[b'x'; ANSWER])?;
         connection.send_stream(stream).finish()?;
     }
@@ -46,18 +48,23 @@ fn answer(connection: &mut Connection, stream: StreamId) -> Result<(), Error> {
 impl Exchanges {
     /// Exchanges on a pair that is connected.
     pub fn new(pair: Pair) -> Self {
-        Self { pair, answered: 0 }
+        Self { pair, answered: 0, received: 0 }
+    }
+}
+
+impl Load for Exchanges {
+    fn pair(&mut self) -> &mut Pair {
+        &mut self.pair
     }
 
-    /// Lets the applications of both sides work.
     fn work(&mut self) -> Result<(), Error> {
         for side in [Side::Client, Side::Server] {
             while let Some(event) = self.pair.end(side).poll_event() {
                 let Event::Stream(event) = event else { continue };
-                let answered = &mut self.answered;
+                let (answered, received) = (&mut self.answered, &mut self.received);
                 self.pair.work(side, |connection| match (side, event) {
                     (Side::Client, StreamEvent::Readable { id }) => {
-                        *answered += usize::from(read(connection, id)?);
+                        *answered += usize::from(read(connection, id, received)?);
                         Ok(())
                     }
                     (Side::Server, StreamEvent::Readable { id }) => answer(connection, id),
@@ -74,40 +81,19 @@ impl Exchanges {
         Ok(())
     }
 
-    fn step(&mut self, end: Instant) -> Result<bool, Error> {
-        self.work()?;
-        Ok(self.pair.step(end))
+    fn send(&mut self) -> Result<(), Error> {
+        self.pair.work(Side::Client, |connection| {
+            let stream = connection.open(Dir::Bi).ok_or("no stream may be opened")?;
+            connection.send_stream(stream).write(&[0; REQUEST])?;
+            Ok(connection.send_stream(stream).finish()?)
+        })
     }
 
-    /// Sends requests at once, and waits for all answers.
-    ///
-    /// # Errors
-    /// Not all requests are answered.
-    pub fn ask(&mut self, requests: usize) -> Result<(), Error> {
-        let (end, answered) = (self.pair.now + PATIENCE, self.answered);
-        for _ in 0..requests {
-            self.pair.work(Side::Client, |connection| {
-                let stream = connection.open(Dir::Bi).ok_or("no stream may be opened")?;
-                connection.send_stream(stream).write(&[0; REQUEST])?;
-                Ok(connection.send_stream(stream).finish()?)
-            })?;
-        }
-        while self.answered < answered + requests {
-            if !self.step(end)? {
-                return Err("not all requests were answered".into());
-            }
-        }
-        Ok(())
+    fn answered(&self) -> usize {
+        self.answered
     }
 
-    /// Lets time pass.
-    ///
-    /// # Errors
-    /// The connection fails.
-    pub fn pass(&mut self, time: Duration) -> Result<(), Error> {
-        let end = self.pair.now + time;
-        while self.step(end)? {}
-        self.pair.now = end;
-        Ok(())
+    fn received(&self) -> usize {
+        self.received
     }
 }

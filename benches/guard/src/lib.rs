@@ -3,6 +3,7 @@
 
 mod exchange;
 mod gauge;
+mod load;
 mod pair;
 mod rows;
 mod web;

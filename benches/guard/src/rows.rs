@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::exchange::Exchanges;
 use crate::gauge::{Gauge, Meter};
+use crate::load::Load;
 use crate::pair::Pair;
 use crate::web::Web;
 use std::sync::Arc;
@@ -127,26 +128,23 @@ fn handshake(meter: Meter) -> Result<u64, Error> {
 /// Requests with answers of 1 kB, `at_once` at a time, on a connection that has answered some before. Each
 /// round goes on until all data is acknowledged.
 fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> {
-    let mut web = Web::new(connected(&with_streams(scheduled(scheme), at_once), meter)?);
-    let rounds = REQUESTS.div_ceil(at_once);
-    for round in 0..2 * rounds {
-        // The first half of the rounds is a warm-up.
-        web.pair.meter.switch(round >= rounds);
-        web.ask(at_once)?;
-        web.pass(REST)?;
-    }
-    Ok((rounds * at_once) as u64)
+    let pair = connected(&with_streams(scheduled(scheme), at_once), meter)?;
+    play(Web::new(pair), at_once)
 }
 
 /// The same on streams without HTTP/3.
 fn exchanges(meter: Meter, at_once: usize) -> Result<u64, Error> {
-    let transport = with_streams(TransportConfig::default(), at_once);
-    let mut exchanges = Exchanges::new(connected(&transport, meter)?);
+    let pair = connected(&with_streams(TransportConfig::default(), at_once), meter)?;
+    play(Exchanges::new(pair), at_once)
+}
+
+/// Plays rounds of requests, of which the first half is a warm-up. Returns how many requests were measured.
+fn play(mut load: impl Load, at_once: usize) -> Result<u64, Error> {
     let rounds = REQUESTS.div_ceil(at_once);
     for round in 0..2 * rounds {
-        exchanges.pair.meter.switch(round >= rounds);
-        exchanges.ask(at_once)?;
-        exchanges.pass(REST)?;
+        load.pair().meter.switch(round >= rounds);
+        load.ask(at_once)?;
+        load.pass(REST)?;
     }
     Ok((rounds * at_once) as u64)
 }

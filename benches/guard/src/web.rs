@@ -1,20 +1,15 @@
 //! Requests and answers over HTTP/3 on a pair.
 
 use crate::Error;
+use crate::load::{ANSWER, Load};
 use crate::pair::Pair;
-use std::time::{Duration, Instant};
 use sutura_h3::{Code, Config, Connection, Event, Fields, Quic, ReceiveError};
 use sutura_proto::{Event as QuicEvent, Side, StreamEvent};
-
-/// The size of an answer's body.
-const BODY: usize = 1000;
-/// No request takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A client that asks and a server that answers.
 #[derive(Debug)]
 pub struct Web {
-    pub pair: Pair,
+    pair: Pair,
     client: Client,
     server: Server,
 }
@@ -64,7 +59,7 @@ impl Client {
         while let Some(event) = self.http.poll_event() {
             match event {
                 Event::Data { stream } => {
-                    let mut buffer = [0; 2 * BODY];
+                    let mut buffer = [0; 2 * ANSWER];
                     loop {
                         match self.http.read_body(quic, stream, &mut buffer) {
                             Ok(0) | Err(ReceiveError::Blocked | ReceiveError::UnknownStream) => {
@@ -92,7 +87,7 @@ impl Server {
                     .with("content-type", "text/html")
                     .with("content-length", "1000");
                 self.http.send_response(quic, stream, &fields, false)?;
-                self.http.send_body(quic, stream, &[b'x'; BODY])?;
+                self.http.send_body(quic, stream, &[b'x'; ANSWER])?;
                 self.http.finish(quic, stream)?;
             }
         }
@@ -116,7 +111,7 @@ impl Web {
     }
 
     /// Lets HTTP/3 work at a side, if there is a connection.
-    fn work(&mut self, side: Side) -> Result<(), Error> {
+    fn work_at(&mut self, side: Side) -> Result<(), Error> {
         let now = self.pair.now;
         let end = self.pair.end(side);
         let events: Vec<_> = std::iter::from_fn(|| end.poll_event()).collect();
@@ -132,43 +127,28 @@ impl Web {
             }
         })
     }
+}
 
-    fn step(&mut self, end: Instant) -> Result<bool, Error> {
-        self.work(Side::Client)?;
-        self.work(Side::Server)?;
-        Ok(self.pair.step(end))
+impl Load for Web {
+    fn pair(&mut self) -> &mut Pair {
+        &mut self.pair
     }
 
-    /// Sends requests at once, and waits for all answers.
-    ///
-    /// # Errors
-    /// Not all requests are answered.
-    pub fn ask(&mut self, requests: usize) -> Result<(), Error> {
-        let now = self.pair.now;
-        let (finished, received) = (self.client.finished, self.client.received);
-        for _ in 0..requests {
-            let client = &mut self.client;
-            self.pair.work(Side::Client, |connection| client.ask(&mut Quic { now, connection }))?;
-        }
-        while self.client.finished < finished + requests {
-            if !self.step(now + PATIENCE)? {
-                return Err("not all requests were answered".into());
-            }
-        }
-        if self.client.received != received + requests * BODY {
-            return Err("not all of the answers arrived".into());
-        }
-        Ok(())
+    fn work(&mut self) -> Result<(), Error> {
+        self.work_at(Side::Client)?;
+        self.work_at(Side::Server)
     }
 
-    /// Lets time pass.
-    ///
-    /// # Errors
-    /// The connection fails.
-    pub fn pass(&mut self, time: Duration) -> Result<(), Error> {
-        let end = self.pair.now + time;
-        while self.step(end)? {}
-        self.pair.now = end;
-        Ok(())
+    fn send(&mut self) -> Result<(), Error> {
+        let (now, client) = (self.pair.now, &mut self.client);
+        self.pair.work(Side::Client, |connection| client.ask(&mut Quic { now, connection }))
+    }
+
+    fn answered(&self) -> usize {
+        self.client.finished
+    }
+
+    fn received(&self) -> usize {
+        self.client.received
     }
 }

@@ -1,0 +1,74 @@
+//! Requests at once, and the applications that ask and answer.
+
+use crate::Error;
+use crate::pair::Pair;
+use std::time::{Duration, Instant};
+
+/// The bytes of an answer.
+pub const ANSWER: usize = 1000;
+/// No request takes longer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The applications of both ends of a pair.
+pub trait Load {
+    /// The pair.
+    fn pair(&mut self) -> &mut Pair;
+
+    /// Lets the applications of both ends work.
+    ///
+    /// # Errors
+    /// The connection fails.
+    fn work(&mut self) -> Result<(), Error>;
+
+    /// Sends a request.
+    ///
+    /// # Errors
+    /// No stream may be opened.
+    fn send(&mut self) -> Result<(), Error>;
+
+    /// How many answers are complete.
+    fn answered(&self) -> usize;
+
+    /// Bytes of answers that were read.
+    fn received(&self) -> usize;
+
+    /// Lets both ends work, and goes on to the next arrival or timer, if that is not after `end`. Returns whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// The connection fails.
+    fn step(&mut self, end: Instant) -> Result<bool, Error> {
+        self.work()?;
+        Ok(self.pair().step(end))
+    }
+
+    /// Sends requests at once, and waits for all answers.
+    ///
+    /// # Errors
+    /// Not all requests are answered.
+    fn ask(&mut self, requests: usize) -> Result<(), Error> {
+        let end = self.pair().now + PATIENCE;
+        let (answered, received) = (self.answered(), self.received());
+        (0..requests).try_for_each(|_| self.send())?;
+        while self.answered() < answered + requests {
+            if !self.step(end)? {
+                return Err("not all requests were answered".into());
+            }
+        }
+        if self.received() != received + requests * ANSWER {
+            return Err("not all of the answers arrived".into());
+        }
+        Ok(())
+    }
+
+    /// Lets time pass.
+    ///
+    /// # Errors
+    /// The connection fails.
+    fn pass(&mut self, time: Duration) -> Result<(), Error> {
+        let end = self.pair().now + time;
+        while self.step(end)? {}
+        self.pair().now = end;
+        Ok(())
+    }
+}

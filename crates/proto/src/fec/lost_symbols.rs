@@ -16,9 +16,10 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// The state of a symbol that was lost, or that is sent again as a probe.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum LostState {
     /// The last packet with the symbol is in flight, or its loss is just being handled.
+    #[default]
     InFlight,
     /// The packet with the symbol was lost, but a repair symbol may recover the symbol.
     Held {
@@ -39,7 +40,7 @@ struct LossTimes {
 }
 
 /// A symbol that was lost, or that is sent again as a probe.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LossRecord {
     state: LostState,
     /// `None` if the symbol was never lost.
@@ -51,11 +52,6 @@ pub(super) struct LossRecord {
 }
 
 impl LossRecord {
-    /// A symbol that was not lost.
-    fn new(last_repair: Option<u64>) -> Self {
-        Self { state: LostState::InFlight, loss: None, patience: Duration::ZERO, last_repair }
-    }
-
     /// Whether the peer misses the symbol, which is in the window, and no packet with it is in flight.
     fn is_missing(&self) -> bool {
         match self.state {
@@ -173,27 +169,27 @@ impl LostSymbols {
         }
     }
 
-    /// Changes the state of a symbol, which is new here if it is in the window or if `last_repair` tells that
-    /// it left the window.
-    fn change(&mut self, id: u64, last_repair: Option<u64>, act: impl FnOnce(&mut LossRecord)) {
+    /// Changes the state of a symbol.
+    fn change(&mut self, id: u64, act: impl FnOnce(&mut LossRecord)) {
         self.index(id, false);
-        act(self.symbols.entry(id).or_insert_with(|| LossRecord::new(last_repair)));
+        act(self.symbols.entry(id).or_default());
         self.index(id, true);
     }
 
     /// The packet of a symbol was declared lost at `now`. If the symbol left the window, `last_repair` is the
     /// number of the last repair symbol that may bring it.
     pub(super) fn on_lost(&mut self, now: Instant, id: u64, last_repair: Option<u64>) {
-        self.change(id, last_repair, |symbol| {
+        self.change(id, |symbol| {
             let first = symbol.loss.map_or(now, |loss| loss.first);
             symbol.loss = Some(LossTimes { first, changed: now });
+            symbol.last_repair = last_repair;
         });
     }
 
     /// A lost symbol waits until `until`.
     pub(super) fn hold(&mut self, id: u64, until: Instant, repairs: &Repairs) {
         let help = self.newest_help(id, repairs);
-        self.change(id, None, |symbol| {
+        self.change(id, |symbol| {
             symbol.state = LostState::Held { until };
             if let Some(help) = help {
                 symbol.patience = until.saturating_duration_since(help);
@@ -203,7 +199,7 @@ impl LostSymbols {
 
     /// A symbol waits to be sent again.
     pub(super) fn queue(&mut self, id: u64) {
-        self.change(id, None, |symbol| symbol.state = LostState::Resend);
+        self.change(id, |symbol| symbol.state = LostState::Resend);
     }
 
     /// What is known of the loss of a symbol.
@@ -221,13 +217,13 @@ impl LostSymbols {
     /// A symbol that left the window waits no longer, because its frames are sent bare.
     pub(super) fn sent_bare(&mut self, id: u64) {
         if self.symbols.contains_key(&id) {
-            self.change(id, None, |symbol| symbol.state = LostState::InFlight);
+            self.change(id, |symbol| symbol.state = LostState::InFlight);
         }
     }
 
     /// A symbol was sent again.
     pub(super) fn sent_again(&mut self, now: Instant, id: u64) {
-        self.change(id, None, |symbol| {
+        self.change(id, |symbol| {
             symbol.state = LostState::InFlight;
             symbol.loss = symbol.loss.map(|loss| LossTimes { changed: now, ..loss });
         });
@@ -345,7 +341,7 @@ impl LostSymbols {
             };
             let until = self.newest_copy_for(id, repairs).map(|sent| sent + patience);
             if let Some(until) = until.filter(|until| *until > now) {
-                self.change(id, None, |symbol| symbol.state = LostState::Held { until });
+                self.change(id, |symbol| symbol.state = LostState::Held { until });
             }
         }
     }

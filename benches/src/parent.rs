@@ -143,21 +143,20 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let identity = Identity::new()?;
     let settings = |subject, payload| Settings { subject, payload, identity: identity.clone() };
     let subjects = options.subjects();
+    // Of the measurements that depend little on it.
+    let payload = options.payload.first().copied().unwrap_or(1200);
     let mut measurements = Measurements::default();
     for round in 0..options.rounds {
+        let mut order = subjects.clone();
+        // The order of the subjects should not matter, so each round begins with another subject.
+        order.rotate_left(round % subjects.len().max(1));
         for &payload in &options.payload {
-            let mut order = subjects.clone();
-            // The order of the subjects should not matter, so each round begins with another subject.
-            order.rotate_left(round % subjects.len().max(1));
-            for subject in order {
+            for subject in order.clone() {
                 measurements.bulk.push(bulk(&settings(subject, payload), options.bytes)?);
             }
         }
         for (load, count) in options.loads() {
-            let mut order = subjects.clone();
-            order.rotate_left(round % subjects.len().max(1));
-            for subject in order {
-                let payload = options.payload.first().copied().unwrap_or(1200);
+            for subject in order.clone() {
                 measurements.small.push(small(&settings(subject, payload), load, count)?);
             }
         }
@@ -166,7 +165,6 @@ pub fn run(options: &Options) -> Result<(), Error> {
     // Without traffic, redundancy policies make no difference to memory.
     if options.policies.is_empty() && options.idle + options.concurrent > 0 {
         for &stack in &options.stacks {
-            let payload = options.payload.first().copied().unwrap_or(1200);
             measurements.memory.push(memory(&settings(stack.into(), payload), options)?);
         }
     }

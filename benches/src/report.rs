@@ -97,6 +97,17 @@ pub struct Measurements {
     pub memory: Vec<Memory>,
 }
 
+/// The first subject with each of the others.
+fn pairs(subjects: &[Subject]) -> impl Iterator<Item = (&Subject, &Subject)> {
+    let (first, others) = subjects.split_at(subjects.len().min(1));
+    first.iter().flat_map(move |first| others.iter().map(move |other| (first, other)))
+}
+
+/// What the subjects are, as the head of a column.
+fn kind_of_subjects(options: &Options) -> &'static str {
+    if options.policies.is_empty() { "stack" } else { "policy" }
+}
+
 /// A figure of a download.
 type Figure<'a> = &'a dyn Fn(&Bulk) -> f64;
 
@@ -156,7 +167,7 @@ impl Measurements {
         let spread = |(payload, subject): (u16, &Subject), figure: Figure<'_>| {
             Cell::spread(Spread::of(self.of(subject, payload).map(figure)), 2)
         };
-        let what = if options.policies.is_empty() { "stack" } else { "policy" };
+        let what = kind_of_subjects(options);
         Table::of(
             "Bulk download",
             rows,
@@ -173,10 +184,8 @@ impl Measurements {
 
     fn ratios(&self, options: &Options) -> Table {
         let subjects = options.subjects();
-        let (first, others) = subjects.split_at(subjects.len().min(1));
-        let pairs =
-            || first.iter().flat_map(|first| others.iter().map(move |other| (first, other)));
-        let rows = options.payload.iter().flat_map(|p| pairs().map(move |pair| (*p, pair)));
+        let rows =
+            options.payload.iter().flat_map(|p| pairs(&subjects).map(move |pair| (*p, pair)));
         let rows: Vec<(u16, (&Subject, &Subject))> = rows.collect();
         if options.policies.is_empty() {
             self.stack_ratios(&rows)
@@ -224,13 +233,12 @@ impl Measurements {
     }
 
     fn small_table(&self, options: &Options) -> Table {
-        let subjects = options.subjects();
-        let loads = options.loads();
+        let (subjects, loads) = (options.subjects(), options.loads());
         let rows = loads.iter().flat_map(|(load, _)| subjects.iter().map(move |s| (*load, s)));
         let spread = |(load, subject): (Load, &Subject), figure: &dyn Fn(&Small) -> f64, places| {
             Cell::spread(Spread::of(self.small_of(load, subject).map(figure)), places)
         };
-        let what = if options.policies.is_empty() { "stack" } else { "policy" };
+        let what = kind_of_subjects(options);
         Table::of(
             "Small operations",
             rows,
@@ -245,12 +253,9 @@ impl Measurements {
     }
 
     fn small_ratios(&self, options: &Options) -> Table {
-        let subjects = options.subjects();
-        let (first, others) = subjects.split_at(subjects.len().min(1));
-        let pairs =
-            || first.iter().flat_map(|first| others.iter().map(move |other| (first, other)));
-        let loads = options.loads();
-        let rows = loads.iter().flat_map(|(load, _)| pairs().map(move |pair| (*load, pair)));
+        let (subjects, loads) = (options.subjects(), options.loads());
+        let rows =
+            loads.iter().flat_map(|(load, _)| pairs(&subjects).map(move |pair| (*load, pair)));
         let ratio = |(load, (a, b)): (Load, (&Subject, &Subject)),
                      figure: &dyn Fn(&Small) -> f64| {
             let both = self.small_of(load, a).zip(self.small_of(load, b));

@@ -50,8 +50,8 @@ impl Connection {
     /// Appends the next datagrams to `out`: at most `max_datagrams`, to one destination and of one
     /// size except for the last. Returns `None` if there is nothing to send for now.
     ///
-    /// A datagram that does not fit in the batch is kept for the next call, so call this until it returns
-    /// `None`.
+    /// A datagram that does not fit in the batch is kept for the next call, so call this as long as there is
+    /// [more](Transmit::more).
     pub fn poll_transmit(
         &mut self,
         now: Instant,

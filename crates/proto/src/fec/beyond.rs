@@ -1,7 +1,7 @@
 //! Source symbols that left the coding window before their fate was known.
 
 use super::lost_symbols::LostSymbols;
-use super::session::Contents;
+use super::symbol::Contents;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::time::Instant;

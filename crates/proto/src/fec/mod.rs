@@ -17,6 +17,7 @@ mod repairs;
 mod send;
 mod session;
 mod stats;
+mod symbol;
 mod uncovered;
 
 #[cfg(test)]
@@ -29,7 +30,8 @@ pub use send::MAX_ENCODER_BYTES;
 #[cfg(test)]
 pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions};
-pub(crate) use session::{Contents, DataKind, Evicted, NewSymbol, Surroundings};
+pub(crate) use session::{DataKind, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
+pub(crate) use symbol::{Contents, Evicted, NewSymbol};
 #[cfg(feature = "conformance")]
 pub(crate) use uncovered::Uncovered;

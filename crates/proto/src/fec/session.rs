@@ -11,10 +11,10 @@ use super::redundancy::{
 };
 use super::repairs::Repairs;
 use super::send::repair_overhead;
+use super::symbol::{Contents, Evicted, NewSymbol, Symbol, SymbolState};
 use super::uncovered::Uncovered;
-use crate::ids::{MessageId, StreamId};
+use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
-use crate::recovery::token::StreamToken;
 use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
 use crate::work;
@@ -27,38 +27,6 @@ use sutura_erasure::{Encoder, PREFIX, WindowLimits};
 /// The most symbols that the peer's decoder keeps because it was not told that they are no longer needed.
 const MOST_UNTOLD: u64 = 128;
 
-/// The STREAM frames of one source symbol.
-pub(crate) type Frames = SmallVec<[StreamToken; 1]>;
-
-/// The contents of one source symbol, or of several.
-#[derive(Debug, Default)]
-pub(crate) struct Contents {
-    pub(crate) frames: Frames,
-    /// The datagrams, which are never sent again.
-    pub(crate) datagrams: Vec<MessageId>,
-}
-
-impl Contents {
-    /// One STREAM frame.
-    pub(crate) fn of(frame: StreamToken) -> Self {
-        Self { frames: Frames::from_buf([frame]), datagrams: Vec::new() }
-    }
-
-    pub(super) fn extend(&mut self, other: Self) {
-        self.frames.extend(other.frames);
-        self.datagrams.extend(other.datagrams);
-    }
-}
-
-/// A source symbol that was just written into a packet.
-#[derive(Debug)]
-pub(crate) struct NewSymbol<'a> {
-    pub(crate) bytes: &'a [u8],
-    pub(crate) contents: Contents,
-    /// The message to which the data belongs.
-    pub(crate) message: Option<Message>,
-}
-
 /// The kind of data that a session protects. Different kinds do not mix, because their symbols live for
 /// different times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,56 +37,6 @@ pub(crate) enum DataKind {
     Messages,
     /// Datagrams.
     Datagrams,
-}
-
-/// The state of a source symbol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SymbolState {
-    /// The packet with the symbol is in flight.
-    InFlight,
-    /// The packet with the symbol was lost, but a repair symbol in flight may recover the symbol.
-    Held {
-        /// When the waiting ends.
-        until: Instant,
-    },
-    /// The packet with the symbol was lost, and the symbol waits to be sent again.
-    Resend,
-    /// The symbol arrived, was recovered, or is no longer needed.
-    Done,
-}
-
-impl From<LostState> for SymbolState {
-    fn from(state: LostState) -> Self {
-        match state {
-            LostState::InFlight => Self::InFlight,
-            LostState::Held { until } => Self::Held { until },
-            LostState::Resend => Self::Resend,
-        }
-    }
-}
-
-/// A source symbol in the window.
-#[derive(Debug)]
-pub(super) struct Symbol {
-    /// The contents of the symbol; empty once it is done.
-    pub(super) contents: Contents,
-    /// Whether the symbol is [`SymbolState::Done`].
-    done: bool,
-    /// When the symbol must be at the receiver.
-    deadline: Option<Instant>,
-    /// When the symbol was sent for the first time.
-    sent: Instant,
-}
-
-/// A symbol that left the window before it was known to have arrived.
-#[derive(Debug)]
-pub(crate) struct Evicted {
-    pub(crate) id: u64,
-    /// Whether the packet with the symbol is still in flight, so that the fate of its frames is open.
-    pub(crate) in_flight: bool,
-    /// Whether the symbol was queued to be sent again.
-    pub(crate) queued: bool,
-    pub(crate) contents: Contents,
 }
 
 /// The state of the connection that a session passes to its policy.

@@ -1,7 +1,8 @@
 //! Lost symbols of all sessions of a connection: how each is held, sent again or given up.
 
 use super::{LostSymbol, SendSessions};
-use crate::fec::session::{CodingSession, Contents, Frames, Surroundings, Symbol, SymbolState};
+use crate::fec::session::{CodingSession, Surroundings};
+use crate::fec::symbol::{Contents, Frames, Symbol, SymbolState};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::SourceSymbol;

@@ -2,7 +2,8 @@
 
 use super::{MAX_ENCODER_BYTES, SendSessions};
 use crate::fec::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
-use crate::fec::session::{CodingSession, Evicted};
+use crate::fec::session::CodingSession;
+use crate::fec::symbol::Evicted;
 use std::time::Instant;
 
 impl SendSessions {

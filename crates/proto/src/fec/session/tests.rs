@@ -1,6 +1,7 @@
 use super::*;
 use crate::fec::redundancy::stand_in::Mender;
 use crate::policy::{Block, Decision};
+use crate::recovery::token::StreamToken;
 use std::sync::Arc;
 
 fn session() -> CodingSession {

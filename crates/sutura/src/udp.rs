@@ -4,16 +4,18 @@
 //! the kernel has filled with up to 64 datagrams each (GRO). On systems without offload, the same
 //! calls move one datagram at a time.
 
+mod readiness;
+
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
 use std::task::{Context, Poll, ready};
 use std::{array, fmt};
 
+use self::readiness::ReadySocket;
 use crate::socket::{Received, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Socket, Type};
 use sutura_proto::{EcnCodepoint, SocketFeatures};
-use tokio::io::Interest;
 
 /// Bytes of one receive buffer: no UDP payload or coalesced batch is longer.
 const RECEIVE_BUFFER_SIZE: usize = 1 << 16;
@@ -82,7 +84,7 @@ impl fmt::Debug for ReceiveBuffers {
 /// woken.
 #[derive(Debug)]
 pub struct UdpSocket {
-    io: tokio::net::UdpSocket,
+    io: ReadySocket,
     state: UdpSocketState,
     segment_limit: usize,
 }
@@ -117,7 +119,7 @@ impl UdpSocket {
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
         enlarge_buffers(&state, &socket);
-        let io = tokio::net::UdpSocket::from_std(socket)?;
+        let io = ReadySocket::new(socket)?;
         Ok(Self { io, state, segment_limit: usize::MAX })
     }
 
@@ -134,7 +136,7 @@ impl UdpSocket {
     /// # Errors
     /// The system call fails.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.io.local_addr()
+        self.io.get().local_addr()
     }
 
     /// The abilities of the socket beyond sending and receiving.
@@ -157,38 +159,24 @@ impl UdpSocket {
     /// the way.
     ///
     /// # Errors
-    /// The runtime is shutting down.
+    /// The runtime is shutting down, or the process has no file descriptor left to wait with.
     pub fn poll_send(
         &self,
         cx: &mut Context<'_>,
         transmit: &mut Transmit<'_>,
     ) -> Poll<io::Result<()>> {
-        loop {
-            ready!(self.io.poll_send_ready(cx))?;
-            match self.try_send(transmit) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(result),
-            }
-        }
-    }
-
-    /// Like [`poll_send`](Self::poll_send), but neither waits nor registers a waker.
-    ///
-    /// # Errors
-    /// `WouldBlock`: the kernel has no room, or tokio has not yet noticed that it has. The rest
-    /// remains in `contents`.
-    pub fn try_send(&self, transmit: &mut Transmit<'_>) -> io::Result<()> {
-        self.io.try_io(Interest::WRITABLE, || {
+        self.io.poll_send(cx, || {
             send_all(
                 transmit,
                 || self.max_segments(),
-                |part| self.state.try_send((&self.io).into(), part),
+                |part| self.state.try_send(self.io.get().into(), part),
             )
         })
     }
 
     /// Receives a batch of datagrams, waiting for the first, and calls `each` with every one; it
     /// may modify them. Returns their number, at most 2048.
+    ///
     /// # Errors
     /// The socket is broken, or the runtime is shutting down.
     pub fn poll_recv(
@@ -198,8 +186,7 @@ impl UdpSocket {
         each: impl FnMut(Received, &mut [u8]),
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.io.poll_recv_ready(cx))?;
-            match self.try_recv(buffers) {
+            match ready!(self.poll_fill(cx, buffers)) {
                 Ok(count) => return Poll::Ready(Ok(buffers.deliver(count, each))),
                 Err(error) if is_passing(&error) => {}
                 Err(error) => return Poll::Ready(Err(error)),
@@ -208,22 +195,25 @@ impl UdpSocket {
     }
 
     /// Fills buffers and returns their number.
-    fn try_recv(&self, buffers: &mut ReceiveBuffers) -> io::Result<usize> {
-        let mut chunks = buffers.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
-        let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
-            array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+    fn poll_fill(
+        &self,
+        cx: &mut Context<'_>,
+        buffers: &mut ReceiveBuffers,
+    ) -> Poll<io::Result<usize>> {
         let mut last = None;
-        let more = self.io.try_io(Interest::READABLE, || {
-            let count = self.state.recv((&self.io).into(), &mut slices, &mut buffers.metas)?;
+        let more = ready!(self.io.poll_recv(cx, || {
+            let mut chunks = buffers.bytes.chunks_exact_mut(RECEIVE_BUFFER_SIZE);
+            let mut slices: [IoSliceMut<'_>; BATCH_SIZE] =
+                array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
+            let count = self.state.recv(self.io.get().into(), &mut slices, &mut buffers.metas)?;
             if count < BATCH_SIZE {
-                // The kernel has no more. To say so now spares the call that would find nothing, and tokio forgets
-                // only the readiness that it knew of before this call, so that later datagrams are announced.
+                // The kernel has no more. To say so now spares the call that would find nothing.
                 last = Some(count);
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             Ok(count)
-        });
-        last.map_or(more, Ok)
+        }));
+        Poll::Ready(last.map_or(more, Ok))
     }
 }
 

@@ -101,12 +101,38 @@ async fn a_coalesced_buffer_has_a_mark() {
         let (ecn, segment_size) = (Some(EcnCodepoint::Ect0), Some(1200));
         let transmit = Transmit { ecn, segment_size, ..datagram(address(&receiver), &contents) };
         send(&sender, transmit).await;
-        receiver.io.readable().await.expect("a datagram");
         let mut buffers = ReceiveBuffers::new();
-        assert_eq!(receiver.try_recv(&mut buffers).expect("received"), 1);
+        let filled = poll_fn(|cx| receiver.poll_fill(cx, &mut buffers)).await;
+        assert_eq!(filled.expect("a datagram"), 1);
         let meta = buffers.metas[0];
         assert_eq!((meta.len, meta.stride), (12_000, 1200), "coalesced");
         assert_eq!(meta.ecn, Some(quinn_udp::EcnCodepoint::Ect0));
+    }
+}
+
+#[tokio::test]
+async fn who_finds_no_room_is_woken_when_there_is_some() {
+    let Some(socket) = bind(V4) else { return };
+    for full in [0, 1, 3] {
+        let mut calls = 0;
+        let sending = poll_fn(|cx| {
+            socket.io.poll_send(cx, || {
+                calls += 1;
+                if calls <= full { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(calls) }
+            })
+        });
+        let kick = async {
+            // The kernel has room all the time, and announces it when a datagram has left.
+            loop {
+                socket.io.get().send_to(&[0], address(&socket)).expect("sent");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::select! {
+            calls = sending => assert_eq!(calls.expect("sent"), full + 1),
+            () = kick => {}
+            () = tokio::time::sleep(PATIENCE) => panic!("not woken"),
+        }
     }
 }
 

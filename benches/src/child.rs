@@ -14,6 +14,7 @@ use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
 use sutura_benches::tls;
 use sutura_proto::policy::RedundancyFactory;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
+use tokio::runtime::LocalOptions;
 
 /// Handshakes that a client has under way at a time.
 const HANDSHAKES: usize = 20;
@@ -49,9 +50,9 @@ fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
 
 /// Reads a job from the standard input and does it.
 pub fn run() -> Result<(), Error> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build_local(LocalOptions::default())?;
+    runtime.block_on(async {
         let mut lines = BufReader::new(tokio::io::stdin()).lines();
         let line = lines.next_line().await?.ok_or("no job")?;
         let job: Job = serde_json::from_str(&line)?;

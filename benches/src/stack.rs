@@ -194,7 +194,8 @@ pub async fn respond<S: Stack>(
     S::finish(&mut send)
 }
 
-/// Answers the requests of all clients. Run this in a [`tokio::task::LocalSet`].
+/// Answers the requests of all clients. Run this in a [`tokio::runtime::LocalRuntime`] or
+/// a [`tokio::task::LocalSet`].
 pub async fn serve<S: Stack>(endpoint: S::Endpoint, protection: Option<Protection>) {
     while let Some(incoming) = S::incoming(&endpoint).await {
         let protection = protection.clone();

@@ -142,7 +142,8 @@ impl State {
     /// and rejected.
     fn learn_of_end(&mut self, now: Instant) {
         let has_ended = self.quic.is_closed() && self.error.is_none();
-        if has_ended || (self.is_void(true) && !self.rejected) {
+        let is_rejected = self.quic.side().is_client() && self.is_void(true);
+        if has_ended || (is_rejected && !self.rejected) {
             self.dispatch(now);
         }
     }
@@ -159,14 +160,17 @@ impl State {
         std::iter::from_fn(|| self.quic.poll_endpoint_event()).for_each(endpoint);
     }
 
-    /// Wakes the tasks that wait for the events of the connection.
-    fn dispatch(&mut self, now: Instant) {
+    /// Wakes the tasks that wait for the events of the connection. Returns whether there were any events.
+    pub(crate) fn dispatch(&mut self, now: Instant) -> bool {
+        let mut any = false;
         while let Some(event) = self.quic.poll_event() {
             self.uppers.iter_mut().for_each(|upper| upper.on_event(&mut self.quic, &event));
             self.on_event(event);
+            any = true;
         }
         let over = self.error.is_some();
         self.uppers.iter_mut().for_each(|upper| upper.process(now, &mut self.quic, over));
+        any
     }
 
     fn on_event(&mut self, event: Event) {

@@ -34,17 +34,10 @@ type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>
 /// The state that the endpoint's handles and its driver share.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    sockets: Mutex<Sockets>,
+    /// The socket that the driver uses from its next turn on.
+    socket: Mutex<Arc<dyn AsyncUdpSocket>>,
     pub(crate) state: Mutex<EndpointState>,
     pub(crate) dirty: Arc<Dirty>,
-}
-
-/// The endpoint's socket, and the previous socket until a datagram has arrived at the new one: the peers send
-/// to the old address until they know the new one.
-#[derive(Debug, Clone)]
-pub(crate) struct Sockets {
-    pub(crate) present: Arc<dyn AsyncUdpSocket>,
-    pub(crate) previous: Option<Arc<dyn AsyncUdpSocket>>,
 }
 
 /// Makes the observers of the endpoint's connections.
@@ -97,10 +90,27 @@ pub(crate) struct Opened {
     pub(crate) local: Option<IpAddr>,
 }
 
+/// The wishes of an endpoint's handles to its driver.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    /// Connections to take over.
+    pub(crate) opened: Vec<Opened>,
+    /// Whether the socket was replaced.
+    pub(crate) rebound: bool,
+    /// The code and reason with which all connections end, if they do.
+    pub(crate) ending: Option<(u64, Vec<u8>)>,
+}
+
 impl EndpointState {
     /// How many connections there are, together with clients that the application has not decided about.
     fn connections(&self) -> usize {
         self.driven + self.opened.len() + self.undecided
+    }
+
+    /// Hands the connections to the driver that it does not know yet.
+    fn take_opened(&mut self) -> Vec<Opened> {
+        self.driven += self.opened.len();
+        std::mem::take(&mut self.opened)
     }
 
     /// Whether nothing is left to do.
@@ -173,19 +183,9 @@ impl EndpointState {
 }
 
 impl Inner {
-    /// The socket to send on.
+    /// The socket that the driver uses from its next turn on.
     pub(crate) fn socket(&self) -> Arc<dyn AsyncUdpSocket> {
-        lock(&self.sockets).present.clone()
-    }
-
-    /// The sockets to receive from.
-    pub(crate) fn sockets(&self) -> Sockets {
-        lock(&self.sockets).clone()
-    }
-
-    /// Closes the previous socket.
-    pub(crate) fn drop_previous_socket(&self) {
-        lock(&self.sockets).previous = None;
+        lock(&self.socket).clone()
     }
 
     /// The memory that the peers of new connections may make this process hold.
@@ -193,14 +193,11 @@ impl Inner {
         lock(&self.state).budget.clone()
     }
 
-    /// Whether the socket was replaced since the last call.
-    pub(crate) fn take_rebound(&self) -> bool {
-        std::mem::take(&mut lock(&self.state).rebound)
-    }
-
-    /// The code and reason with which all connections end, if they do.
-    pub(crate) fn ending(&self) -> Option<(u64, Vec<u8>)> {
-        lock(&self.state).ending.clone()
+    /// What the endpoint's handles have asked for since the last call.
+    pub(crate) fn take_wishes(&self) -> Wishes {
+        let mut state = lock(&self.state);
+        let rebound = std::mem::take(&mut state.rebound);
+        Wishes { opened: state.take_opened(), rebound, ending: state.ending.clone() }
     }
 
     /// Makes the connection of a client that the application accepts, and starts its handshake.
@@ -266,9 +263,7 @@ impl Inner {
 
     /// Takes over the connections that the driver does not know yet.
     pub(crate) fn take_opened(&self) -> Vec<Opened> {
-        let mut state = lock(&self.state);
-        state.driven += state.opened.len();
-        std::mem::take(&mut state.opened)
+        lock(&self.state).take_opened()
     }
 
     /// The driver has `left` connections left.

@@ -1,7 +1,7 @@
 //! The endpoint handle.
 
 use super::driver::Driver;
-use super::{Connecting, EndpointState, Incoming, Inner, Observers, Opened, Sockets};
+use super::{Connecting, EndpointState, Incoming, Inner, Observers, Opened};
 use crate::budget::MemoryBudget;
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey};
 use crate::connection::{Connection, Shared};
@@ -111,7 +111,7 @@ impl Endpoint {
         let config = config.with_socket(socket.features());
         let proto = proto::Endpoint::new(Arc::new(config), server, seed);
         let inner = Arc::new(Inner {
-            sockets: Mutex::new(Sockets { present: socket, previous: None }),
+            socket: Mutex::new(socket),
             state: Mutex::new(EndpointState {
                 proto,
                 observers: Observers::default(),
@@ -211,9 +211,7 @@ impl Endpoint {
         if present.local_addr()?.is_ipv4() != self.local_addr()?.is_ipv4() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "another address family"));
         }
-        let mut sockets = lock(&self.inner.sockets);
-        sockets.previous = Some(std::mem::replace(&mut sockets.present, present));
-        drop(sockets);
+        *lock(&self.inner.socket) = present;
         lock(&self.inner.state).rebound = true;
         self.inner.dirty.wake();
         Ok(())

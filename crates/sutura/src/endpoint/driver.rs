@@ -4,7 +4,7 @@
 //! that are dirty, have received a datagram or whose timer is due, collects the datagrams that each wants to
 //! send, and sends them.
 
-use super::{Inner, Opened, Sockets};
+use super::{Inner, Opened, Wishes};
 use crate::connection::Shared;
 use crate::socket::{self, AsyncUdpSocket, Received};
 use crate::sync::lock;
@@ -26,6 +26,9 @@ const RECEIVE_DATAGRAMS: usize = 1024;
 /// Most datagrams that a connection builds as one batch for the kernel: the number that fits into 64 KiB, the
 /// kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
+/// How many turns applications are given to answer to datagrams before acknowledgements go alone. One turn is
+/// enough for a task that waits for data, two for a task that is started for the stream.
+const PATIENCE: u8 = 2;
 /// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
 
@@ -94,6 +97,10 @@ struct Unsent {
 #[derive(Debug)]
 pub(crate) struct Driver {
     inner: Arc<Inner>,
+    socket: Arc<dyn AsyncUdpSocket>,
+    /// The socket before it, until a datagram has arrived at the new one: the peers send to the old address until
+    /// they know the new one.
+    previous: Option<Arc<dyn AsyncUdpSocket>>,
     connections: Entries,
     timers: BTreeSet<(Instant, ConnectionHandle)>,
     sleep: Pin<Box<Sleep>>,
@@ -104,11 +111,15 @@ pub(crate) struct Driver {
     touched: Vec<ConnectionHandle>,
     /// When to look after connections for which memory is short, if there may be such connections.
     tend_at: Option<Instant>,
+    /// How many more turns the applications are given to answer to datagrams before connections send.
+    patience: u8,
 }
 
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
         Self {
+            socket: inner.socket(),
+            previous: None,
             inner,
             connections: Entries::default(),
             timers: BTreeSet::new(),
@@ -118,6 +129,7 @@ impl Driver {
             buffer: Vec::new(),
             touched: Vec::new(),
             tend_at: None,
+            patience: 0,
         }
     }
 
@@ -129,9 +141,9 @@ impl Driver {
         }
     }
 
-    /// Takes over the connections that applications have opened and accepted.
-    fn adopt(&mut self) {
-        for Opened { shared, local } in self.inner.take_opened() {
+    /// Takes over connections that applications have opened and accepted.
+    fn adopt(&mut self, opened: Vec<Opened>) {
+        for Opened { shared, local } in opened {
             let handle = shared.handle;
             let remote = shared.lock().quic.remote_address();
             let tenure = Tenure::new(self.inner.budget().open(remote.ip()), Instant::now());
@@ -141,17 +153,21 @@ impl Driver {
         }
     }
 
-    /// Collects the connections that applications have changed since the last turn.
-    fn take_dirty(&mut self, cx: &Context<'_>) {
+    /// Collects the connections that applications have changed since the last turn. Returns whether there are
+    /// any.
+    fn take_dirty(&mut self, cx: &Context<'_>) -> bool {
         self.inner.dirty.take(&mut self.touched, cx);
-        if self.inner.take_rebound() {
+        let Wishes { opened, rebound, ending } = self.inner.take_wishes();
+        if rebound {
+            self.previous = Some(std::mem::replace(&mut self.socket, self.inner.socket()));
             self.tell_of_another_socket();
         }
-        self.adopt();
-        if let Some((code, reason)) = self.inner.ending() {
+        self.adopt(opened);
+        if let Some((code, reason)) = ending {
             self.close_all(code, &reason);
         }
         let mut touched = std::mem::take(&mut self.touched);
+        let any = !touched.is_empty();
         for handle in touched.drain(..) {
             if let Some(entry) = self.connections.get(handle) {
                 entry.shared.visit();
@@ -159,6 +175,7 @@ impl Driver {
             self.activate(handle);
         }
         self.touched = touched;
+        any
     }
 
     /// Closes all connections that are not closed yet.
@@ -183,11 +200,11 @@ impl Driver {
 
     /// Receives datagrams and passes them to their connections. Returns whether there may be more.
     fn receive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
-        let Sockets { present, previous } = self.inner.sockets();
-        if let Some(previous) = previous {
+        if let Some(previous) = self.previous.clone() {
             // Late datagrams at the previous socket are welcome, but its failure is no loss.
             let _ = self.receive_from(cx, &previous);
         }
+        let present = self.socket.clone();
         self.receive_from(cx, &present)
     }
 
@@ -197,11 +214,11 @@ impl Driver {
         cx: &mut Context<'_>,
         socket: &Arc<dyn AsyncUdpSocket>,
     ) -> std::io::Result<bool> {
-        let inner = self.inner.clone();
         let mut datagrams = 0usize;
         for _ in 0..RECEIVE_BATCHES {
-            let now = Instant::now();
+            let mut arrived = None;
             let result = socket.poll_recv(cx, &mut |meta, datagram| {
+                let now = *arrived.get_or_insert_with(Instant::now);
                 self.on_datagram(now, &meta, datagram);
             });
             match result {
@@ -209,8 +226,8 @@ impl Driver {
                 Poll::Ready(Ok(count)) => datagrams = count.saturating_add(datagrams),
                 Poll::Ready(Err(error)) => return Err(error),
             }
-            if Arc::ptr_eq(socket, &inner.socket()) {
-                inner.drop_previous_socket();
+            if Arc::ptr_eq(socket, &self.socket) {
+                self.previous = None;
             }
             if datagrams >= RECEIVE_DATAGRAMS {
                 break;
@@ -245,7 +262,7 @@ impl Driver {
         };
         drop(state);
         if handle.iter().chain(&given_up).any(|handle| self.connections.get(*handle).is_none()) {
-            self.adopt();
+            self.adopt(self.inner.take_opened());
         }
         for handle in given_up {
             if let Some(entry) = self.connections.get(handle) {
@@ -279,6 +296,24 @@ impl Driver {
         }
     }
 
+    /// Wakes the tasks that wait for something that has happened at the active connections. Returns whether
+    /// anything has.
+    fn announce(&self, now: Instant) -> bool {
+        let active = self.active.iter().filter_map(|handle| self.connections.get(*handle));
+        active.fold(false, |any, entry| entry.shared.lock().dispatch(now) | any)
+    }
+
+    /// Whether to give the applications a turn before connections send: their answers to the datagrams then go
+    /// along with the acknowledgements. `has_news` tells whether an application has changed a connection.
+    fn waits_for_answers(&mut self, has_news: bool, now: Instant) -> bool {
+        self.patience = match self.patience {
+            _ if has_news => 0,
+            0 if self.announce(now) => PATIENCE,
+            left => left.saturating_sub(1),
+        };
+        self.patience > 0
+    }
+
     /// Lets the active connections send. Returns whether there may be more to send.
     fn drive(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         if !self.flush(cx)? {
@@ -290,31 +325,29 @@ impl Driver {
                 return Ok(false);
             }
         }
-        let mut again = Vec::new();
         let mut active = std::mem::take(&mut self.active);
-        let mut blocked = false;
-        for handle in active.drain(..) {
-            if blocked {
-                again.push(handle);
-                continue;
+        let (mut blocked, mut result) = (false, Ok(()));
+        active.retain(|handle| {
+            if blocked || result.is_err() {
+                return true;
             }
-            match self.drive_connection(cx, handle)? {
-                Progress::Done => {
-                    if let Some(entry) = self.connections.get_mut(handle) {
+            match self.drive_connection(cx, *handle) {
+                Ok(Progress::Done) => {
+                    if let Some(entry) = self.connections.get_mut(*handle) {
                         entry.active = false;
                     }
+                    return false;
                 }
-                Progress::More => again.push(handle),
-                Progress::Blocked => {
-                    again.push(handle);
-                    blocked = true;
-                }
+                Ok(Progress::More) => {}
+                Ok(Progress::Blocked) => blocked = true,
+                Err(error) => result = Err(error),
             }
-        }
-        let more = !again.is_empty() && !blocked;
-        again.append(&mut self.active);
-        self.active = again;
-        Ok(more)
+            true
+        });
+        let more = !active.is_empty() && !blocked;
+        active.append(&mut self.active);
+        self.active = active;
+        result.map(|()| more)
     }
 
     /// Looks after the connections while memory is short: connections that wait for memory learn how much
@@ -360,16 +393,14 @@ impl Driver {
     ) -> std::io::Result<Progress> {
         let Some(entry) = self.connections.get_mut(handle) else { return Ok(Progress::Done) };
         let (shared, source) = (entry.shared.clone(), entry.local);
-        let now = Instant::now();
-        if entry.tenure.report(now, &mut shared.lock()) {
+        let (mut now, mut state) = (Instant::now(), shared.lock());
+        if entry.tenure.report(now, &mut state) {
             self.tend_at.get_or_insert(now + TEND_INTERVAL);
         }
-        let mut progress = Progress::More;
         let inner = self.inner.clone();
         let tell = |event| lock(&inner.state).proto.handle_event(handle, event);
-        let segments = inner.socket().max_segments().min(MAX_SEGMENTS);
+        let segments = self.socket.max_segments().min(MAX_SEGMENTS);
         for _ in 0..SEND_BATCHES {
-            let (now, mut state) = (Instant::now(), shared.lock());
             state.process(now, tell);
             if state.quic.is_drained() {
                 let error = state.error.clone().unwrap_or(ConnectionError::LocallyClosed);
@@ -384,21 +415,20 @@ impl Driver {
             if !more {
                 state.process(now, tell);
             }
+            self.reschedule(handle, state.quic.poll_timeout());
             drop(state);
             if let Some(transmit) = transmit {
                 let contents = std::mem::take(&mut self.buffer);
                 if !self.send(cx, Unsent { transmit, contents, sent: 0, source })? {
-                    progress = Progress::Blocked;
-                    break;
+                    return Ok(Progress::Blocked);
                 }
             }
             if !more {
-                progress = Progress::Done;
-                break;
+                return Ok(Progress::Done);
             }
+            (now, state) = (Instant::now(), shared.lock());
         }
-        self.reschedule(handle);
-        Ok(progress)
+        Ok(Progress::More)
     }
 
     /// Sends a batch, or keeps the part that the socket does not accept now. Returns whether all of
@@ -411,7 +441,7 @@ impl Driver {
             contents: &batch.contents[batch.sent..],
             segment_size: batch.transmit.segment_size,
         };
-        let result = self.inner.socket().poll_send(cx, &mut outgoing);
+        let result = self.socket.poll_send(cx, &mut outgoing);
         let left = outgoing.contents.len();
         match result {
             Poll::Ready(Ok(())) => {
@@ -434,9 +464,8 @@ impl Driver {
         }
     }
 
-    fn reschedule(&mut self, handle: ConnectionHandle) {
+    fn reschedule(&mut self, handle: ConnectionHandle, at: Option<Instant>) {
         let Some(entry) = self.connections.get_mut(handle) else { return };
-        let at = entry.shared.lock().quic.poll_timeout();
         if at != entry.timer {
             if let Some(old) = entry.timer.take() {
                 self.timers.remove(&(old, handle));
@@ -472,35 +501,41 @@ enum Progress {
     Blocked,
 }
 
+impl Driver {
+    /// One turn. Returns whether there may be more to do at once.
+    fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        let has_news = self.take_dirty(cx);
+        let mut more = self.receive(cx)?;
+        let now = Instant::now();
+        self.fire_timers(now);
+        self.tend(now);
+        if self.waits_for_answers(has_news, now) {
+            return Ok(true);
+        }
+        more |= self.drive(cx)?;
+        let timer = self.timers.first().map(|(at, _)| *at);
+        if let Some(at) = timer.into_iter().chain(self.tend_at).min() {
+            self.sleep.as_mut().reset(at.into());
+            more |= self.sleep.as_mut().poll(cx).is_ready();
+        }
+        Ok(more)
+    }
+}
+
 impl Future for Driver {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let this = &mut *self;
-        let mut turn = || -> std::io::Result<bool> {
-            this.take_dirty(cx);
-            let mut more = this.receive(cx)?;
-            let now = Instant::now();
-            this.fire_timers(now);
-            this.tend(now);
-            more |= this.drive(cx)?;
-            let timer = this.timers.first().map(|(at, _)| *at);
-            if let Some(at) = timer.into_iter().chain(this.tend_at).min() {
-                this.sleep.as_mut().reset(at.into());
-                more |= this.sleep.as_mut().poll(cx).is_ready();
-            }
-            Ok(more)
-        };
-        match turn() {
+        match self.turn(cx) {
             Ok(true) => cx.waker().wake_by_ref(),
             Ok(false) => {}
             Err(error) => {
-                this.give_up(&error);
+                self.give_up(&error);
                 return Poll::Ready(());
             }
         }
-        if this.connections.len == 0 && this.inner.is_abandoned() {
-            this.inner.shut_down();
+        if self.connections.len == 0 && self.inner.is_abandoned() {
+            self.inner.shut_down();
             return Poll::Ready(());
         }
         Poll::Pending

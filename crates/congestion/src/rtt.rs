@@ -14,6 +14,8 @@ pub struct RttEstimator {
     smoothed: Duration,
     variance: Duration,
     min: Duration,
+    /// The probe timeout, which follows from the smoothed time and the variance.
+    pto_base: Duration,
     first_sample: Option<Instant>,
 }
 
@@ -28,11 +30,13 @@ impl RttEstimator {
     #[inline]
     #[must_use]
     pub fn new(initial: Duration) -> Self {
+        let variance = initial / 2;
         Self {
             latest: initial,
             smoothed: initial,
-            variance: initial / 2,
+            variance,
             min: initial,
+            pto_base: initial + (4 * variance).max(GRANULARITY),
             first_sample: None,
         }
     }
@@ -48,8 +52,14 @@ impl RttEstimator {
             self.min = sample;
             self.smoothed = sample;
             self.variance = sample / 2;
-            return;
+        } else {
+            self.smooth(sample, ack_delay);
         }
+        self.pto_base = self.smoothed + (4 * self.variance).max(GRANULARITY);
+    }
+
+    /// Adds a sample after the first.
+    fn smooth(&mut self, sample: Duration, ack_delay: Duration) {
         self.min = self.min.min(sample);
         // Ignore an acknowledgement delay that would take the sample below the minimum.
         let adjusted = if sample >= self.min + ack_delay { sample - ack_delay } else { sample };
@@ -97,7 +107,7 @@ impl RttEstimator {
     #[inline]
     #[must_use]
     pub fn pto_base(&self) -> Duration {
-        self.smoothed + (4 * self.variance).max(GRANULARITY)
+        self.pto_base
     }
 }
 

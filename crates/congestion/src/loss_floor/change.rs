@@ -44,6 +44,10 @@ impl Recent {
     /// If the newest of `all` packets were lost with another probability than earlier packets, returns a
     /// tally of the newest ones, and forgets the others.
     pub(super) fn take_change(&mut self, all: &Tally) -> Option<Tally> {
+        if all.lost <= 0.0 && self.stretches.iter().all(|stretch| stretch.lost <= 0.0) {
+            // Without losses, no stretch differs from another.
+            return None;
+        }
         let mut newest = Tally::default();
         let mut best: Option<(f64, usize, Tally)> = None;
         for (index, stretch) in self.stretches.iter().enumerate().rev() {

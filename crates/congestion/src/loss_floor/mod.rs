@@ -227,12 +227,14 @@ impl LossFloorEstimator {
     /// Updates the estimate once all outcomes of an acknowledgement are reported. Returns whether it
     /// changed.
     pub fn update(&mut self, now: Instant) -> bool {
-        let mut finished = Vec::new();
-        self.rounds.finish(now, |round| finished.push(round));
-        for round in &finished {
-            self.count(round);
-        }
-        if finished.is_empty() {
+        let mut rounds = std::mem::take(&mut self.rounds);
+        let mut any = false;
+        rounds.finish(now, |round| {
+            self.count(&round);
+            any = true;
+        });
+        self.rounds = rounds;
+        if !any {
             return false;
         }
         let before = self.floor;
@@ -266,9 +268,8 @@ impl LossFloorEstimator {
     /// The packets that count: all packets that met an empty queue, or only the packets of slow rounds if
     /// clearly fewer of them were lost.
     fn evidence(&self) -> Tally {
-        let (near_low, _) = self.near.interval();
-        let (_, slow_high) = self.slow.interval();
-        if self.slow.packets >= ENOUGH_SLOW && slow_high < near_low {
+        let clearly_fewer = || self.slow.interval().1 < self.near.interval().0;
+        if self.slow.packets >= ENOUGH_SLOW && clearly_fewer() {
             return self.slow;
         }
         let mut all = self.near;

@@ -184,15 +184,17 @@ impl QueueGauge {
         if !due {
             return;
         }
-        let mut rtts: Vec<Duration> = self.samples.iter().map(|sample| sample.rtt).collect();
-        if rtts.len() < MIN_SAMPLES {
+        if self.samples.len() < MIN_SAMPLES {
             self.standing = true;
             return;
         }
-        let middle = rtts.len() / 2;
-        let (_, median, _) = rtts.select_nth_unstable(middle);
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        let mut rtts = [0; MAX_SAMPLES];
+        let rtts = rtts.get_mut(..self.samples.len()).unwrap_or_default();
+        rtts.iter_mut().zip(&self.samples).for_each(|(to, sample)| *to = nanos(sample.rtt));
+        let (_, median, _) = rtts.select_nth_unstable(rtts.len() / 2);
         let top = min + range * STANDING_PERCENT / 100;
-        self.standing = *median > top.max(min + noise);
+        self.standing = *median > nanos(top.max(min + noise));
     }
 
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before

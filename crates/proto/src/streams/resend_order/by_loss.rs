@@ -1,10 +1,10 @@
 //! Resending in the order of loss.
 
 use super::{Precedence, ResendOrder, ResendOrderFactory};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
 use sutura_schedule::registry::Entry;
-use sutura_schedule::{Priority, Scheduler, StreamKey};
+use sutura_schedule::{KeyHash, Priority, Scheduler, StreamKey};
 
 pub(super) const ENTRY: Entry<dyn ResendOrderFactory> =
     Entry::new("by-loss", "lost data goes first, in the order of loss", |_| Ok(Arc::new(ByLoss)));
@@ -41,7 +41,7 @@ struct Places {
 #[derive(Debug, Default)]
 struct Losses {
     /// The streams that exist; frames of other streams are not queued.
-    streams: BTreeSet<StreamKey>,
+    streams: HashSet<StreamKey, KeyHash>,
     /// The stream of each frame, oldest loss first. The first place is never stale.
     queue: VecDeque<StreamKey>,
     /// The streams in the queue.

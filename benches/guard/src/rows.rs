@@ -59,6 +59,12 @@ pub const ROWS: &[Row] = &[
     Row::work("request alone at the server", Side::Server, |meter| requests(meter, 1, EPS)),
     Row::work("request alone at the server by hmm", Side::Server, |meter| requests(meter, 1, HMM)),
     Row::work("request alone at the server by hls", Side::Server, |meter| requests(meter, 1, HLS)),
+    Row::work("request in turn at the client", Side::Client, |meter| {
+        in_turn(Web::new(plain(meter)?))
+    }),
+    Row::work("request in turn at the server", Side::Server, |meter| {
+        in_turn(Web::new(plain(meter)?))
+    }),
     Row::work("request among 100 at the client", Side::Client, |meter| requests(meter, 100, EPS)),
     Row::work("request among 100 at the server", Side::Server, |meter| requests(meter, 100, EPS)),
     Row::work("request among 100 at the server by hmm", Side::Server, |m| requests(m, 100, HMM)),
@@ -67,6 +73,12 @@ pub const ROWS: &[Row] = &[
     Row::work("request among 1000 at the server", Side::Server, |meter| requests(meter, 1000, EPS)),
     Row::work("exchange alone at the client", Side::Client, |meter| exchanges(meter, 1)),
     Row::work("exchange alone at the server", Side::Server, |meter| exchanges(meter, 1)),
+    Row::work("exchange in turn at the client", Side::Client, |m| {
+        in_turn(Exchanges::new(plain(m)?))
+    }),
+    Row::work("exchange in turn at the server", Side::Server, |m| {
+        in_turn(Exchanges::new(plain(m)?))
+    }),
     Row::work("exchange among 100 at the client", Side::Client, |meter| exchanges(meter, 100)),
     Row::work("exchange among 100 at the server", Side::Server, |meter| exchanges(meter, 100)),
     Row::work("exchange among 1000 at the client", Side::Client, |meter| exchanges(meter, 1000)),
@@ -109,6 +121,11 @@ fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Pair, Erro
     Ok(pair)
 }
 
+/// A pair with the default settings after its handshake, with the meter switched off.
+fn plain(meter: Meter) -> Result<Pair, Error> {
+    connected(&TransportConfig::default(), meter)
+}
+
 /// Handshakes, until they are completely over.
 fn handshake(meter: Meter) -> Result<u64, Error> {
     const HANDSHAKES: u64 = 20;
@@ -147,6 +164,16 @@ fn play(mut load: impl Load, at_once: usize) -> Result<u64, Error> {
         load.pass(REST)?;
     }
     Ok((rounds * at_once) as u64)
+}
+
+/// Plays requests one after another without a pause, of which the first half is a warm-up. Returns how many were
+/// measured.
+fn in_turn(mut load: impl Load) -> Result<u64, Error> {
+    for round in 0..2 * REQUESTS {
+        load.pair().meter.switch(round >= REQUESTS);
+        load.ask(1)?;
+    }
+    Ok(REQUESTS as u64)
 }
 
 /// The least number of requests that are measured.

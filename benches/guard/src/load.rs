@@ -50,8 +50,12 @@ pub trait Load {
         let end = self.pair().now + PATIENCE;
         let (answered, received) = (self.answered(), self.received());
         (0..requests).try_for_each(|_| self.send())?;
-        while self.answered() < answered + requests {
-            if !self.step(end)? {
+        loop {
+            self.work()?;
+            if self.answered() == answered + requests {
+                break;
+            }
+            if !self.pair().step(end) {
                 return Err("not all requests were answered".into());
             }
         }

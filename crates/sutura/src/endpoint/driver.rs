@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
+use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::time::Sleep;
 
 /// Most batches of datagrams received in one turn.
@@ -26,8 +27,9 @@ const RECEIVE_DATAGRAMS: usize = 1024;
 /// Most datagrams that a connection builds as one batch for the kernel: the number that fits into 64 KiB, the
 /// kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
-/// How many turns applications are given to answer to datagrams before acknowledgements go alone. One turn is
-/// enough for a task that waits for data, two for a task that is started for the stream.
+/// How many turns applications are given to answer to datagrams before acknowledgements go alone, where all tasks
+/// share a thread. One turn is enough for a task that waits for data, two for a task that is started for the
+/// stream. On other threads, tasks answer at their own time, and to wait for a turn would wake a thread.
 const PATIENCE: u8 = 2;
 /// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
@@ -111,8 +113,10 @@ pub(crate) struct Driver {
     touched: Vec<ConnectionHandle>,
     /// When to look after connections for which memory is short, if there may be such connections.
     tend_at: Option<Instant>,
-    /// How many more turns the applications are given to answer to datagrams before connections send.
+    /// How many turns applications are given to answer to datagrams before connections send, and how many of
+    /// these are left.
     patience: u8,
+    patience_left: u8,
 }
 
 impl Driver {
@@ -129,7 +133,8 @@ impl Driver {
             buffer: Vec::new(),
             touched: Vec::new(),
             tend_at: None,
-            patience: 0,
+            patience: if shares_thread() { PATIENCE } else { 0 },
+            patience_left: 0,
         }
     }
 
@@ -306,12 +311,12 @@ impl Driver {
     /// Whether to give the applications a turn before connections send: their answers to the datagrams then go
     /// along with the acknowledgements. `has_news` tells whether an application has changed a connection.
     fn waits_for_answers(&mut self, has_news: bool, now: Instant) -> bool {
-        self.patience = match self.patience {
+        self.patience_left = match self.patience_left {
             _ if has_news => 0,
-            0 if self.announce(now) => PATIENCE,
+            0 if self.patience > 0 && self.announce(now) => self.patience,
             left => left.saturating_sub(1),
         };
-        self.patience > 0
+        self.patience_left > 0
     }
 
     /// Lets the active connections send. Returns whether there may be more to send.
@@ -492,6 +497,12 @@ impl Driver {
         }
         self.inner.shut_down();
     }
+}
+
+/// Whether all tasks of the runtime run on one thread.
+fn shares_thread() -> bool {
+    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    runtime.is_ok_and(|flavor| flavor == RuntimeFlavor::CurrentThread)
 }
 
 /// How far a connection got in its turn.

@@ -57,6 +57,8 @@ impl Identity {
         Ok(tls)
     }
 
+    /// A client that trusts the certificate. It does not resume sessions: how many handshakes would be resumed
+    /// depends on when tickets arrive.
     pub fn client_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ClientConfig, Error> {
         let mut roots = rustls::RootCertStore::empty();
         roots.add(CertificateDer::from(self.certificate.clone()))?;
@@ -65,6 +67,7 @@ impl Identity {
             .with_root_certificates(roots)
             .with_no_client_auth();
         tls.alpn_protocols = vec![ALPN.to_vec()];
+        tls.resumption = rustls::client::Resumption::disabled();
         Ok(tls)
     }
 }

@@ -121,6 +121,8 @@ impl Assembler {
         if self.blocks.get(index).is_none_or(|block| block.end() != end) {
             let block = ReceiveBlock::new(end);
             self.storage += block.size();
+            // Most streams end within their first block, so there is room for no more at first.
+            self.blocks.reserve_exact(usize::from(self.blocks.capacity() == 0));
             self.blocks.insert(index, block);
         }
         index

@@ -1,7 +1,7 @@
 //! A server or a client, as the parent asks.
 
 use crate::Error;
-use crate::job::{self, Done, Job, Listening, Role, Subject, Task, Usage};
+use crate::job::{self, Account, Done, Job, Listening, Role, Subject, Task, Usage};
 use crate::usage;
 use serde::Serialize;
 use std::io::Write;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura::{Algorithm, TransportConfig};
-use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
+use sutura_benches::stack::{self, Name, Newest, Quinn, Settings, Stack, Sutura};
 use sutura_benches::tls;
 use sutura_proto::policy::RedundancyFactory;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
@@ -76,15 +76,20 @@ async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<
     match job.role {
         Role::Server => {
             let (endpoint, address) = S::server(settings)?;
-            tokio::task::spawn_local(stack::serve::<S>(endpoint, None));
+            let newest = Newest::<S>::default();
+            tokio::task::spawn_local(stack::serve::<S>(endpoint, None, newest.clone()));
             say(&Listening { address })?;
             while lines.next_line().await?.is_some() {
-                say(&usage::now()?)?;
+                let (repairs, _) = newest.borrow().as_ref().map_or((0, 0), S::repairs);
+                say(&Account { usage: usage::now()?, repairs })?;
             }
             Ok(())
         }
         Role::Client { server, task } => match task {
-            Task::Bulk { bytes } => bulk::<S>(settings, server, bytes).await,
+            Task::Bulk { bytes } => {
+                let extra = bytes * job.settings.subject.extra / 100;
+                bulk::<S>(settings, server, bytes, extra).await
+            }
             Task::Idle { connections } => {
                 idle::<S>(settings, server, connections, &mut lines).await
             }
@@ -105,18 +110,21 @@ fn since(before: Usage) -> Result<Usage, Error> {
     Ok(now)
 }
 
+/// One download, with `extra` bytes that do not count.
 async fn bulk<S: Stack>(
     settings: &Settings<'_>,
     server: SocketAddr,
     bytes: u64,
+    extra: u64,
 ) -> Result<(), Error> {
     let before = usage::now()?;
     let endpoint = S::client(settings)?;
     let connection = S::connect(&endpoint, server).await?;
     let start = Instant::now();
-    stack::download::<S>(&connection, bytes).await?;
+    stack::download::<S>(&connection, bytes + extra).await?;
     let seconds = start.elapsed().as_secs_f64();
-    say(&Done { seconds, amount: bytes, usage: since(before)? })
+    let (_, repairs) = S::repairs(&connection);
+    say(&Done { seconds, amount: bytes, usage: since(before)?, repairs })
 }
 
 async fn connect_all<S: Stack>(
@@ -180,7 +188,12 @@ async fn concurrent<S: Stack>(
     for download in downloads {
         download.await??;
     }
-    say(&Done { seconds: start.elapsed().as_secs_f64(), amount: all, usage: since(before)? })
+    say(&Done {
+        seconds: start.elapsed().as_secs_f64(),
+        amount: all,
+        usage: since(before)?,
+        repairs: 0,
+    })
 }
 
 /// Small requests on one connection. A tenth of them go before the measurement, as a warm-up.
@@ -195,7 +208,7 @@ async fn requests<S: Stack>(
     ask::<S>(&connection, count / 10, at_once).await?;
     let (before, start) = (usage::now()?, Instant::now());
     let amount = ask::<S>(&connection, count, at_once).await?;
-    say(&Done { seconds: start.elapsed().as_secs_f64(), amount, usage: since(before)? })
+    say(&Done { seconds: start.elapsed().as_secs_f64(), amount, usage: since(before)?, repairs: 0 })
 }
 
 /// Sends requests, `at_once` at a time, and receives all answers. Returns their bytes.
@@ -234,5 +247,10 @@ async fn handshakes<S: Stack>(
     for _ in 0..count {
         drop(S::connect(&endpoint, server).await?);
     }
-    say(&Done { seconds: start.elapsed().as_secs_f64(), amount: count, usage: since(before)? })
+    say(&Done {
+        seconds: start.elapsed().as_secs_f64(),
+        amount: count,
+        usage: since(before)?,
+        repairs: 0,
+    })
 }

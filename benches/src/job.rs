@@ -12,20 +12,27 @@ pub struct Subject {
     pub stack: Name,
     /// The redundancy policy of all streams as text, or `none`; `None` for the default.
     pub policy: Option<String>,
+    /// Per cent of the bytes of a bulk download that are downloaded in addition and do not count.
+    #[serde(default)]
+    pub extra: u64,
 }
 
 impl From<Name> for Subject {
     fn from(stack: Name) -> Self {
-        Self { stack, policy: None }
+        Self { stack, policy: None, extra: 0 }
     }
 }
 
 impl fmt::Display for Subject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.policy {
-            Some(policy) => f.pad(policy),
-            None => write!(f, "{}", self.stack),
+            Some(policy) => f.write_str(policy)?,
+            None => write!(f, "{}", self.stack)?,
         }
+        if self.extra > 0 {
+            write!(f, ", {} % more packets", self.extra)?;
+        }
+        Ok(())
     }
 }
 
@@ -49,7 +56,7 @@ pub struct Job {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Prints its address, then its usage for every line that it reads.
+    /// Prints its address, then an [`Account`] for every line that it reads.
     Server,
     Client {
         server: SocketAddr,
@@ -92,6 +99,14 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
+/// What a server answers for each line that it reads.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Account {
+    pub usage: Usage,
+    /// Repair symbols that the newest connection has sent.
+    pub repairs: u64,
+}
+
 /// The result of a client.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Done {
@@ -101,4 +116,6 @@ pub struct Done {
     pub amount: u64,
     /// The resources that the task used, without the setup of the process.
     pub usage: Usage,
+    /// Repair symbols received.
+    pub repairs: u64,
 }

@@ -37,6 +37,9 @@ struct Options {
     /// several times to compare policies with the first one, instead of stacks
     #[arg(long = "policy", value_name = "NAME")]
     policies: Vec<String>,
+    /// Compare policies also with the first one and this many per cent more packets of plain data
+    #[arg(long, value_name = "PER_CENT", default_value_t = 0)]
+    extra: u64,
     /// Idle connections to measure the memory of; 0 skips that
     #[arg(long, default_value_t = 1000)]
     idle: usize,
@@ -75,9 +78,14 @@ impl Options {
         if self.policies.is_empty() {
             return self.stacks.iter().copied().map(Subject::from).collect();
         }
-        let sutura =
-            |policy: &String| Subject { stack: Name::Sutura, policy: Some(policy.clone()) };
-        self.policies.iter().map(sutura).collect()
+        let sutura = |policy: &String, extra| Subject {
+            stack: Name::Sutura,
+            policy: Some(policy.clone()),
+            extra,
+        };
+        let plain = self.policies.iter().map(|policy| sutura(policy, 0));
+        let more = self.policies.iter().take(usize::from(self.extra > 0));
+        plain.chain(more.map(|policy| sutura(policy, self.extra))).collect()
     }
 }
 

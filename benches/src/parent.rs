@@ -1,6 +1,6 @@
 //! Starts the children and collects their answers.
 
-use crate::job::{ANSWER, Done, Job, Listening, Role, Settings, Task, Usage};
+use crate::job::{ANSWER, Account, Done, Job, Listening, Role, Settings, Task, Usage};
 use crate::report::{Bulk, Load, Measurements, Memory, Small};
 use crate::{Error, Options};
 use serde::de::DeserializeOwned;
@@ -47,7 +47,14 @@ impl Process {
         Ok(serde_json::from_str(&line)?)
     }
 
+    /// The usage of a client.
     fn usage(&mut self) -> Result<Usage, Error> {
+        self.go_on()?;
+        self.answer()
+    }
+
+    /// The account of a server.
+    fn account(&mut self) -> Result<Account, Error> {
         self.go_on()?;
         self.answer()
     }
@@ -65,28 +72,32 @@ impl Drop for Process {
 fn pair(settings: &Settings, task: Task) -> Result<(Process, Usage, Process), Error> {
     let mut server = Process::start(&Job { settings: settings.clone(), role: Role::Server })?;
     let Listening { address } = server.answer()?;
-    let before = server.usage()?;
+    let before = server.account()?.usage;
     let role = Role::Client { server: address, task };
     let client = Process::start(&Job { settings: settings.clone(), role })?;
     Ok((server, before, client))
 }
 
-/// The result of the client, and the CPU seconds of the server.
-fn measure(settings: &Settings, task: Task) -> Result<(Done, f64), Error> {
+/// The result of the client, and the account of the server with the CPU seconds of the task.
+fn measure(settings: &Settings, task: Task) -> Result<(Done, Account), Error> {
     let (mut server, before, mut client) = pair(settings, task)?;
     let done: Done = client.answer()?;
-    Ok((done, server.usage()?.cpu_seconds - before.cpu_seconds))
+    let mut account = server.account()?;
+    account.usage.cpu_seconds -= before.cpu_seconds;
+    Ok((done, account))
 }
 
 fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
-    let (done, server_cpu) = measure(settings, Task::Bulk { bytes })?;
+    let (done, server) = measure(settings, Task::Bulk { bytes })?;
     Ok(Bulk {
         subject: settings.subject.clone(),
         payload: settings.payload,
         seconds: done.seconds,
         bytes: done.amount,
-        server_cpu,
+        server_cpu: server.usage.cpu_seconds,
         client_cpu: done.usage.cpu_seconds,
+        repairs_sent: server.repairs,
+        repairs_received: done.repairs,
     })
 }
 
@@ -95,7 +106,7 @@ fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
         Load::Requests { at_once } => Task::Requests { count, at_once },
         Load::Handshakes => Task::Handshakes { count },
     };
-    let (done, server_cpu) = measure(settings, task)?;
+    let (done, server) = measure(settings, task)?;
     let per = match load {
         Load::Requests { .. } => done.amount / ANSWER,
         Load::Handshakes => done.amount,
@@ -104,7 +115,7 @@ fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
         subject: settings.subject.clone(),
         load,
         seconds: done.seconds / per as f64,
-        server_cpu: server_cpu / per as f64,
+        server_cpu: server.usage.cpu_seconds / per as f64,
         client_cpu: done.usage.cpu_seconds / per as f64,
     })
 }
@@ -112,9 +123,9 @@ fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
 fn idle(settings: &Settings, connections: usize) -> Result<(f64, f64), Error> {
     let (mut server, _, mut client) = pair(settings, Task::Idle { connections })?;
     let client_before: Usage = client.answer()?;
-    let server_before = server.usage()?;
+    let server_before = server.account()?.usage;
     let client_after = client.usage()?;
-    let server_after = server.usage()?;
+    let server_after = server.account()?.usage;
     let each = |before: Usage, after: Usage| {
         (after.resident_kib as f64 - before.resident_kib as f64) / connections as f64
     };
@@ -125,7 +136,7 @@ fn concurrent(settings: &Settings, connections: usize) -> Result<(u64, u64), Err
     let task = Task::Concurrent { connections, bytes: CONCURRENT_BYTES };
     let (mut server, before, mut client) = pair(settings, task)?;
     let _: Done = client.answer()?;
-    Ok((before.resident_kib, server.usage()?.peak_kib))
+    Ok((before.resident_kib, server.account()?.usage.peak_kib))
 }
 
 fn memory(settings: &Settings, options: &Options) -> Result<Memory, Error> {

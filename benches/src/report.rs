@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::fmt;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::table::{Cell, Column, Table};
 use sutura_benches::stack::Name;
 
 /// One bulk download.
@@ -19,6 +19,9 @@ pub struct Bulk {
     /// Seconds of CPU time.
     pub server_cpu: f64,
     pub client_cpu: f64,
+    /// Repair symbols that the server sent, and that the client received.
+    pub repairs_sent: u64,
+    pub repairs_received: u64,
 }
 
 impl Bulk {
@@ -164,22 +167,23 @@ impl Measurements {
     fn bulk_table(&self, options: &Options) -> Table {
         let subjects = options.subjects();
         let rows = options.payload.iter().flat_map(|p| subjects.iter().map(move |s| (*p, s)));
-        let spread = |(payload, subject): (u16, &Subject), figure: Figure<'_>| {
-            Cell::spread(Spread::of(self.of(subject, payload).map(figure)), 2)
+        let spread = |(payload, subject): (u16, &Subject), figure: Figure<'_>, places| {
+            Cell::spread(Spread::of(self.of(subject, payload).map(figure)), places)
         };
         let what = kind_of_subjects(options);
-        Table::of(
-            "Bulk download",
-            rows,
-            &[
-                ("payload", &|row| u64::from(row.0).into()),
-                (what, &|row| row.1.to_string().into()),
-                ("Gbit/s", &|row| spread(*row, &Bulk::gigabits_per_second)),
-                ("server CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.server_cpu))),
-                ("client CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.client_cpu))),
-                ("Gbit per CPU s", &|row| spread(*row, &Bulk::gigabits_per_cpu_second)),
-            ],
-        )
+        let columns: [Column<'_, (u16, &Subject)>; 8] = [
+            ("payload", &|row| u64::from(row.0).into()),
+            (what, &|row| row.1.to_string().into()),
+            ("Gbit/s", &|row| spread(*row, &Bulk::gigabits_per_second, 2)),
+            ("server CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.server_cpu), 2)),
+            ("client CPU s/GiB", &|row| spread(*row, &|b| b.per_gib(b.client_cpu), 2)),
+            ("Gbit per CPU s", &|row| spread(*row, &Bulk::gigabits_per_cpu_second, 2)),
+            ("repairs sent", &|row| spread(*row, &|b| b.repairs_sent as f64, 0)),
+            ("repairs received", &|row| spread(*row, &|b| b.repairs_received as f64, 0)),
+        ];
+        // Stacks are compared without redundancy.
+        let shown = if options.policies.is_empty() { columns.len() - 2 } else { columns.len() };
+        Table::of("Bulk download", rows, &columns[..shown])
     }
 
     fn ratios(&self, options: &Options) -> Table {
@@ -303,6 +307,8 @@ mod tests {
             bytes: 1 << 30,
             server_cpu: 1.0,
             client_cpu: 1.0,
+            repairs_sent: 0,
+            repairs_received: 0,
         };
         let measurements = Measurements {
             bulk: vec![

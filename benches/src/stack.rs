@@ -8,9 +8,11 @@ use ::sutura::{Algorithm, Protection};
 use bytes::Bytes;
 use rustls::crypto::CryptoProvider;
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_proto::policy::RedundancyFactory;
@@ -112,7 +114,7 @@ pub struct Settings<'a> {
 pub trait Stack: 'static {
     type Endpoint: 'static;
     type Incoming: 'static;
-    type Connection: 'static;
+    type Connection: Clone + 'static;
     type Send: 'static;
     type Recv: 'static;
 
@@ -139,6 +141,9 @@ pub trait Stack: 'static {
     async fn accept_stream(
         connection: &Self::Connection,
     ) -> Result<(Self::Send, Self::Recv), Error>;
+
+    /// Repair symbols that this end has sent, and that it has received.
+    fn repairs(connection: &Self::Connection) -> (u64, u64);
 
     /// Protects the data that is written from now on.
     fn protect(stream: &Self::Send, protection: Protection) -> Result<(), Error>;
@@ -194,13 +199,21 @@ pub async fn respond<S: Stack>(
     S::finish(&mut send)
 }
 
+/// The newest connection of a server, if there is one.
+pub type Newest<S> = Rc<RefCell<Option<<S as Stack>::Connection>>>;
+
 /// Answers the requests of all clients. Run this in a [`tokio::runtime::LocalRuntime`] or
 /// a [`tokio::task::LocalSet`].
-pub async fn serve<S: Stack>(endpoint: S::Endpoint, protection: Option<Protection>) {
+pub async fn serve<S: Stack>(
+    endpoint: S::Endpoint,
+    protection: Option<Protection>,
+    newest: Newest<S>,
+) {
     while let Some(incoming) = S::incoming(&endpoint).await {
-        let protection = protection.clone();
+        let (protection, newest) = (protection.clone(), newest.clone());
         spawn_local(async move {
             let connection = S::accept(incoming).await?;
+            newest.replace(Some(connection.clone()));
             while let Ok(stream) = S::accept_stream(&connection).await {
                 spawn_local(respond::<S>(stream, protection.clone()));
             }

@@ -8,6 +8,7 @@ use crate::pair::Pair;
 use crate::web::Web;
 use std::sync::Arc;
 use std::time::Duration;
+use sutura_proto::policy::Block;
 use sutura_proto::{Dir, Protection, Read, Scheme, Side, TransportConfig};
 
 /// After this long, a handshake or a transfer is completely over.
@@ -89,6 +90,8 @@ pub const ROWS: &[Row] = &[
     Row::work("bulk packet received", Side::Server, |meter| bulk(meter, None, EPS)),
     Row::work("protected bulk packet sent", Side::Client, |m| bulk(m, protection(), EPS)),
     Row::work("protected bulk packet received", Side::Server, |m| bulk(m, protection(), EPS)),
+    Row::work("bulk packet sent in blocks", Side::Client, |m| bulk(m, blocks(), EPS)),
+    Row::work("bulk packet received in blocks", Side::Server, |m| bulk(m, blocks(), EPS)),
     Row::work("look with nothing to do", Side::Client, looks),
     Row::work("probe timeout", Side::Client, probes),
     Row::state("half-open connection at the server", Side::Server, half_open),
@@ -111,6 +114,11 @@ fn scheduled(scheme: Scheme) -> TransportConfig {
 /// A repair symbol where the application has no more data: each packet is a source symbol.
 fn protection() -> Option<Protection> {
     Some(Protection::tail(1, Duration::ZERO))
+}
+
+/// One repair symbol after every ten packets, which count as well.
+fn blocks() -> Option<Protection> {
+    Some(Protection::new(Arc::new(Block::new(10, 1)?)))
 }
 
 /// A pair after its handshake, with the meter switched off.

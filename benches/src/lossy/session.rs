@@ -6,7 +6,7 @@ use crate::{download, stream};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
-use sutura_benches::stack::{self, Name, Quinn, Settings, Stack, Sutura};
+use sutura_benches::stack::{self, Name, Newest, Quinn, Settings, Stack, Sutura};
 use sutura_benches::tls::{self, Identity};
 use sutura_link::LinkStats;
 use sutura_relay::{Config, Relay, Stats};
@@ -91,7 +91,11 @@ async fn session<S: Stack>(job: &Job, settings: &Settings<'_>) -> Result<Outcome
         let protection = job.peer.protection(matches!(job.workload, Workload::Stream { .. }));
         match job.workload {
             Workload::Downloads { .. } => {
-                tokio::task::spawn_local(stack::serve::<S>(server, protection));
+                tokio::task::spawn_local(stack::serve::<S>(
+                    server,
+                    protection,
+                    Newest::<S>::default(),
+                ));
             }
             Workload::Stream { .. } => {
                 tokio::task::spawn_local(stream::serve::<S>(server, protection, made.clone()));

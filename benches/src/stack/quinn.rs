@@ -70,6 +70,10 @@ impl Stack for Quinn {
         Ok(endpoint)
     }
 
+    fn repairs(_: &Connection) -> (u64, u64) {
+        (0, 0)
+    }
+
     fn protect(_: &SendStream, _: Protection) -> Result<(), Error> {
         Err("quinn has no erasure coding".into())
     }

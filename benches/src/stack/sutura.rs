@@ -55,6 +55,11 @@ impl Stack for Sutura {
         Ok(endpoint)
     }
 
+    fn repairs(connection: &Connection) -> (u64, u64) {
+        let stats = connection.stats().fec;
+        (stats.repair_symbols_sent, stats.repair_symbols_received)
+    }
+
     fn protect(stream: &SendStream, protection: Protection) -> Result<(), Error> {
         Ok(stream.protect(Some(protection))?)
     }

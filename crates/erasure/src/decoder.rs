@@ -116,20 +116,32 @@ impl Decoder {
             return Ok(Arrival::Duplicate);
         }
         self.earn(bytes.len());
+        if id >= self.upper_bound() {
+            self.hold_newest(id, bytes);
+            return Ok(Arrival::New);
+        }
         let mut coded = self.pool.take(PREFIX + bytes.len());
         symbol::frame(&mut coded, bytes);
-        let learned = if id < self.upper_bound() {
-            self.matrix.learn(id, &coded, &mut self.pool)
-        } else {
-            self.extend_to(id);
-            self.make_room_for_newest();
-            self.slots.push_back(Slot::default());
-            Ok(())
-        };
+        let learned = self.matrix.learn(id, &coded, &mut self.pool);
         self.hold(id, coded);
         let collected = self.collect_solved();
         learned.and(collected.map(|_| ()))?;
         Ok(Arrival::New)
+    }
+
+    /// Extends the window by a source symbol above all others.
+    fn hold_newest(&mut self, id: SymbolId, bytes: &[u8]) {
+        self.extend_to(id);
+        self.make_room_for_newest();
+        // At most the upper bound, which is the identifier.
+        self.give_up_below(self.lower_with_room_for(bytes.len()));
+        // The buffer is filled where it stays: to move it afterwards would wait for all of its bytes to reach
+        // the cache.
+        self.slots.push_back(self.pool.take(PREFIX + bytes.len()));
+        if let Some(coded) = self.slots.back_mut() {
+            symbol::frame(coded, bytes);
+            self.bytes += bytes.len();
+        }
     }
 
     /// Takes the repair symbol with `key` over the source symbols in `span`.

@@ -70,11 +70,14 @@ impl Encoder {
     /// See [`PushError`]; the window is unchanged then.
     pub fn push(&mut self, bytes: &[u8]) -> Result<SymbolId, PushError> {
         self.check(bytes.len())?;
-        let mut coded = self.pool.take(PREFIX + bytes.len());
-        symbol::frame(&mut coded, bytes);
         let id = self.next_id();
-        self.open.add(id, &coded, self.kernel);
-        self.symbols.push_back(coded);
+        // The buffer is filled where it stays: to move it afterwards would wait for all of its bytes to reach
+        // the cache.
+        self.symbols.push_back(self.pool.take(PREFIX + bytes.len()));
+        if let Some(coded) = self.symbols.back_mut() {
+            symbol::frame(coded, bytes);
+            self.open.add(id, coded, self.kernel);
+        }
         self.bytes += bytes.len();
         Ok(id)
     }

@@ -105,6 +105,18 @@ impl Slot {
         }
     }
 
+    /// Replaces the contents by these parts, one behind the other.
+    pub(crate) fn write(&mut self, parts: [&[u8]; 2]) {
+        let len = parts[0].len() + parts[1].len();
+        self.clear();
+        if len > self.room() {
+            *self = Self::with_capacity(len);
+        }
+        self.memory.resize(self.start(), 0);
+        parts.iter().for_each(|part| self.memory.extend_from_slice(part));
+        self.set_len(len);
+    }
+
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
         let len = self.len() + bytes.len();
         if len > self.room() {
@@ -170,6 +182,12 @@ mod tests {
         slot.clear();
         slot.extend_from_slice(&[1]);
         check(&slot, &[1]);
+        slot.write([&[2], &[3; 70]]);
+        check(&slot, &[[2].as_slice(), &[3; 70]].concat());
+        slot.write([&[], &[4; 500]]);
+        check(&slot, &[4; 500]);
+        slot.write([&[5], &[]]);
+        check(&slot, &[5]);
     }
 
     #[test]

@@ -55,6 +55,8 @@ pub(super) struct Repairs {
     unspent: u32,
     /// The least end of a span in `list` and `arrived`, as far as known: every span ends here or later.
     least_end: u64,
+    /// Whether the ends of the spans in `list` ascend.
+    ascends: bool,
     /// The number of the next repair symbol.
     next: u64,
 }
@@ -65,6 +67,10 @@ impl Repairs {
         let none = self.list.is_empty() && self.arrived.is_empty();
         let least = if none { u64::MAX } else { self.least_end };
         self.least_end = least.min(span.end);
+        self.ascends = self.list.back().is_none_or(|last| {
+            let above = last.repair.span.end <= span.end;
+            self.ascends && above
+        });
         let repair = SentRepair { number: self.next, sent: now, span, size };
         self.list.push_back(InFlight { repair, spent: false });
         self.next += 1;
@@ -97,6 +103,9 @@ impl Repairs {
         if let Some(index) = self.past.iter().position(alike) {
             work::steps(index.min(self.past.len() - index));
             return self.past.remove(index).map(|taken| taken.repair);
+        }
+        if span.end < self.least_end {
+            return None;
         }
         let index = self.list.iter().position(alike)?;
         work::steps(index.min(self.list.len() - index));
@@ -162,16 +171,34 @@ impl Repairs {
         if first < self.least_end {
             return;
         }
-        work::steps(self.list.len() + self.arrived.len());
-        let left = |entry: &&InFlight| entry.repair.span.end <= first && !past(entry);
-        self.past.extend(self.list.iter().filter(left).cloned());
-        self.list.retain(|entry| entry.repair.span.end > first);
+        if !self.ascends {
+            self.ascend_from(first);
+        }
+        let left = |entry: &mut InFlight| entry.repair.span.end <= first;
+        while let Some(entry) = self.list.pop_front_if(left) {
+            work::steps(1);
+            self.unspent -= u32::from(!entry.spent);
+            if !past(&entry) {
+                self.past.push_back(entry);
+            }
+        }
+        work::steps(self.arrived.len());
         self.arrived.retain(|repair| repair.span.end > oldest);
-        let unspent = self.list.iter().filter(|entry| !entry.spent).count();
-        self.unspent = u32::try_from(unspent).unwrap_or(u32::MAX);
-        let all = self.list.iter().map(|entry| &entry.repair).chain(&self.arrived);
-        let ends = all.map(|repair| repair.span.end).filter(|end| *end > first);
-        self.least_end = ends.min().unwrap_or(u64::MAX);
+        let arrived = self.arrived.iter().map(|repair| repair.span.end).filter(|end| *end > first);
+        self.least_end = arrived.chain(self.least_in_list()).min().unwrap_or(u64::MAX);
+    }
+
+    /// Moves the repair symbols that cover only symbols below `first` to the beginning of `list`.
+    fn ascend_from(&mut self, first: u64) {
+        work::steps(self.list.len());
+        self.list.make_contiguous().sort_by_key(|entry| entry.repair.span.end > first);
+    }
+
+    /// The least end of a span in `list`.
+    fn least_in_list(&self) -> Option<u64> {
+        let considered = if self.ascends { 1 } else { self.list.len() };
+        work::steps(considered);
+        self.list.iter().take(considered).map(|entry| entry.repair.span.end).min()
     }
 
     /// Forgets repair symbols that arrived and cover no symbol from `first` on, and the oldest beyond

@@ -39,7 +39,8 @@ const FIRST_IDS: [u64; 3] = [0, 5_000, 1 << 61];
 ///   that is asked all the time decides like a policy that is asked once per slot.
 /// * A repair symbol covers some of the coding window and no symbol that was never sent. The part of its
 ///   span below the window is cut off.
-/// * When everything has arrived, no repair symbol is wanted.
+/// * When everything has arrived, no repair symbol is wanted, nor while the policy
+///   [rests](crate::policy::Redundancy::rests).
 /// * Redundancy ends. If nothing happens except that repair symbols are sent, a policy wants at
 ///   most [`MAX_BURST`](crate::policy::MAX_BURST) of them, plus four for each symbol that is not
 ///   known to have arrived, however much time passes.

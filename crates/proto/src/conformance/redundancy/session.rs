@@ -192,6 +192,7 @@ impl ModelSession {
         assert_eq!(protects, self.policy.protects(&view), "{name}: {twice}, `protects`");
         assert_eq!(timeout, self.policy.timeout(), "{name}: {twice}, `timeout`");
         if let Decision::Repair(plan) = &decision {
+            assert!(!self.policy.rests(self.now), "{name}: it wants a repair symbol and rests");
             self.check_plan(plan, &view);
         }
         PolicyAnswers { decision, protects, timeout }

@@ -406,6 +406,13 @@ pub trait Redundancy: Debug + Send {
         0
     }
 
+    /// Whether the policy wants no repair symbol at `now`, whatever its view is. It is then not asked to
+    /// [decide](Self::decide), which saves the view.
+    fn rests(&self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
+
     /// Decides what to send in this slot.
     fn decide(&self, now: Instant, view: &View) -> Decision;
 

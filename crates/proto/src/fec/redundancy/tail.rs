@@ -103,6 +103,10 @@ impl Redundancy for TailPolicy {
         }
     }
 
+    fn rests(&self, now: Instant) -> bool {
+        self.due(now) == 0
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let wanted = self.due(now) > 0 && view.unacked > 0 && !view.has_source;
         if !wanted || view.retransmission_is_enough(self.tail.delay) {

@@ -3,7 +3,7 @@
 use super::{RepairBid, SendSessions};
 use crate::fec::code::{self, SlidingWindow};
 use crate::fec::redundancy::{Decision, RepairPlan};
-use crate::fec::session::Surroundings;
+use crate::fec::session::{CodingSession, Surroundings};
 use crate::ids::StreamId;
 use crate::recovery::token::Token;
 use crate::wire::code_id::CodeId;
@@ -31,7 +31,10 @@ impl SendSessions {
         around: impl Fn(u16) -> Surroundings + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
         let sessions = (0u16..).zip(&self.sessions);
-        let bidding = sessions.filter(|(_, s)| !s.is_quiet() && !s.is_beyond_mending());
+        let asks = move |s: &CodingSession| {
+            !s.is_quiet() && !s.policy.rests(now) && !s.is_beyond_mending()
+        };
+        let bidding = sessions.filter(move |(_, s)| asks(s));
         bidding.filter_map(move |(session, s)| {
             let view = s.view(&around(session));
             let plan = match s.policy.decide(now, &view) {

@@ -205,6 +205,10 @@ impl Redundancy for BlockPolicy {
         self.block.parities.largest_key()
     }
 
+    fn rests(&self, now: Instant) -> bool {
+        self.complete.is_empty() && self.rested(now).is_none()
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let complete = self.next(view).and_then(|index| self.complete.get(index)).cloned();
         let rested = || self.rested(now).filter(|block| block.is_wanted(view));

@@ -40,6 +40,7 @@ impl Connection {
                 self.on_token(now, space, token, PacketOutcome::Acked, &path);
             }
         }
+        self.egress.tell_arrived(&self.streams, now, &path);
         self.settled = settled;
         outcome
     }

@@ -83,8 +83,16 @@ impl Egress {
         };
         self.messages.arrived(id, path.heard_from(now), false);
         if let Some(symbol) = symbol {
-            let around = self.surroundings(streams, symbol.session, path);
-            self.sessions.on_acked(now, symbol, how, &around);
+            self.sessions.on_acked(symbol, how);
+        }
+    }
+
+    /// Tells the policies which symbols arrived, once the outcomes of all packets of an acknowledgement were
+    /// handled.
+    pub fn tell_arrived(&mut self, streams: &Streams, now: Instant, path: &PathView) {
+        while let Some(session) = self.sessions.next_with_arrivals() {
+            let around = self.surroundings(streams, session, path);
+            self.sessions.tell_arrived(now, session, &around);
         }
     }
 
@@ -133,8 +141,7 @@ impl Egress {
     ) {
         let unqueued = self.delivered(streams, now, frame, path);
         if let Some(symbol) = frame.symbol {
-            let around = self.surroundings(streams, symbol.session, path);
-            self.sessions.on_acked(now, symbol, how, &around);
+            self.sessions.on_acked(symbol, how);
         }
         self.settle(streams, unqueued);
     }

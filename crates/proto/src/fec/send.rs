@@ -110,6 +110,8 @@ pub struct SendSessions {
     /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
     /// it yet.
     expired: Option<Instant>,
+    /// The sessions whose policies were not told of all acknowledged symbols.
+    with_arrivals: Vec<u16>,
 }
 
 impl SendSessions {
@@ -407,18 +409,24 @@ impl SendSessions {
     }
 
     /// The packet with `symbol` was acknowledged, whether or not it had been declared lost.
-    pub fn on_acked(
-        &mut self,
-        now: Instant,
-        symbol: SymbolRef,
-        how: Arrival,
-        around: &Surroundings,
-    ) {
+    /// The policy learns it from [`tell_arrived`](Self::tell_arrived).
+    pub fn on_acked(&mut self, symbol: SymbolRef, how: Arrival) {
         let Some(s) = self.session(symbol.session) else { return };
-        if s.done(symbol.id).is_some() {
-            s.slide();
-            s.arrived(now, symbol.id, how, around);
-            s.release_repairs();
+        if s.acked(symbol.id, how) {
+            self.with_arrivals.push(symbol.session);
+        }
+    }
+
+    /// A session whose policy has to be [told](Self::tell_arrived) of acknowledged symbols.
+    pub fn next_with_arrivals(&mut self) -> Option<u16> {
+        self.with_arrivals.pop()
+    }
+
+    /// Tells the policy of `session` which symbols were acknowledged since the last call: once for all packets
+    /// that one frame acknowledges.
+    pub fn tell_arrived(&mut self, now: Instant, session: u16, around: &Surroundings) {
+        if let Some(s) = self.session(session) {
+            s.tell_arrived(now, around);
         }
     }
 

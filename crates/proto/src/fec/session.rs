@@ -100,6 +100,8 @@ pub(super) struct CodingSession {
     told: u64,
     /// When the newest symbol was sent; `None` if no memory is held for symbols.
     used: Option<Instant>,
+    /// Acknowledged symbols of which the policy was not told yet.
+    arrivals: Vec<(u64, Arrival)>,
 }
 
 #[cfg(feature = "testing")]
@@ -136,6 +138,7 @@ impl CodingSession {
             next_key: 0,
             told: 0,
             used: None,
+            arrivals: Vec::new(),
         }
     }
 
@@ -411,6 +414,7 @@ impl CodingSession {
     pub(super) fn shrink(&mut self) {
         self.encoder.shrink();
         self.symbols.shrink_to_fit();
+        self.arrivals.shrink_to_fit();
         self.used = self.used.filter(|_| !self.is_quiet());
     }
 
@@ -617,6 +621,28 @@ impl CodingSession {
         let view = self.view(around);
         self.policy.on_arrived(now, id, how, &view);
         mended
+    }
+
+    /// A packet with a symbol was acknowledged. Returns whether the policy has to be
+    /// [told](Self::tell_arrived), and did not have to be before.
+    pub(super) fn acked(&mut self, id: u64, how: Arrival) -> bool {
+        if self.done(id).is_none() {
+            return false;
+        }
+        self.arrivals.push((id, how));
+        self.arrivals.len() == 1
+    }
+
+    /// Tells the policy of the symbols that were acknowledged since the last call.
+    pub(super) fn tell_arrived(&mut self, now: Instant, around: &Surroundings) {
+        self.slide();
+        let mut arrivals = std::mem::take(&mut self.arrivals);
+        let view = self.view(around);
+        for (id, how) in arrivals.drain(..) {
+            self.policy.on_arrived(now, id, how, &view);
+        }
+        self.arrivals = arrivals;
+        self.release_repairs();
     }
 
     /// Notes when a symbol was first declared lost.

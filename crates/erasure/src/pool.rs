@@ -44,6 +44,10 @@ impl Pool {
     /// An empty buffer with room for `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Slot {
         let mut buffer = self.spare.pop().unwrap_or_default();
+        // The memory of a buffer is seldom in the cache when it is used again.
+        if let Some(next) = self.spare.last_mut() {
+            next.prefetch(len);
+        }
         self.held -= buffer.capacity();
         let needed = slot::memory(len);
         if buffer.capacity() < needed {

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use crate::simd;
+
 /// Bytes of a cache line, and of the longest vector.
 const LINE: usize = 64;
 
@@ -42,6 +44,13 @@ impl Slot {
         let memory = Vec::<u8>::with_capacity(memory(len));
         let start = memory.as_ptr().align_offset(LINE).min(LINE - 1);
         Self { memory, start: start as u32, len: 0 }
+    }
+
+    /// Brings the memory of an empty buffer into the cache, up to `len` bytes.
+    pub(crate) fn prefetch(&mut self, len: usize) {
+        let memory = self.memory.spare_capacity_mut();
+        let end = memory.len().min(self.start as usize + len);
+        simd::prefetch(&memory[..end]);
     }
 
     /// Bytes of memory behind the buffer.

@@ -28,6 +28,8 @@ mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+use core::mem::MaybeUninit;
+
 use crate::tier::Tier;
 
 /// The functions of a tier. [`Kernel`](crate::kernel::Kernel) documents them, and checks the number
@@ -125,6 +127,21 @@ tier!(avx512_gfni, Tier::Avx512Gfni, super::x86::Avx512Gfni, "avx512f,avx512bw,a
 tier!(neon_tier, Tier::Neon, super::neon::Neon, "neon");
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 tier!(simd128, Tier::Simd128, super::wasm::Simd128, "simd128");
+
+/// Has the CPU load the cache lines of memory that will soon be written.
+pub(crate) fn prefetch(region: &[MaybeUninit<u8>]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in region.chunks(64) {
+        // SAFETY: every such CPU has the instruction, which accesses no memory.
+        unsafe {
+            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+                line.as_ptr().cast(),
+            );
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = region;
+}
 
 /// Whether the CPU has instructions: detected at run time with the standard library, otherwise
 /// known from the target features of the build.

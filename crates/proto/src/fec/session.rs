@@ -486,6 +486,11 @@ impl CodingSession {
 
     /// A repair symbol over `span` was acknowledged, or else lost.
     pub(super) fn repair_settled(&mut self, span: &Range<u64>, arrived: bool) {
+        if !self.arrivals.is_empty() {
+            // A repair symbol mends nothing below the symbols that arrived before it.
+            self.slide();
+            self.release_repairs();
+        }
         if arrived {
             self.repairs.on_arrived(span, self.oldest());
         } else {

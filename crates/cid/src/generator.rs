@@ -32,6 +32,13 @@ pub trait ConnectionIdGenerator: Debug + Send + Sync {
     fn owner(&self) -> &[u8] {
         &[]
     }
+
+    /// The number of the endpoint to which an identifier belongs, if several endpoints of one process share an
+    /// address, as those with [`WorkerIds`](crate::WorkerIds) do, and it is not this one. `None` by default.
+    fn elsewhere(&self, cid: &ConnectionId) -> Option<usize> {
+        let _ = cid;
+        None
+    }
 }
 
 /// Random identifiers of 8 bytes. The default.

@@ -1,6 +1,6 @@
 //! Connection identifiers of QUIC (RFC 9000 section 5.1), apart from any connection: how an endpoint makes
-//! them ([`generator`]), also such that load balancers find the server ([`QuicLb`]), and the stateless resets
-//! whose tokens belong to them ([`mod@reset`]).
+//! them ([`generator`]), also such that load balancers find the server ([`QuicLb`]) and its workers find each
+//! other's connections ([`WorkerIds`]), and the stateless resets whose tokens belong to them ([`mod@reset`]).
 //!
 //! Randomness and time are arguments. `sutura-proto` is built on this crate.
 #![forbid(unsafe_code)]
@@ -9,9 +9,11 @@ pub mod generator;
 mod id;
 mod quic_lb;
 pub mod reset;
+mod workers;
 
 pub use id::{ConnectionId, MAX_CID_SIZE};
 pub use quic_lb::{QuicLb, QuicLbConfig, QuicLbError};
+pub use workers::WorkerIds;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -137,6 +137,8 @@ pub struct Resets<H> {
     /// The connections that a token resets, one for each connection at most. Tokens are secret, and the
     /// time of a lookup depends on a randomly keyed hash of them only.
     tokens: HashMap<ResetToken, H>,
+    /// Most stateless resets in a second.
+    limit: u32,
     left: u32,
     /// How many were sent.
     sent: usize,
@@ -148,7 +150,15 @@ impl<H: Copy + PartialEq> Resets<H> {
     /// An endpoint with this key, which knows of no token.
     #[must_use]
     pub fn new(key: ResetKey) -> Self {
-        Self { key, tokens: HashMap::new(), left: 0, sent: 0, since: None }
+        let limit = MAX_RESETS_PER_SECOND;
+        Self { key, tokens: HashMap::new(), limit, left: 0, sent: 0, since: None }
+    }
+
+    /// Sends this many stateless resets in a second at most, instead of [`MAX_RESETS_PER_SECOND`].
+    #[must_use]
+    pub fn with_limit(mut self, limit: u32) -> Self {
+        self.limit = limit;
+        self
     }
 
     /// The key of the endpoint's own tokens.
@@ -201,7 +211,7 @@ impl<H: Copy + PartialEq> Resets<H> {
     fn take(&mut self, now: Instant) -> bool {
         let second = Duration::from_secs(1);
         if self.since.is_none_or(|since| now.saturating_duration_since(since) >= second) {
-            (self.since, self.left) = (Some(now), MAX_RESETS_PER_SECOND);
+            (self.since, self.left) = (Some(now), self.limit);
         }
         let allowed = self.left > 0;
         self.left = self.left.saturating_sub(1);

@@ -515,7 +515,9 @@ mod tests {
                     self.server = self.endpoint.accept(self.now, incoming);
                 }
                 DatagramEvent::Respond(mut answer) => self.puppet.handle(self.now, &mut answer),
-                DatagramEvent::Connection(_) | DatagramEvent::Drop => {}
+                DatagramEvent::Connection(_)
+                | DatagramEvent::Drop
+                | DatagramEvent::Elsewhere(_) => {}
             }
             if let Some(server) = &mut self.server {
                 server.handle_datagram(self.now, from, None, &mut datagram);

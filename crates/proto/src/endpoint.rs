@@ -9,18 +9,18 @@ mod incoming;
 mod offenders;
 mod received_tokens;
 mod token;
+mod workers;
 
 use crate::cid_generator::{cid_size, new_cid, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey, TransportConfig};
 use crate::connection::{ConnectError, Connection, EndpointEvent, NewConnection};
 use crate::ids::{ConnectionHandle, ConnectionId, MIN_UDP_PAYLOAD, Side};
 use crate::peers::Peers;
-use crate::reset::{ResetKey, ResetToken, Resets};
+use crate::reset::{MAX_RESETS_PER_SECOND, ResetKey, ResetToken, Resets};
 use crate::wire::packet::{self, DecodedPacket, HeaderRules, Invariants, PacketType};
 use crate::wire::version::Version;
-use half_open::{HalfOpen, Network, Rank};
+use half_open::{HalfOpen, MAX_HANDSHAKES_PER_ADDRESS, Network, Rank};
 pub use incoming::Incoming;
-use offenders::Offenders;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
 use received_tokens::ReceivedTokens;
@@ -29,7 +29,8 @@ use std::collections::{HashMap, VecDeque, hash_map};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
-use token::AddressTokens;
+pub use workers::{MAX_WORKERS, WorkerCountError};
+use workers::{Common, Share};
 
 /// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
 /// 9000 section 7.2).
@@ -50,6 +51,10 @@ pub enum DatagramEvent {
     /// The datagram comes from a client that asks for a connection: keep it until the client is decided
     /// about, and pass it to the connection if the client is accepted.
     NewConnection(Incoming),
+    /// The datagram belongs to the endpoint with this number: give it to that one. Only one of several
+    /// endpoints that share an address ([`Endpoint::workers`]) says so, and none about a datagram that another
+    /// has given to it.
+    Elsewhere(usize),
 }
 
 #[derive(Debug)]
@@ -78,6 +83,13 @@ impl Entry {
     }
 }
 
+/// The key of stateless resets, before the owner of the identifiers is added. Without a configured key, only
+/// connections of endpoints with this very seed can be reset.
+fn reset_key(config: &EndpointConfig, seed: &[u8; 32]) -> ResetKey {
+    let key = config.reset_key.clone();
+    key.unwrap_or_else(|| ResetKey::new(seed, b"stateless reset"))
+}
+
 /// Routes datagrams to connections.
 #[derive(Debug)]
 pub struct Endpoint {
@@ -89,12 +101,13 @@ pub struct Endpoint {
     /// packets. Peers choose some of the keys, so the hasher is randomly keyed.
     routes: HashMap<ConnectionId, ConnectionHandle>,
     half_open: HalfOpen,
-    offenders: Offenders,
+    /// Its part of the bounds.
+    share: Share,
+    common: Common,
     /// Connections given up to make room, of which the application has not been told.
     given_up: VecDeque<ConnectionHandle>,
     /// Whether clients are let in.
     accepting: bool,
-    tokens: AddressTokens,
     received_tokens: ReceivedTokens,
     resets: Resets<ConnectionHandle>,
     peers: Peers,
@@ -109,15 +122,21 @@ impl Endpoint {
         server: Option<Arc<ServerConfig>>,
         seed: [u8; 32],
     ) -> Self {
-        // A generator of its own, so that tokens do not change the numbers that connections draw.
-        let tokens =
-            AddressTokens::new(config.token_key.clone(), StdRng::from_seed(seed.map(|b| !b)));
-        // Without a configured key, only connections of this very endpoint can be reset.
-        let key = config.reset_key.clone();
-        let key = key.unwrap_or_else(|| ResetKey::new(&seed, b"stateless reset"));
-        let key = key.of(config.connection_ids.owner());
+        let common = Common::new(&config, seed);
+        Self::with_share(config, server, seed, Share::WHOLE, common)
+    }
+
+    fn with_share(
+        config: Arc<EndpointConfig>,
+        server: Option<Arc<ServerConfig>>,
+        seed: [u8; 32],
+        share: Share,
+        common: Common,
+    ) -> Self {
+        let key = reset_key(&config, &seed).of(config.connection_ids.owner());
+        let resets = share.part(MAX_RESETS_PER_SECOND as usize) as u32;
         Self {
-            resets: Resets::new(key),
+            resets: Resets::new(key).with_limit(resets),
             config,
             accepting: server.is_some(),
             server,
@@ -125,9 +144,9 @@ impl Endpoint {
             connections: Slab::new(),
             routes: HashMap::new(),
             half_open: HalfOpen::default(),
-            offenders: Offenders::default(),
+            share,
+            common,
             given_up: VecDeque::new(),
-            tokens,
             received_tokens: ReceivedTokens::default(),
             peers: Peers::default(),
         }
@@ -144,7 +163,7 @@ impl Endpoint {
     /// Seals address validation tokens with `key` from now on. Earlier tokens stay good for as long as they
     /// were meant to.
     pub fn set_token_key(&mut self, now: Instant, key: TokenKey) {
-        self.tokens.set_key(now, key);
+        self.common.tokens().set_key(now, key);
     }
 
     /// How many handshakes of clients are in progress, or have failed and are not over yet.
@@ -156,13 +175,18 @@ impl Endpoint {
     /// How many used tokens are remembered.
     #[cfg(test)]
     pub(crate) fn used_tokens(&self) -> usize {
-        self.tokens.used()
+        self.common.tokens().used()
     }
 
     /// How many connections are not drained yet.
     #[must_use]
     pub fn len(&self) -> usize {
         self.connections.len()
+    }
+
+    /// Whether there are as many connections as there may be.
+    fn is_full(&self) -> bool {
+        self.connections.len() >= self.share.part(self.config.max_connections)
     }
 
     /// Whether there are no connections.
@@ -174,7 +198,8 @@ impl Endpoint {
     /// Opens a connection to `server_name` at `remote`.
     ///
     /// # Errors
-    /// The name, the address or the configuration is invalid, or there are too many connections.
+    /// The name, the address or the configuration is invalid, there are too many connections, or the endpoint
+    /// shares its address with others.
     pub fn connect(
         &mut self,
         now: Instant,
@@ -185,7 +210,10 @@ impl Endpoint {
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(ConnectError::InvalidRemoteAddress(remote));
         }
-        if self.connections.len() >= self.config.max_connections {
+        if self.share.is_part() {
+            return Err(ConnectError::SharedAddress);
+        }
+        if self.is_full() {
             return Err(ConnectError::TooManyConnections);
         }
         let original_dcid = random_cid(&mut self.rng, MIN_INITIAL_DCID);
@@ -255,6 +283,9 @@ impl Endpoint {
         if !invariants.is_long() {
             return self.on_unknown(now, dcid, datagram);
         }
+        if let Some(other) = dcid.and_then(|dcid| self.elsewhere_in_handshake(&dcid, datagram)) {
+            return DatagramEvent::Elsewhere(other);
+        }
         if datagram.len() < usize::from(MIN_UDP_PAYLOAD) {
             return DatagramEvent::Drop;
         }
@@ -282,9 +313,25 @@ impl Endpoint {
         if let Some(handle) = self.resets.find(datagram) {
             return DatagramEvent::Connection(handle);
         }
+        // Only an endpoint whose identifier it is knows that it has forgotten the connection.
+        if let Some(other) = dcid.and_then(|dcid| self.config.connection_ids.elsewhere(&dcid)) {
+            return DatagramEvent::Elsewhere(other);
+        }
         let (resets, rng) = (&mut self.resets, &mut self.rng);
         let answer = dcid.and_then(|dcid| resets.answer(now, &dcid, datagram.len(), rng));
         answer.map_or(DatagramEvent::Drop, DatagramEvent::Respond)
+    }
+
+    /// The endpoint that a Handshake packet belongs to, if it is another: the server has chosen its identifier.
+    /// Clients choose those of other packets with a long header, which show nothing.
+    fn elsewhere_in_handshake(&self, dcid: &ConnectionId, datagram: &[u8]) -> Option<usize> {
+        let other = self.config.connection_ids.elsewhere(dcid)?;
+        match packet::parse(datagram, 0, self.header_rules()) {
+            Ok(DecodedPacket::Protected(packet)) => {
+                (packet.ty == PacketType::Handshake).then_some(other)
+            }
+            _ => None,
+        }
     }
 
     /// Tells a client which versions this server supports (RFC 9000 section 6.1). The response is
@@ -364,7 +411,7 @@ impl Endpoint {
                 }
             }
             EndpointEvent::Blamed(address, now, offence) => {
-                self.offenders.blame(now, Network::from(address), offence);
+                self.common.offenders().blame(now, Network::from(address), offence);
             }
             EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
             EndpointEvent::Drained => {

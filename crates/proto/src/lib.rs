@@ -133,7 +133,7 @@ pub use connection::{
     SendDatagramError, SendMessageError, SendStream, Standstill, TrafficStats, Transmit,
 };
 pub use ecn::{EcnCodepoint, EcnState};
-pub use endpoint::{DatagramEvent, Endpoint, Incoming};
+pub use endpoint::{DatagramEvent, Endpoint, Incoming, MAX_WORKERS, WorkerCountError};
 pub use error::{ConnectionError, TransportError, TransportErrorCode};
 pub use fec::redundancy::{Message, Reason};
 pub use fec::{

@@ -366,7 +366,7 @@ impl Node for Host {
                 }
                 return;
             }
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => return,
         };
         if let Some(guest) = self.guests.get_mut(&handle) {
             guest.connection.handle_datagram(now, from, ecn, payload);

@@ -1,10 +1,12 @@
-//! The endpoint: a UDP socket with the connections that it opened and accepted. Its handles and its driver
-//! share this state.
+//! The endpoint: a UDP socket with the connections that it opened and accepted, or several of them, its
+//! workers. Its handles and the driver of each worker share this state.
 
 mod api;
 mod connecting;
 mod driver;
 mod incoming;
+mod mailbox;
+mod workers;
 
 pub use self::api::Endpoint;
 pub use self::connecting::{Connecting, ZeroRttAccepted};
@@ -13,6 +15,7 @@ use crate::budget::MemoryBudget;
 use crate::connection::{Connection, Shared};
 use crate::dirty::Dirty;
 use crate::held::Held;
+use mailbox::Mailbox;
 use crate::socket::{AsyncUdpSocket, Received};
 use crate::sync::{lock, wake};
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +26,7 @@ use std::time::Instant;
 use sutura_proto as proto;
 use sutura_proto::{ConnectionError, ConnectionHandle, Observer, Side};
 
-/// Most accepted connections that wait for the application.
+/// Most clients that wait for the application.
 const MAX_BACKLOG: usize = 1024;
 /// Answers kept for clients without a connection; beyond that, clients get none.
 const MAX_REPLIES: usize = 64;
@@ -31,17 +34,23 @@ const MAX_REPLIES: usize = 64;
 /// Makes observers for an endpoint's connections.
 type MakeObserver = Arc<dyn Fn(Side) -> Option<Box<dyn Observer>> + Send + Sync>;
 
-/// The state that the endpoint's handles and its driver share.
+/// The state that the endpoint's handles and its driver share: of the whole endpoint, or of one worker.
 #[derive(Debug)]
 pub(crate) struct Inner {
     /// The socket that the driver uses from its next turn on.
     socket: Mutex<Arc<dyn AsyncUdpSocket>>,
+    /// The runtime of the driver.
+    runtime: tokio::runtime::Handle,
+    /// Of all workers; none if there is one.
+    mailboxes: Arc<[Mailbox]>,
+    /// The number of this worker.
+    number: usize,
     pub(crate) state: Mutex<EndpointState>,
     pub(crate) dirty: Arc<Dirty>,
 }
 
 /// Makes the observers of the endpoint's connections.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Observers(Option<MakeObserver>);
 
 impl std::fmt::Debug for Observers {
@@ -78,6 +87,8 @@ pub(crate) struct EndpointState {
     rebound: bool,
     /// The memory that the peers of new connections may make this process hold.
     pub(crate) budget: MemoryBudget,
+    /// How many workers share the bounds.
+    workers: usize,
     /// Whether clients may send 0-RTT, and so were promised the limits of the configuration.
     early_data: bool,
 }
@@ -127,7 +138,8 @@ impl EndpointState {
     /// Offers a client to the application, with its first datagram. Refuses it if the backlog or the
     /// memory is full.
     pub(crate) fn offer(&mut self, client: proto::Incoming, meta: &Received, datagram: &[u8]) {
-        if self.closed || self.backlog.len() >= MAX_BACKLOG || !self.budget.admits(meta.remote.ip())
+        let is_full = self.backlog.len() >= MAX_BACKLOG / self.workers;
+        if self.closed || is_full || !self.budget.admits(meta.remote.ip())
         {
             let refusal = self.proto.refuse(client);
             return self.reply(meta.remote, refusal);
@@ -167,7 +179,7 @@ impl EndpointState {
 
     /// Answers a client without a connection, if there is an answer.
     pub(crate) fn reply(&mut self, to: SocketAddr, reply: Option<Vec<u8>>) {
-        if self.replies.len() < MAX_REPLIES {
+        if self.replies.len() < MAX_REPLIES / self.workers {
             self.replies.extend(reply.map(|reply| (to, reply)));
         }
     }
@@ -183,6 +195,62 @@ impl EndpointState {
 }
 
 impl Inner {
+    /// The state of an endpoint that has just one worker and one handle, whose driver runs in `runtime`.
+    fn new(
+        proto: proto::Endpoint,
+        socket: Arc<dyn AsyncUdpSocket>,
+        runtime: tokio::runtime::Handle,
+        dirty: Arc<Dirty>,
+    ) -> Self {
+        let state = EndpointState {
+            proto,
+            observers: Observers::default(),
+            opened: Vec::new(),
+            replies: Vec::new(),
+            backlog: VecDeque::new(),
+            accepting: Vec::new(),
+            idle: Vec::new(),
+            held: HashMap::new(),
+            undecided: 0,
+            driven: 0,
+            handles: 1,
+            closed: false,
+            ending: None,
+            shut_down: false,
+            rebound: false,
+            budget: MemoryBudget::default(),
+            workers: 1,
+            early_data: false,
+        };
+        Self {
+            socket: Mutex::new(socket),
+            runtime,
+            mailboxes: Arc::new([]),
+            number: 0,
+            state: Mutex::new(state),
+            dirty,
+        }
+    }
+
+    /// The same as one of several workers, with this number and the mailboxes of all.
+    fn with_mailboxes(mut self, mailboxes: Arc<[Mailbox]>, number: usize) -> Self {
+        lock(&self.state).workers = mailboxes.len();
+        (self.mailboxes, self.number) = (mailboxes, number);
+        self
+    }
+
+    /// Passes a datagram to the worker whose connection it belongs to.
+    pub(crate) fn hand_over(&self, worker: usize, meta: &Received, datagram: &[u8]) {
+        if let Some(mailbox) = self.mailboxes.get(worker) {
+            mailbox.push(meta, datagram);
+        }
+    }
+
+    /// The datagrams that other workers have passed to this one.
+    pub(crate) fn handed_over(&self) -> impl Iterator<Item = (Received, Vec<u8>)> {
+        self.mailboxes.get(self.number).into_iter().flat_map(Mailbox::take)
+    }
+
     /// The socket that the driver uses from its next turn on.
     pub(crate) fn socket(&self) -> Arc<dyn AsyncUdpSocket> {
         lock(&self.socket).clone()

@@ -3,7 +3,8 @@
 //! The API is modelled on quinn's: an [`Endpoint`] opens and accepts [`Connection`]s, which open
 //! and accept streams. In addition, a [`SendStream`] can ask for erasure coding with
 //! [`protect`](SendStream::protect), and [`Connection::stats`] shows its effect. HTTP/3 is in
-//! [`http`], messages in a partial order in [`groups`].
+//! [`http`], messages in a partial order in [`groups`]. A server uses several cores with
+//! [`Endpoint::server_workers`].
 //!
 //! ```no_run
 //! # async fn run(roots: rustls::RootCertStore) -> Result<(), Box<dyn std::error::Error>> {

@@ -5,6 +5,7 @@
 //! calls move one datagram at a time.
 
 mod readiness;
+mod shared;
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -99,12 +100,7 @@ impl UdpSocket {
     /// # Panics
     /// Outside a tokio runtime with I/O enabled, as all of tokio's sockets do.
     pub fn bind(local: SocketAddr) -> io::Result<Self> {
-        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
-        if local.is_ipv6()
-            && let Err(error) = socket.set_only_v6(false)
-        {
-            tracing::debug!(%error, "IPv6 only");
-        }
+        let socket = open(local)?;
         socket.bind(&local.into())?;
         Self::from_std(socket.into())
     }
@@ -215,6 +211,17 @@ impl UdpSocket {
         }));
         Poll::Ready(last.map_or(more, Ok))
     }
+}
+
+/// A socket for `local`, not bound yet.
+fn open(local: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+    if local.is_ipv6()
+        && let Err(error) = socket.set_only_v6(false)
+    {
+        tracing::debug!(%error, "IPv6 only");
+    }
+    Ok(socket)
 }
 
 /// Receive errors that do not affect the next call. Some systems report here that an earlier

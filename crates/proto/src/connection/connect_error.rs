@@ -23,4 +23,8 @@ pub enum ConnectError {
     /// Datagrams cannot be sent to this address.
     #[error("invalid remote address: {0}")]
     InvalidRemoteAddress(SocketAddr),
+    /// The endpoint shares its address with others ([`Endpoint::workers`](crate::Endpoint::workers)), and answers
+    /// would reach any of them. Open connections from an endpoint with an address of its own.
+    #[error("the endpoint shares its address with others")]
+    SharedAddress,
 }

@@ -1,7 +1,7 @@
 //! How a server answers a client's first Initial: it lets the client in, sends a Retry or a refusal, or
 //! says nothing.
 
-use super::half_open::{Admission, Limits, Network};
+use super::half_open::{Admission, Limits, MAX_HANDSHAKES_PER_ADDRESS, Network};
 use super::incoming::Incoming;
 use super::token::TokenVerdict;
 use super::{DatagramEvent, Endpoint, Entry, MIN_INITIAL_DCID};
@@ -42,18 +42,22 @@ impl Endpoint {
         }
         let token = datagram.get(packet.token.clone()).unwrap_or_default();
         let version = packet.version.unwrap_or(Version::V1);
-        let verdict = self.tokens.judge(now, version, remote, &packet.dcid, token);
+        let verdict = match token {
+            // Most clients have no token, and need not wait for the tokens of others.
+            [] => TokenVerdict::Unknown,
+            _ => self.common.tokens().judge(now, version, remote, &packet.dcid, token),
+        };
         let retried = matches!(verdict, TokenVerdict::Retried { .. });
         let opener = Opener { remote, version, dcid: packet.dcid, scid: packet.scid, retried };
         let validated = verdict != TokenVerdict::Unknown;
         self.half_open.age(now);
-        let full = self.connections.len() >= self.config.max_connections;
         let refusal = match verdict {
             TokenVerdict::Invalid => Some(TransportErrorCode::INVALID_TOKEN),
             TokenVerdict::Unknown | TokenVerdict::Known | TokenVerdict::Retried { .. } => {
-                let is_shut = full || !self.accepting;
-                let is_shut =
-                    is_shut || self.offenders.is_shut_out(now, Network::from(remote.ip()));
+                let network = Network::from(remote.ip());
+                let is_shut = self.is_full()
+                    || !self.accepting
+                    || self.common.offenders().is_shut_out(now, network);
                 is_shut.then_some(TransportErrorCode::CONNECTION_REFUSED)
             }
         };
@@ -84,14 +88,17 @@ impl Endpoint {
         }
         // A forged token must not displace a used one.
         if validated {
-            self.tokens.consume(token);
+            self.common.tokens().consume(token);
         }
         self.let_in(now, opener, verdict)
     }
 
     fn admission(&self, now: Instant, remote: SocketAddr, validated: bool) -> Admission {
-        let limits =
-            Limits { max: self.config.max_handshakes, retry_above: self.config.retry_above };
+        let limits = Limits {
+            max: self.share.part(self.config.max_handshakes),
+            per_network: self.share.part(MAX_HANDSHAKES_PER_ADDRESS),
+            retry_above: self.config.retry_above.map(|above| self.share.part(above)),
+        };
         self.half_open.decide(now, Network::from(remote.ip()), validated, limits)
     }
 
@@ -114,7 +121,7 @@ impl Endpoint {
     pub(super) fn retry_packet(&mut self, now: Instant, opener: &Opener) -> Option<Vec<u8>> {
         let scid = self.new_cid();
         let Opener { version, remote, dcid, .. } = opener;
-        let token = self.tokens.for_retry(now, *version, *remote, &scid, dcid)?;
+        let token = self.common.tokens().for_retry(now, *version, *remote, &scid, dcid)?;
         let mut out = Vec::new();
         encode_retry(opener.version, opener.scid, scid, &token, &mut out);
         let tag = retry::integrity_tag(opener.version, &opener.dcid, &out)?;

@@ -55,6 +55,8 @@ struct HalfOpenEntry {
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     pub max: usize,
+    /// Of clients of one address.
+    pub per_network: usize,
     pub retry_above: Option<usize>,
 }
 
@@ -127,7 +129,7 @@ impl HalfOpen {
         limits: Limits,
     ) -> Admission {
         let same = self.networks.get(&network);
-        let network_full = same.is_some_and(|same| same.len() >= MAX_HANDSHAKES_PER_ADDRESS);
+        let network_full = same.is_some_and(|same| same.len() >= limits.per_network);
         let full = self.all.len() >= limits.max;
         let unknown = self.unvalidated.saturating_add(self.vain.count);
         let pressed = |above: usize| unknown >= above || network_full || full;
@@ -212,7 +214,8 @@ impl HalfOpen {
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits { max: 1000, retry_above: Some(500) };
+    const LIMITS: Limits =
+        Limits { max: 1000, per_network: MAX_HANDSHAKES_PER_ADDRESS, retry_above: Some(500) };
 
     fn network(text: &str) -> Network {
         text.parse::<IpAddr>().unwrap().into()

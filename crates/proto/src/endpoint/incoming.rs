@@ -102,7 +102,8 @@ impl Endpoint {
         let new = self.describe(Side::Server, remote, transport, original_dcid, local_cid, seed);
         let new = NewConnection { version, ..new };
         let new_token = self.config.new_tokens.then_some(version);
-        let new_token = new_token.and_then(|version| self.tokens.for_later(now, version, remote));
+        let new_token =
+            new_token.and_then(|version| self.common.tokens().for_later(now, version, remote));
         let opening = Opening {
             remote_cid: scid,
             initial_dcid: dcid,

@@ -287,7 +287,7 @@ impl AdmissionWorld {
             }
         }
         match event {
-            DatagramEvent::Drop => {}
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => {}
             DatagramEvent::Respond(answer) => self.answer(from, bytes.len(), Some(answer)),
             DatagramEvent::Connection(handle) => {
                 if let Some(served) = self.served.get_mut(&handle) {

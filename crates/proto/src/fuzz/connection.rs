@@ -324,7 +324,7 @@ impl World {
         let remote = self.ends[side.peer() as usize].address;
         let end = &mut self.ends[side as usize];
         match end.endpoint.handle(self.now, remote, &datagram) {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => return,
             DatagramEvent::Respond(bytes) => {
                 self.wire.push_back((self.now + LATENCY, side.peer(), bytes));
                 return;

@@ -304,7 +304,7 @@ impl NetworkWorld {
             end.peers.remove(&given_up);
         }
         let handle = match event {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => return,
             DatagramEvent::Respond(bytes) => {
                 let answer = Flying { from: to, to: from, bytes };
                 return self.put(answer, Duration::ZERO);

@@ -1,4 +1,4 @@
-//! The task that does all I/O of an endpoint: one socket and all its connections.
+//! The task that does all I/O of an endpoint, or of one of its workers: one socket and all its connections.
 //!
 //! Applications change a connection's state under its lock and mark it dirty. The driver visits connections
 //! that are dirty, have received a datagram or whose timer is due, collects the datagrams that each wants to
@@ -241,6 +241,13 @@ impl Driver {
         Ok(true)
     }
 
+    /// Takes the datagrams that arrived at the sockets of other workers.
+    fn take_handed_over(&mut self) {
+        for (meta, mut datagram) in self.inner.clone().handed_over() {
+            self.on_datagram(Instant::now(), &meta, &mut datagram);
+        }
+    }
+
     fn on_datagram(&mut self, now: Instant, meta: &Received, datagram: &mut [u8]) {
         let inner = self.inner.clone();
         let mut state = lock(&inner.state);
@@ -262,6 +269,10 @@ impl Driver {
             }
             DatagramEvent::NewConnection(client) => {
                 state.offer(client, meta, datagram);
+                None
+            }
+            DatagramEvent::Elsewhere(worker) => {
+                inner.hand_over(worker, meta, datagram);
                 None
             }
         };
@@ -516,6 +527,7 @@ impl Driver {
     /// One turn. Returns whether there may be more to do at once.
     fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
         let has_news = self.take_dirty(cx);
+        self.take_handed_over();
         let mut more = self.receive(cx)?;
         let now = Instant::now();
         self.fire_timers(now);

@@ -17,3 +17,5 @@ mod resumption;
 mod timeouts;
 mod turns;
 mod versions;
+#[cfg(target_os = "linux")]
+mod workers;

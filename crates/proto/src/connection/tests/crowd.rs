@@ -215,7 +215,7 @@ impl Crowd {
             }
         }
         let handle = match event {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => return,
             DatagramEvent::Respond(answer) => {
                 assert!(answer.len() < bytes.len(), "no amplification");
                 return self.put(to, from, answer);

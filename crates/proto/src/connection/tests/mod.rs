@@ -46,6 +46,7 @@ mod version;
 mod violations;
 mod watch;
 mod work;
+mod workers;
 mod worthwhile;
 mod zero_rtt;
 

@@ -376,7 +376,7 @@ impl Pair {
         let end = self.end(side);
         end.reached_at = at;
         match end.endpoint.handle(now, from, &datagram) {
-            DatagramEvent::Drop => return,
+            DatagramEvent::Drop | DatagramEvent::Elsewhere(_) => return,
             DatagramEvent::Respond(answer) => {
                 self.put(side, from, None, answer);
                 return;

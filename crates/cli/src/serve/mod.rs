@@ -73,6 +73,7 @@ Examples:
   sutura serve ./public --fec 3,25 -v
   sutura serve ./public --protect 'u<3 => protect 3,25'
   sutura serve ./public --priorities rules.txt --scheduler eps
+  sutura serve ./public --workers 4
 
 A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first
 rule that matches decides, over what the request asks for. A pattern with a slash is compared with
@@ -130,6 +131,10 @@ pub struct ServeArgs {
     /// when many handshakes are under way
     #[arg(long)]
     retry: bool,
+    /// Serve over QUIC with this many threads, each with a socket and connections of its own: one for each
+    /// core that is to work. More than one takes Linux
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    workers: u8,
     /// Choose connection identifiers that load balancers can read, by the settings in this file, such as
     /// 'server-id=0a2b nonce=6 key=8f95f09245765f80256934e50c66207f'
     #[arg(long, value_name = "FILE")]
@@ -189,7 +194,7 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
         Some(path) => limits.with_connection_ids(load_balancing(path)?),
         None => limits,
     };
-    let (endpoint, tcp, address) = bind(args.listen, &limits, &quic, secrets.as_ref())?;
+    let (endpoint, tcp, address) = bind(&args, &limits, &quic, secrets.as_ref())?;
     if let Some((secrets, tickets)) = secrets.zip(tickets) {
         tokio::spawn(secrets.renew(tickets));
     }
@@ -220,20 +225,27 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
         let reports = reports.clone();
         move |connection: &Connection| reports.iter().for_each(|all| all.follow(connection))
     };
-    let over_quic = h3::accept(endpoint.clone(), service, stopped, args.early_data, accepted);
-    let mut over_quic = tokio::spawn(over_quic);
+    let mut over_quic = JoinSet::new();
+    for worker in endpoint.workers() {
+        // Served by the thread that does their I/O, connections cost least.
+        let runtime = worker.runtime().clone();
+        let (service, stopped, accepted) = (service.clone(), stopped.clone(), accepted.clone());
+        let serving = h3::accept(worker, service, stopped, args.early_data, accepted);
+        over_quic.spawn_on(serving, &runtime);
+    }
     first.await?;
     endpoint.stop_accepting();
     over_tcp.abort();
     // Fails if the server task has ended; then there is nothing to stop.
     let _ = stop.send(true);
+    let drained = async { while over_quic.join_next().await.is_some() {} };
     tokio::select! {
-        _ = tokio::time::timeout(DRAIN_TIMEOUT, &mut over_quic) => {}
+        _ = tokio::time::timeout(DRAIN_TIMEOUT, drained) => {}
         again = interrupted() => {
             again?;
         }
     }
-    over_quic.abort();
+    over_quic.abort_all();
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     if let Some(reports) = reports {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
@@ -293,18 +305,19 @@ fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerCon
 
 /// Binds UDP and TCP to the same address.
 fn bind(
-    listen: Listen,
+    args: &ServeArgs,
     limits: &EndpointConfig,
     config: &ServerConfig,
     secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
+    let (listen, workers) = (args.listen, usize::from(args.workers));
     listen
-        .bind(|address| bind_both(address, limits, config, secrets))
+        .bind(|address| bind_both((address, workers), limits, config, secrets))
         .map_err(|e| Failure::local(format!("cannot listen on {listen}: {e}")))
 }
 
 fn bind_both(
-    address: SocketAddr,
+    (address, workers): (SocketAddr, usize),
     limits: &EndpointConfig,
     config: &ServerConfig,
     secrets: Option<&Secrets>,
@@ -318,7 +331,7 @@ fn bind_both(
         let context = bound.to_string();
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
         let limits = limits.clone().with_reset_key(reset_key);
-        match Endpoint::bind(limits, Some(config.clone()), bound) {
+        match Endpoint::bind_workers(limits, config.clone(), bound, workers) {
             Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
             // A port that is free for TCP may be taken for UDP; another port may be free for both.
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,

@@ -519,3 +519,20 @@ fn requests_go_with_the_first_packets_if_both_ends_permit_it() {
         names.iter().for_each(|name| fs::remove_file(out.join(name)).unwrap());
     }
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn several_workers_serve_one_site() {
+    let (scratch, site, out) = Scratch::with_site();
+    write(&site, "a.bin", &noise(100_000));
+    let server = Listening::serve(&site, &scratch, &["--workers", "3", "--retry"]);
+    for _ in 0..8 {
+        get_report(&server, &[server.url("/a.bin")], &out, &[]);
+        assert!(fs::read(out.join("a.bin")).unwrap() == noise(100_000));
+        fs::remove_file(out.join("a.bin")).unwrap();
+    }
+    success(&server.interrupt().0);
+    let none = run(["serve".as_ref(), site.as_os_str(), "--workers".as_ref(), "0".as_ref()]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&none.stderr).contains("--workers"));
+}

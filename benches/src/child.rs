@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::job::{self, Account, Done, Job, Listening, Role, Subject, Task, Usage};
-use crate::usage;
+use crate::{usage, workers};
 use serde::Serialize;
 use std::io::Write;
 use std::net::SocketAddr;
@@ -24,7 +24,8 @@ const SETTLE: Duration = Duration::from_millis(1500);
 /// Longer than any idle measurement.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-type Policy = Option<Arc<dyn RedundancyFactory>>;
+/// The redundancy policy of a subject.
+pub type Policy = Option<Arc<dyn RedundancyFactory>>;
 
 fn policy(subject: &Subject) -> Result<Policy, Error> {
     match subject.policy.as_deref() {
@@ -34,7 +35,7 @@ fn policy(subject: &Subject) -> Result<Policy, Error> {
     }
 }
 
-fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
+pub fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
     Settings {
         identity: &of_job.identity,
         provider: tls::aes_128_gcm,
@@ -47,6 +48,9 @@ fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
         qlog: None,
     }
 }
+
+/// The lines that the parent writes.
+pub type Input = Lines<BufReader<Stdin>>;
 
 /// Reads a job from the standard input and does it.
 pub fn run() -> Result<(), Error> {
@@ -63,14 +67,15 @@ pub fn run() -> Result<(), Error> {
     })
 }
 
-fn say(answer: &impl Serialize) -> Result<(), Error> {
+/// Writes an answer to the standard output.
+pub fn say(answer: &impl Serialize) -> Result<(), Error> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, answer)?;
     out.write_all(b"\n")?;
     Ok(out.flush()?)
 }
 
-async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<(), Error> {
+async fn work<S: Stack>(job: Job, mut lines: Input) -> Result<(), Error> {
     let policy = policy(&job.settings.subject)?;
     let settings = &settings(&job.settings, &policy);
     match job.role {
@@ -101,10 +106,17 @@ async fn work<S: Stack>(job: Job, mut lines: Lines<BufReader<Stdin>>) -> Result<
             }
             Task::Handshakes { count } => handshakes::<S>(settings, server, count).await,
         },
+        Role::Workers { workers, together } => {
+            workers::run_server(settings, workers, together, lines).await
+        }
+        Role::Clients { server, threads, connections, task } => {
+            workers::run_client(&job.settings, server, threads, connections, task)
+        }
     }
 }
 
-fn since(before: Usage) -> Result<Usage, Error> {
+/// What was used since then.
+pub fn since(before: Usage) -> Result<Usage, Error> {
     let mut now = usage::now()?;
     now.cpu_seconds -= before.cpu_seconds;
     Ok(now)
@@ -152,7 +164,7 @@ async fn idle<S: Stack>(
     settings: &Settings<'_>,
     server: SocketAddr,
     count: usize,
-    lines: &mut Lines<BufReader<Stdin>>,
+    lines: &mut Input,
 ) -> Result<(), Error> {
     let endpoint = Rc::new(S::client(settings)?);
     // The first connections also allocate memory that is allocated only once, and is not theirs.

@@ -62,6 +62,19 @@ pub enum Role {
         server: SocketAddr,
         task: Task,
     },
+    /// A server with this many workers, each on a core of its own, which prints its address, then a
+    /// [`Served`] for every line that it reads. If `together`, all connections are accepted by one task.
+    Workers {
+        workers: usize,
+        together: bool,
+    },
+    /// A client for it, with this many threads, each on a core of its own, and this many connections.
+    Clients {
+        server: SocketAddr,
+        threads: usize,
+        connections: usize,
+        task: Task,
+    },
 }
 
 /// The task of a client.
@@ -105,6 +118,14 @@ pub struct Account {
     pub usage: Usage,
     /// Repair symbols that the newest connection has sent.
     pub repairs: u64,
+}
+
+/// What a server with several workers has done.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Served {
+    pub usage: Usage,
+    /// How many connections each worker has accepted.
+    pub connections: Vec<u64>,
 }
 
 /// The result of a client.

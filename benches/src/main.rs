@@ -9,6 +9,7 @@ mod job;
 mod parent;
 mod report;
 mod usage;
+mod workers;
 
 use clap::Parser;
 use job::Subject;
@@ -55,6 +56,16 @@ struct Options {
     /// Handshakes, one after another; 0 skips them
     #[arg(long, default_value_t = 1000)]
     handshakes: u64,
+    /// Measure instead how many small requests and handshakes a server with one worker and one with this many
+    /// can do, each worker on a core of its own, together with a part of the client
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(2..=64))]
+    workers: Option<u8>,
+    /// With --workers: connections, each from a port of its own
+    #[arg(long, default_value_t = 256)]
+    connections: usize,
+    /// With --workers: accept and serve all connections in one task, not those of each worker on its thread
+    #[arg(long)]
+    accept_together: bool,
     #[command(flatten)]
     output: Output,
     /// Serve a job that the parent process writes to the standard input

@@ -2,7 +2,7 @@
 
 use crate::job::{ANSWER, Account, Done, Job, Listening, Role, Settings, Task, Usage};
 use crate::report::{Bulk, Load, Measurements, Memory, Small};
-use crate::{Error, Options};
+use crate::{Error, Options, workers};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -12,14 +12,14 @@ use sutura_benches::tls::Identity;
 const CONCURRENT_BYTES: u64 = 1_000_000;
 
 /// A child process, which ends when the value is dropped.
-struct Process {
+pub struct Process {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
 impl Process {
-    fn start(job: &Job) -> Result<Self, Error> {
+    pub fn start(job: &Job) -> Result<Self, Error> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg("--child")
             .stdin(Stdio::piped())
@@ -39,7 +39,7 @@ impl Process {
         Ok(self.input.flush()?)
     }
 
-    fn answer<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
+    pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
             return Err("a child ended without an answer".into());
@@ -47,16 +47,20 @@ impl Process {
         Ok(serde_json::from_str(&line)?)
     }
 
-    /// The usage of a client.
-    fn usage(&mut self) -> Result<Usage, Error> {
+    /// The answer to the next line.
+    pub fn ask<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
         self.go_on()?;
         self.answer()
     }
 
+    /// The usage of a client.
+    fn usage(&mut self) -> Result<Usage, Error> {
+        self.ask()
+    }
+
     /// The account of a server.
     fn account(&mut self) -> Result<Account, Error> {
-        self.go_on()?;
-        self.answer()
+        self.ask()
     }
 }
 
@@ -151,6 +155,9 @@ fn memory(settings: &Settings, options: &Options) -> Result<Memory, Error> {
 
 /// Measures and prints.
 pub fn run(options: &Options) -> Result<(), Error> {
+    if let Some(workers) = options.workers {
+        return workers::run(options, usize::from(workers));
+    }
     let identity = Identity::new()?;
     let settings = |subject, payload| Settings { subject, payload, identity: identity.clone() };
     let subjects = options.subjects();

@@ -34,14 +34,22 @@ fn observe(endpoint: &Endpoint, settings: &Settings<'_>) {
     }
 }
 
+impl Sutura {
+    /// A server with several workers on a port of its own choice.
+    pub fn server_with(settings: &Settings<'_>, workers: usize) -> Result<Endpoint, Error> {
+        let tls = settings.identity.server_tls((settings.provider)())?;
+        let config = ServerConfig::with_tls(tls)?.transport(transport(settings));
+        let endpoint = Endpoint::server_workers(config, (Ipv4Addr::LOCALHOST, 0).into(), workers)?;
+        observe(&endpoint, settings);
+        Ok(endpoint)
+    }
+}
+
 impl Stack for Sutura {
     same_names!();
 
     fn server(settings: &Settings<'_>) -> Result<(Endpoint, SocketAddr), Error> {
-        let tls = settings.identity.server_tls((settings.provider)())?;
-        let config = ServerConfig::with_tls(tls)?.transport(transport(settings));
-        let endpoint = Endpoint::server(config, (Ipv4Addr::LOCALHOST, 0).into())?;
-        observe(&endpoint, settings);
+        let endpoint = Self::server_with(settings, 1)?;
         let address = endpoint.local_addr()?;
         Ok((endpoint, address))
     }

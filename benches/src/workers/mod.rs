@@ -1,0 +1,88 @@
+//! What more workers are worth: a server with one worker and with several, each on a core of its own, and
+//! a client that uses as many cores.
+//!
+//! Worker `n` of the server and thread `n` of the client share core `n`, so that one worker has one core
+//! and two have two, client included. The client has an endpoint for each of its connections, because the
+//! system chooses the worker by the client's port.
+
+mod client;
+mod report;
+mod server;
+
+pub use client::run as run_client;
+pub use server::run as run_server;
+
+use crate::job::{ANSWER, Done, Job, Listening, Role, Served, Settings, Task};
+use crate::parent::Process;
+use crate::{Error, Options};
+use report::{Load, Measurements, Run};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use sutura_benches::stack::Name;
+use sutura_benches::tls::Identity;
+
+/// Keeps the calling thread on the core with this number among those that the process may use.
+fn stay_on(core: usize) -> Result<(), Error> {
+    let allowed = sched_getaffinity(None)?;
+    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
+    let core = cores.nth(core).ok_or("there are fewer cores than workers")?;
+    let mut own = CpuSet::new();
+    own.set(core);
+    Ok(sched_setaffinity(None, &own)?)
+}
+
+/// One run of a load with this many workers.
+fn run_once(
+    settings: &Settings,
+    options: &Options,
+    load: Load,
+    workers: usize,
+) -> Result<Run, Error> {
+    let together = options.accept_together;
+    let role = Role::Workers { workers, together };
+    let mut server = Process::start(&Job { settings: settings.clone(), role })?;
+    let Listening { address } = server.answer()?;
+    let before: Served = server.ask()?;
+    let task = match load {
+        Load::Requests => Task::Requests { count: options.requests, at_once: 1 },
+        Load::Handshakes => Task::Handshakes { count: options.handshakes },
+    };
+    let connections = options.connections;
+    let role = Role::Clients { server: address, threads: workers, connections, task };
+    let mut client = Process::start(&Job { settings: settings.clone(), role })?;
+    let done: Done = client.answer()?;
+    let after: Served = server.ask()?;
+    let count = match load {
+        Load::Requests => done.amount / ANSWER,
+        Load::Handshakes => done.amount,
+    } as f64;
+    Ok(Run {
+        load,
+        workers,
+        seconds: done.seconds / count,
+        server_cpu: (after.usage.cpu_seconds - before.usage.cpu_seconds) / count,
+        client_cpu: done.usage.cpu_seconds / count,
+        connections: after.connections,
+    })
+}
+
+/// Measures and prints.
+pub fn run(options: &Options, workers: usize) -> Result<(), Error> {
+    let settings = Settings {
+        subject: Name::Sutura.into(),
+        payload: options.payload.first().copied().unwrap_or(1200),
+        identity: Identity::new()?,
+    };
+    let mut measurements = Measurements::default();
+    for round in 0..options.rounds {
+        let mut order = [1, workers];
+        // The order should not matter, so the rounds begin with one and with the other by turns.
+        order.rotate_left(round % 2);
+        for load in Load::ALL {
+            for workers in order {
+                measurements.runs.push(run_once(&settings, options, load, workers)?);
+            }
+        }
+        eprintln!("round {} of {}", round + 1, options.rounds);
+    }
+    options.output.write("loopback", &measurements.report(options, workers), &measurements)
+}

@@ -43,6 +43,8 @@ pub async fn run(
         }
     }
     if together {
+        // One task has all connections, whichever worker they are at.
+        clients.truncate(1);
         tokio::spawn(serve(endpoint.clone(), clients[0].clone()));
     }
     say(&Listening { address: endpoint.local_addr()? })?;

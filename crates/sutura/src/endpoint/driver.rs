@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
-use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio::runtime::RuntimeFlavor;
 use tokio::time::Sleep;
 
 /// Most batches of datagrams received in one turn.
@@ -121,7 +121,9 @@ pub(crate) struct Driver {
 
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        let shares_thread = inner.runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         Self {
+            patience: if shares_thread { PATIENCE } else { 0 },
             socket: inner.socket(),
             previous: None,
             inner,
@@ -133,7 +135,6 @@ impl Driver {
             buffer: Vec::new(),
             touched: Vec::new(),
             tend_at: None,
-            patience: if shares_thread() { PATIENCE } else { 0 },
             patience_left: 0,
         }
     }
@@ -508,12 +509,6 @@ impl Driver {
         }
         self.inner.shut_down();
     }
-}
-
-/// Whether all tasks of the runtime run on one thread.
-fn shares_thread() -> bool {
-    let runtime = Handle::try_current().map(|runtime| runtime.runtime_flavor());
-    runtime.is_ok_and(|flavor| flavor == RuntimeFlavor::CurrentThread)
 }
 
 /// How far a connection got in its turn.

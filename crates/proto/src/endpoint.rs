@@ -29,8 +29,8 @@ use std::collections::{HashMap, VecDeque, hash_map};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
-pub use workers::{MAX_WORKERS, WorkerCountError};
 use workers::{Common, Share};
+pub use workers::{MAX_WORKERS, WorkerCountError};
 
 /// The minimum length in bytes of the Destination Connection ID in a client's first Initial (RFC
 /// 9000 section 7.2).

@@ -15,9 +15,9 @@ use crate::budget::MemoryBudget;
 use crate::connection::{Connection, Shared};
 use crate::dirty::Dirty;
 use crate::held::Held;
-use mailbox::Mailbox;
 use crate::socket::{AsyncUdpSocket, Received};
 use crate::sync::{lock, wake};
+use mailbox::Mailbox;
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex};
@@ -139,8 +139,7 @@ impl EndpointState {
     /// memory is full.
     pub(crate) fn offer(&mut self, client: proto::Incoming, meta: &Received, datagram: &[u8]) {
         let is_full = self.backlog.len() >= MAX_BACKLOG / self.workers;
-        if self.closed || is_full || !self.budget.admits(meta.remote.ip())
-        {
+        if self.closed || is_full || !self.budget.admits(meta.remote.ip()) {
             let refusal = self.proto.refuse(client);
             return self.reply(meta.remote, refusal);
         }

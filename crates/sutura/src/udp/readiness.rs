@@ -1,7 +1,7 @@
 //! A socket that tells when datagrams may be received or sent.
 
 #[cfg(not(unix))]
-pub(super) use self::both::ReadySocket;
+pub(super) use self::both::WatchedSocket as ReadySocket;
 #[cfg(unix)]
 pub(super) use self::readable::ReadySocket;
 
@@ -94,9 +94,9 @@ mod both {
     use tokio::net::UdpSocket;
 
     #[derive(Debug)]
-    pub(crate) struct ReadySocket(UdpSocket);
+    pub(crate) struct WatchedSocket(UdpSocket);
 
-    impl ReadySocket {
+    impl WatchedSocket {
         pub(crate) fn new(socket: std::net::UdpSocket) -> io::Result<Self> {
             socket.set_nonblocking(true)?;
             UdpSocket::from_std(socket).map(Self)

@@ -71,7 +71,6 @@ async fn what_is_sent_with_the_first_packets_is_answered() {
         assert!(accepted.await);
         connection.handshake_complete().await.unwrap();
         exchange(&connection, &pattern(100_000)).await;
-        assert_eq!(connection.stats().stream_bytes_retransmitted, 0);
         connection.close(0, b"");
     }
 }

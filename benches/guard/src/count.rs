@@ -4,7 +4,7 @@ use crate::table::{Counts, Line};
 use allocation_counter::{AllocationInfo, measure};
 use std::cell::Cell;
 use std::process::{Command, Stdio};
-use sutura_guard::{Error, Kind, ROWS, Row};
+use sutura_guard::{CURVES, Error, Gauge, Kind, ROWS, Row};
 
 thread_local! {
     static COUNTED: Cell<AllocationInfo> = const { Cell::new(NOTHING) };
@@ -26,16 +26,40 @@ fn gauge(work: &mut dyn FnMut()) {
     COUNTED.set(counted);
 }
 
+/// Plays a scene, and returns by how much its costs are to be divided, and what was allocated.
+fn allocations(
+    scene: impl FnOnce(Gauge) -> Result<u64, Error>,
+) -> Result<(u64, AllocationInfo), Error> {
+    COUNTED.set(NOTHING);
+    let times = scene(gauge)?;
+    Ok((times, COUNTED.get()))
+}
+
+/// Counts the cost of a series of a curve at a point, each by its number: the instructions of work, or the bytes
+/// that are held.
+pub fn point(curve: usize, series: usize, point: usize) -> Result<f64, Error> {
+    let numbers = [curve, series, point];
+    let curve = CURVES.get(curve).ok_or("there is no such curve")?;
+    let (series, point) = (curve.series.get(series), curve.points.get(point));
+    let (series, point) = series.zip(point).ok_or("there is no such point")?;
+    let (times, info) = allocations(|gauge| series.run(gauge, *point))
+        .map_err(|error| format!("{}: {error}", series.name))?;
+    let total = match series.kind {
+        Kind::Work => instructions(&numbers)? as f64,
+        Kind::State => info.bytes_current as f64,
+    };
+    Ok(total / times as f64)
+}
+
 /// Counts the costs of all rows.
 pub fn rows() -> Result<Vec<Line>, Error> {
     let row = |(number, row): (usize, &Row)| {
-        COUNTED.set(NOTHING);
-        let times = row.run(gauge).map_err(|error| format!("{}: {error}", row.name))?;
-        let info = COUNTED.get();
+        let (times, info) = allocations(|gauge| row.run(gauge))
+            .map_err(|error| format!("{}: {error}", row.name))?;
         let each = |total: u64| total as f64 / times as f64;
         let counts = match row.kind {
             Kind::Work => Counts {
-                instructions: Some(each(instructions(number)?)),
+                instructions: Some(each(instructions(&[number])?)),
                 allocations: Some(each(info.count_total)),
                 allocated: Some(each(info.bytes_total)),
                 held: None,
@@ -82,9 +106,10 @@ fn command_name(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Has callgrind count the instructions of a row. Its output file stays beside the build, by the number of
-/// the row, for `callgrind_annotate`.
-fn instructions(number: usize) -> Result<u64, Error> {
+/// Has callgrind count the instructions of the scene with these numbers. Its output file stays beside the build,
+/// by the numbers, for `callgrind_annotate`.
+fn instructions(numbers: &[usize]) -> Result<u64, Error> {
+    let numbers: Vec<_> = numbers.iter().map(ToString::to_string).collect();
     let scene = std::env::current_exe()?.with_file_name("scene");
     if !scene.try_exists()? {
         let scene = scene.display();
@@ -94,11 +119,11 @@ fn instructions(number: usize) -> Result<u64, Error> {
     }
     let folder = scene.with_file_name("guard-callgrind");
     std::fs::create_dir_all(&folder)?;
-    let file = folder.join(number.to_string());
+    let file = folder.join(numbers.join("-"));
     let mut valgrind = Command::new("valgrind");
     valgrind.args(["--quiet", "--tool=callgrind", "--toggle-collect=*measured_by_callgrind*"]);
     valgrind.arg(format!("--callgrind-out-file={}", file.display()));
-    valgrind.arg(scene).arg(number.to_string());
+    valgrind.arg(scene).args(numbers);
     // The environment is on the stack, so that its size would move the data below.
     valgrind.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
     output(&mut valgrind)?;

@@ -50,6 +50,20 @@ impl Exchanges {
     pub fn new(pair: Pair) -> Self {
         Self { pair, answered: 0, received: 0 }
     }
+
+    /// Opens streams whose requests do not end, so that they are not answered.
+    ///
+    /// # Errors
+    /// No more streams may be opened.
+    pub fn hold(&mut self, streams: usize) -> Result<(), Error> {
+        self.pair.work(Side::Client, |connection| {
+            for _ in 0..streams {
+                let stream = connection.open(Dir::Bi).ok_or("no stream may be opened")?;
+                connection.send_stream(stream).write(&[0; REQUEST])?;
+            }
+            Ok(())
+        })
+    }
 }
 
 impl Load for Exchanges {

@@ -1,6 +1,8 @@
 //! The costs of a connection in instructions, allocations and bytes: two ends in memory, on a virtual clock,
-//! and the [rows](ROWS) that are measured at one end.
+//! the [rows](ROWS) that are measured at one end, and the [curves](CURVES) by which costs grow.
 
+mod bulk;
+mod curves;
 mod exchange;
 mod gauge;
 mod load;
@@ -8,6 +10,7 @@ mod pair;
 mod rows;
 mod web;
 
+pub use curves::{CURVES, Curve, SEED, Series};
 pub use gauge::Gauge;
 pub use rows::{Kind, ROWS, Row};
 

@@ -1,7 +1,7 @@
 //! Requests at once, and the applications that ask and answer.
 
 use crate::Error;
-use crate::pair::Pair;
+use crate::pair::{Pair, REST};
 use std::time::{Duration, Instant};
 
 /// The bytes of an answer.
@@ -75,4 +75,35 @@ pub trait Load {
         self.pair().now = end;
         Ok(())
     }
+}
+
+/// The least number of requests that are measured.
+const REQUESTS: usize = 400;
+
+/// Plays rounds of requests, of which the first half is a warm-up. Each round goes on until all data is
+/// acknowledged. Returns how many requests were measured.
+///
+/// # Errors
+/// Not all requests are answered.
+pub fn play(mut load: impl Load, at_once: usize) -> Result<u64, Error> {
+    let rounds = REQUESTS.div_ceil(at_once);
+    for round in 0..2 * rounds {
+        load.pair().meter.switch(round >= rounds);
+        load.ask(at_once)?;
+        load.pass(REST)?;
+    }
+    Ok((rounds * at_once) as u64)
+}
+
+/// Plays requests one after another without a pause, of which the first half is a warm-up. Returns how many were
+/// measured.
+///
+/// # Errors
+/// Not all requests are answered.
+pub fn in_turn(mut load: impl Load) -> Result<u64, Error> {
+    for round in 0..2 * REQUESTS {
+        load.pair().meter.switch(round >= REQUESTS);
+        load.ask(1)?;
+    }
+    Ok(REQUESTS as u64)
 }

@@ -1,9 +1,11 @@
-//! Compares the costs of connections with a table.
+//! Compares the costs of connections with a table, and measures how they grow.
 
 mod count;
+mod fit;
+mod growth;
 mod table;
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sutura_guard::Error;
@@ -14,7 +16,10 @@ use table::Table;
 /// Fails if a figure is more than 2 % above the table's, or a row is not in it. Needs
 /// valgrind.
 #[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// Write what was counted into the table
     #[arg(long)]
     update: bool,
@@ -23,7 +28,16 @@ struct Options {
     table: PathBuf,
 }
 
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measures how costs grow with one thing at a time, without comparing them with anything
+    Curves(growth::Options),
+}
+
 fn run(options: &Options) -> Result<bool, Error> {
+    if let Some(Command::Curves(options)) = &options.command {
+        return growth::run(options).map(|()| true);
+    }
     let found = Table { toolchain: count::toolchain()?, rows: count::rows()? };
     print!("{found}");
     if options.update {

@@ -8,23 +8,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, Event, ServerConfig, Side,
-    Transmit, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ServerConfig,
+    Side, Transmit, TransportConfig,
 };
+use sutura_random::Rng;
 
-/// How long a datagram takes.
+/// How long a datagram takes, unless a scene says otherwise.
 const LATENCY: Duration = Duration::from_millis(10);
 /// How many datagrams are built at a time, as the async layer does with GSO.
 const BATCH: usize = 10;
 const PROTOCOL: &[u8] = sutura_h3::ALPN;
+/// After this long, a handshake or a transfer is completely over.
+pub const REST: Duration = Duration::from_secs(5);
 
 /// One end.
 #[derive(Debug)]
 pub struct End {
-    endpoint: Endpoint,
+    pub endpoint: Endpoint,
     address: SocketAddr,
     handle: Option<ConnectionHandle>,
-    connection: Option<Box<Connection>>,
+    pub connection: Option<Box<Connection>>,
     /// Events of the connection that were not looked at yet.
     events: VecDeque<Event>,
     /// The buffer in which datagrams are built.
@@ -36,14 +39,14 @@ pub struct End {
 }
 
 impl End {
-    fn new(address: SocketAddr, server: Option<Arc<ServerConfig>>, seed: u8) -> Self {
+    fn new(address: SocketAddr, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
         Self {
-            endpoint: Endpoint::new(Arc::default(), server, [seed; 32]),
+            endpoint: Endpoint::new(Arc::default(), server, seed),
             address,
             handle: None,
             connection: None,
             // Room for all events of one step, so that the guard's own memory is not counted.
-            events: VecDeque::with_capacity(4096),
+            events: VecDeque::with_capacity(1 << 15),
             buffer: Vec::with_capacity(1 << 16),
             sent: 0,
             expired: 0,
@@ -120,6 +123,20 @@ struct Flying {
     datagram: Vec<u8>,
 }
 
+/// Random losses.
+#[derive(Debug)]
+pub struct Losses {
+    rng: Rng,
+    share: f64,
+}
+
+impl Losses {
+    /// Loses this share, 0 to 1, of datagrams, the same with each seed.
+    pub fn new(seed: u64, share: f64) -> Self {
+        Self { rng: Rng::new(seed), share }
+    }
+}
+
 /// Both ends and the link between them.
 #[derive(Debug)]
 pub struct Pair {
@@ -129,6 +146,10 @@ pub struct Pair {
     pub meter: Meter,
     /// Datagrams in the order of arrival, since all take equally long.
     wire: VecDeque<Flying>,
+    /// How long a datagram takes.
+    pub latency: Duration,
+    /// What is lost of the datagrams to the server.
+    pub losses: Option<Losses>,
     /// Whether datagrams that are sent from now on will arrive.
     pub connected: bool,
 }
@@ -139,21 +160,47 @@ impl Pair {
     /// # Errors
     /// The client cannot connect.
     pub fn new(transport: &TransportConfig, meter: Meter) -> Result<Self, Error> {
+        let address = ([192, 0, 2, 1], 40_000).into();
+        Self::of([1; 32], address, Instant::now(), transport, meter)
+    }
+
+    /// A client of its own seed and address that has begun to connect at `now`.
+    ///
+    /// # Errors
+    /// The client cannot connect.
+    pub fn of(
+        seed: [u8; 32],
+        address: SocketAddr,
+        now: Instant,
+        transport: &TransportConfig,
+        meter: Meter,
+    ) -> Result<Self, Error> {
         let transport = Arc::new(transport.clone());
         let crypto = Arc::new(NullServerConfig::new(vec![PROTOCOL.to_vec()]));
         let config = Arc::new(ServerConfig::new(crypto, transport.clone()));
         let crypto = Arc::new(NullClientConfig::new(vec![PROTOCOL.to_vec()]));
         let config_of_client = ClientConfig::new(crypto, transport);
-        let mut client = End::new(([192, 0, 2, 1], 40_000).into(), None, 1);
-        let server = End::new(([192, 0, 2, 2], 443).into(), Some(config), 2);
-        let now = Instant::now();
+        let mut client = End::new(address, None, seed);
+        let server = End::new(([192, 0, 2, 2], 443).into(), Some(config), [2; 32]);
         let to = server.address;
         let made = meter.run(Side::Client, || {
             Some(client.endpoint.connect(now, config_of_client, to, "example.org"))
         });
         let (handle, connection) = made.ok_or("the client was not started")??;
         (client.handle, client.connection) = (Some(handle), Some(connection));
-        Ok(Self { client, server, now, meter, wire: VecDeque::new(), connected: true })
+        let (wire, latency) = (VecDeque::new(), LATENCY);
+        Ok(Self { client, server, now, meter, wire, latency, losses: None, connected: true })
+    }
+
+    /// A pair after its handshake, with the meter switched off.
+    ///
+    /// # Errors
+    /// The client cannot connect.
+    pub fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Self, Error> {
+        meter.switch(false);
+        let mut pair = Self::new(transport, meter)?;
+        pair.pass(REST);
+        Ok(pair)
     }
 
     /// The end of a side.
@@ -190,10 +237,12 @@ impl Pair {
             let datagrams: Vec<Vec<u8>> = end.buffer.chunks(size).map(<[u8]>::to_vec).collect();
             end.sent += datagrams.len() as u64;
             if connected {
-                let to = other(side);
-                let arrives = now + LATENCY;
-                let flying = |datagram| Flying { to, arrives, datagram };
-                self.wire.extend(datagrams.into_iter().map(flying));
+                let (to, arrives) = (other(side), now + self.latency);
+                let losses = self.losses.as_mut().filter(|_| to == Side::Server);
+                let mut lost = losses.map(|losses| move || losses.rng.chance(losses.share));
+                let arriving =
+                    datagrams.into_iter().filter(|_| !lost.as_mut().is_some_and(|lost| lost()));
+                self.wire.extend(arriving.map(|datagram| Flying { to, arrives, datagram }));
             }
         }
     }
@@ -224,6 +273,28 @@ impl Pair {
             }
         }
         true
+    }
+
+    /// Has a side send data into a link that is cut, and measures the timers that are due, with the probes that
+    /// they send. Returns how many there were.
+    ///
+    /// # Errors
+    /// No timer is set.
+    pub fn probe(&mut self, side: Side) -> Result<u64, Error> {
+        const PROBES: u64 = 20;
+        let connection = self.end(side).connection()?;
+        let stream = connection.open(Dir::Uni).ok_or("no stream may be opened")?;
+        connection.send_stream(stream).write(&[7; 5000])?;
+        self.transmit(side);
+        self.connected = false;
+        self.meter.switch(true);
+        let before = self.end(side).expired;
+        while self.end(side).expired < before + PROBES {
+            if !self.step(self.now + 100 * REST) {
+                return Err("no timer is set".into());
+            }
+        }
+        Ok(PROBES)
     }
 
     /// Lets time pass.

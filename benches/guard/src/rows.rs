@@ -1,18 +1,16 @@
 //! The rows that are measured.
 
 use crate::Error;
+use crate::bulk::Bulk;
 use crate::exchange::Exchanges;
 use crate::gauge::{Gauge, Meter};
-use crate::load::Load;
-use crate::pair::Pair;
+use crate::load::{Load, in_turn, play};
+use crate::pair::{Pair, REST};
 use crate::web::Web;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_proto::policy::Block;
-use sutura_proto::{Dir, Protection, Read, Scheme, Side, TransportConfig};
-
-/// After this long, a handshake or a transfer is completely over.
-const REST: Duration = Duration::from_secs(5);
+use sutura_proto::{Protection, Scheme, Side, TransportConfig};
 
 /// The kind of cost that is counted in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,17 +119,9 @@ fn blocks() -> Option<Protection> {
     Some(Protection::new(Arc::new(Block::new(10, 1)?)))
 }
 
-/// A pair after its handshake, with the meter switched off.
-fn connected(transport: &TransportConfig, mut meter: Meter) -> Result<Pair, Error> {
-    meter.switch(false);
-    let mut pair = Pair::new(transport, meter)?;
-    pair.pass(REST);
-    Ok(pair)
-}
-
 /// A pair with the default settings after its handshake, with the meter switched off.
 fn plain(meter: Meter) -> Result<Pair, Error> {
-    connected(&TransportConfig::default(), meter)
+    Pair::connected(&TransportConfig::default(), meter)
 }
 
 /// Handshakes, until they are completely over.
@@ -153,43 +143,19 @@ fn handshake(meter: Meter) -> Result<u64, Error> {
 /// Requests with answers of 1 kB, `at_once` at a time, on a connection that has answered some before. Each
 /// round goes on until all data is acknowledged.
 fn requests(meter: Meter, at_once: usize, scheme: Scheme) -> Result<u64, Error> {
-    let pair = connected(&with_streams(scheduled(scheme), at_once), meter)?;
+    let pair = Pair::connected(&with_streams(scheduled(scheme), at_once), meter)?;
     play(Web::new(pair), at_once)
 }
 
 /// The same on streams without HTTP/3.
 fn exchanges(meter: Meter, at_once: usize) -> Result<u64, Error> {
-    let pair = connected(&with_streams(TransportConfig::default(), at_once), meter)?;
+    let pair = Pair::connected(&with_streams(TransportConfig::default(), at_once), meter)?;
     play(Exchanges::new(pair), at_once)
 }
 
-/// Plays rounds of requests, of which the first half is a warm-up. Returns how many requests were measured.
-fn play(mut load: impl Load, at_once: usize) -> Result<u64, Error> {
-    let rounds = REQUESTS.div_ceil(at_once);
-    for round in 0..2 * rounds {
-        load.pair().meter.switch(round >= rounds);
-        load.ask(at_once)?;
-        load.pass(REST)?;
-    }
-    Ok((rounds * at_once) as u64)
-}
-
-/// Plays requests one after another without a pause, of which the first half is a warm-up. Returns how many were
-/// measured.
-fn in_turn(mut load: impl Load) -> Result<u64, Error> {
-    for round in 0..2 * REQUESTS {
-        load.pair().meter.switch(round >= REQUESTS);
-        load.ask(1)?;
-    }
-    Ok(REQUESTS as u64)
-}
-
-/// The least number of requests that are measured.
-const REQUESTS: usize = 400;
-
 /// Settings that allow this many requests at once. The limit is raised by several streams at a time, and is a
 /// little lower in between.
-fn with_streams(transport: TransportConfig, at_once: usize) -> TransportConfig {
+pub fn with_streams(transport: TransportConfig, at_once: usize) -> TransportConfig {
     transport.with_max_concurrent_bidi_streams(100.max(2 * at_once as u64))
 }
 
@@ -198,46 +164,18 @@ fn with_streams(transport: TransportConfig, at_once: usize) -> TransportConfig {
 fn bulk(meter: Meter, protection: Option<Protection>, scheme: Scheme) -> Result<u64, Error> {
     const BYTES: usize = 4 << 20;
     const PRACTICE: usize = 1 << 20;
-    let mut pair = connected(&scheduled(scheme), meter)?;
-    let stream = pair.work(Side::Client, |connection| {
-        let stream = connection.open(Dir::Uni).ok_or("no stream may be opened")?;
-        connection.send_stream(stream).protect(protection)?;
-        Ok(stream)
-    })?;
-    let (mut written, mut read, mut sent) = (0, 0, 0);
-    let end = pair.now + 100 * REST;
-    let data = vec![7; 1 << 16];
-    let mut buffer = vec![0; 1 << 16];
-    while read < BYTES {
-        if read >= PRACTICE && sent == 0 {
-            sent = pair.client.sent;
-            pair.meter.switch(true);
-        }
-        written += pair.work(Side::Client, |connection| {
-            // Data without room now is written later.
-            let room = data.len().min(BYTES - written);
-            Ok(connection.send_stream(stream).write(&data[..room]).unwrap_or(0))
-        })?;
-        if !pair.step(end) {
-            return Err("the stream does not end".into());
-        }
-        while let Some(_event) = pair.server.poll_event() {}
-        while let Some(_event) = pair.client.poll_event() {}
-        read += pair.work(Side::Server, |connection| {
-            let mut bytes = 0;
-            while let Ok(Read::Data(more)) = connection.recv_stream(stream).read(&mut buffer) {
-                bytes += more;
-            }
-            Ok(bytes)
-        })?;
-    }
-    Ok(pair.client.sent - sent)
+    let mut bulk = Bulk::new(Pair::connected(&scheduled(scheme), meter)?, protection, BYTES)?;
+    bulk.until(PRACTICE)?;
+    let sent = bulk.pair.client.sent;
+    bulk.pair.meter.switch(true);
+    bulk.until(BYTES)?;
+    Ok(bulk.pair.client.sent - sent)
 }
 
 /// Looks at the timers and for data to send while no timer is due and no data waits.
 fn looks(meter: Meter) -> Result<u64, Error> {
     const LOOKS: u64 = 1000;
-    let mut pair = connected(&TransportConfig::default(), meter)?;
+    let mut pair = Pair::connected(&TransportConfig::default(), meter)?;
     pair.meter.switch(true);
     let now = pair.now;
     let mut out = Vec::with_capacity(1 << 16);
@@ -255,21 +193,8 @@ fn looks(meter: Meter) -> Result<u64, Error> {
 
 /// A timer that is due, and the probes that it has sent.
 fn probes(meter: Meter) -> Result<u64, Error> {
-    const PROBES: u64 = 20;
     let transport = TransportConfig::default().with_max_idle_timeout(None);
-    let mut pair = connected(&transport, meter)?;
-    let stream = pair.client.connection()?.open(Dir::Uni).ok_or("no stream may be opened")?;
-    pair.client.connection()?.send_stream(stream).write(&[7; 5000])?;
-    pair.transmit(Side::Client);
-    pair.connected = false;
-    pair.meter.switch(true);
-    let before = pair.client.expired;
-    while pair.client.expired < before + PROBES {
-        if !pair.step(pair.now + 100 * REST) {
-            return Err("no timer is set".into());
-        }
-    }
-    Ok(PROBES)
+    Pair::connected(&transport, meter)?.probe(Side::Client)
 }
 
 /// The server has answered the client's first datagram, and has not heard of the client since.

@@ -132,30 +132,68 @@ impl<'a> Pseudo<'a> {
     }
 }
 
-/// Checks every line and collects the pseudo-header fields, which must come first.
-fn check_lines(fields: &Fields) -> Result<Pseudo<'_>, MessageError> {
-    let mut pseudo = Pseudo::default();
-    let mut regular = false;
-    for field in fields {
-        check_value(&field.value)?;
-        if field.name.first() == Some(&b':') {
-            if regular {
-                return Err(MessageError::MisplacedPseudo);
+/// What a section has that matters for the message, apart from its well-formed lines.
+#[derive(Default)]
+struct Lines<'a> {
+    pseudo: Pseudo<'a>,
+    /// The value of `host`.
+    host: Option<&'a [u8]>,
+    /// Whether there are different values of `host`.
+    hosts_differ: bool,
+    /// The value of `content-length`.
+    length: Option<u64>,
+    /// Whether it is no number or has conflicting values.
+    bad_length: bool,
+}
+
+impl<'a> Lines<'a> {
+    /// Checks every line and collects the pseudo-header fields, which must come first.
+    fn check(fields: &'a Fields) -> Result<Self, MessageError> {
+        let mut lines = Self::default();
+        let mut regular = false;
+        for field in fields {
+            check_value(&field.value)?;
+            if field.name.first() == Some(&b':') {
+                if regular {
+                    return Err(MessageError::MisplacedPseudo);
+                }
+                lines.pseudo.set(field)?;
+            } else {
+                regular = true;
+                check_regular(field)?;
+                lines.note(field);
             }
-            pseudo.set(field)?;
-        } else {
-            regular = true;
-            check_regular(field)?;
+        }
+        Ok(lines)
+    }
+
+    /// Takes note of a regular field. Repeated equal values count as one.
+    fn note(&mut self, field: &'a Field) {
+        match field.name.as_ref() {
+            b"host" => {
+                let host = field.value.as_ref();
+                self.hosts_differ |= *self.host.get_or_insert(host) != host;
+            }
+            b"content-length" => {
+                let length = parse_number(&field.value);
+                self.bad_length |= length.is_none() || self.length.or(length) != length;
+                self.length = length;
+            }
+            _ => {}
         }
     }
-    Ok(pseudo)
+
+    /// The value of `content-length` (RFC 9110 section 8.6).
+    fn content_length(&self) -> Result<Option<u64>, MessageError> {
+        if self.bad_length { Err(MessageError::ContentLength) } else { Ok(self.length) }
+    }
 }
 
 /// RFC 9110 section 5.5: visible characters, with spaces and tabs between.
 fn check_value(value: &[u8]) -> Result<(), MessageError> {
     let is_space = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
-    let is_control = |&byte: &u8| (byte < b' ' && byte != b'\t') || byte == 0x7f;
-    if is_space(value.first()) || is_space(value.last()) || value.iter().any(is_control) {
+    let has_control = value.iter().fold(false, |any, &byte| any | CONTROL[usize::from(byte)]);
+    if has_control || is_space(value.first()) || is_space(value.last()) {
         return Err(MessageError::InvalidValue);
     }
     Ok(())
@@ -165,7 +203,8 @@ fn check_value(value: &[u8]) -> Result<(), MessageError> {
 /// connection.
 fn check_regular(field: &Field) -> Result<(), MessageError> {
     let name = field.name.as_ref();
-    if name.is_empty() || !name.iter().all(|&byte| is_lower_token(byte)) {
+    let is_token = name.iter().fold(true, |all, &byte| all & LOWER_TOKEN[usize::from(byte)]);
+    if name.is_empty() || !is_token {
         return Err(MessageError::InvalidName);
     }
     match name {
@@ -179,17 +218,42 @@ fn check_regular(field: &Field) -> Result<(), MessageError> {
     }
 }
 
-fn is_lower_token(byte: u8) -> bool {
-    matches!(byte, b'a'..=b'z' | b'0'..=b'9') || b"!#$%&'*+-.^_`|~".contains(&byte)
-}
+/// The bytes that no value has: control characters apart from the tab.
+static CONTROL: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte < 0x20 && byte != 0x09) || byte == 0x7f;
+        byte += 1;
+    }
+    table
+};
+
+/// The bytes of tokens (RFC 9110 section 5.6.2) apart from upper case letters.
+static LOWER_TOKEN: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = matches!(
+            byte as u8,
+            b'a'..=b'z' | b'0'..=b'9'
+            | b'!' | b'#' | b'$' | b'%' | b'&' | b'\'' | b'*' | b'+' | b'-' | b'.' | b'^' | b'_' | b'`'
+            | b'|' | b'~'
+        );
+        byte += 1;
+    }
+    table
+};
 
 fn is_token(value: &[u8]) -> bool {
-    !value.is_empty() && value.iter().all(|byte| is_lower_token(byte.to_ascii_lowercase()))
+    let is_in_token = |byte: &u8| LOWER_TOKEN[usize::from(byte.to_ascii_lowercase())];
+    !value.is_empty() && value.iter().all(is_in_token)
 }
 
 /// Checks the head of a request (RFC 9114 sections 4.3.1 and 4.4, RFC 9220 section 3).
 pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError> {
-    let pseudo = check_lines(fields)?;
+    let lines = Lines::check(fields)?;
+    let pseudo = &lines.pseudo;
     if pseudo.status.is_some() {
         return Err(MessageError::UnexpectedPseudo);
     }
@@ -197,10 +261,10 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
     if !is_token(method) {
         return Err(MessageError::Invalid(":method"));
     }
-    let content_length = content_length(fields)?;
+    let content_length = lines.content_length()?;
     match (method == b"CONNECT", pseudo.protocol) {
         (true, None) => {
-            check_connect(&pseudo)?;
+            check_connect(pseudo)?;
             return Ok(RequestHead {
                 method: Method::Connect,
                 content_length: None,
@@ -208,7 +272,7 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
             });
         }
         (true, Some(protocol)) if is_token(protocol) => {
-            check_target(&pseudo, fields, method)?;
+            check_target(&lines, method)?;
             return Ok(RequestHead {
                 method: Method::Connect,
                 content_length: None,
@@ -217,27 +281,28 @@ pub(crate) fn check_request(fields: &Fields) -> Result<RequestHead, MessageError
         }
         (true, Some(_)) => return Err(MessageError::Invalid(":protocol")),
         (false, Some(_)) => return Err(MessageError::UnexpectedPseudo),
-        (false, None) => check_target(&pseudo, fields, method)?,
+        (false, None) => check_target(&lines, method)?,
     }
     let method = if method == b"HEAD" { Method::Head } else { Method::Other };
     Ok(RequestHead { method, content_length, extended: false })
 }
 
 /// Checks where a request goes: scheme, authority and path.
-fn check_target(pseudo: &Pseudo<'_>, fields: &Fields, method: &[u8]) -> Result<(), MessageError> {
+fn check_target(lines: &Lines<'_>, method: &[u8]) -> Result<(), MessageError> {
+    let pseudo = &lines.pseudo;
     let scheme = pseudo.scheme.ok_or(MessageError::Missing(":scheme"))?;
     if !is_scheme(scheme) {
         return Err(MessageError::Invalid(":scheme"));
     }
     let path = pseudo.path.ok_or(MessageError::Missing(":path"))?;
     if scheme.eq_ignore_ascii_case(b"http") || scheme.eq_ignore_ascii_case(b"https") {
-        check_authority(pseudo, fields)?;
+        check_authority(lines)?;
         let asterisk = method == b"OPTIONS" && path == b"*";
         if path.first() != Some(&b'/') && !asterisk {
             return Err(MessageError::Invalid(":path"));
         }
     }
-    if path.contains(&b' ') || path.contains(&b'\t') {
+    if path.iter().any(|byte| matches!(byte, b' ' | b'\t')) {
         return Err(MessageError::Invalid(":path"));
     }
     Ok(())
@@ -263,12 +328,10 @@ fn is_scheme(scheme: &[u8]) -> bool {
 
 /// RFC 9114 section 4.3.1: a request for http or https has an authority, without user information,
 /// in `:authority` or `Host`. If both are present, they must be equal.
-fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageError> {
-    let mut authority = pseudo.authority;
-    for host in fields.get_all("host") {
-        if *authority.get_or_insert(host) != host {
-            return Err(MessageError::Authority);
-        }
+fn check_authority(lines: &Lines<'_>) -> Result<(), MessageError> {
+    let authority = lines.pseudo.authority.or(lines.host);
+    if lines.hosts_differ || lines.host.is_some_and(|host| authority != Some(host)) {
+        return Err(MessageError::Authority);
     }
     match authority {
         None | Some(b"") => Err(MessageError::Authority),
@@ -279,18 +342,18 @@ fn check_authority(pseudo: &Pseudo<'_>, fields: &Fields) -> Result<(), MessageEr
 
 /// Checks the head of a response (RFC 9114 section 4.3.2).
 pub(crate) fn check_response(fields: &Fields) -> Result<ResponseHead, MessageError> {
-    let pseudo = check_lines(fields)?;
-    let Pseudo { method, scheme, authority, path, protocol, .. } = pseudo;
+    let lines = Lines::check(fields)?;
+    let Pseudo { method, scheme, authority, path, protocol, status } = lines.pseudo;
     let others = [method, scheme, authority, path, protocol];
     if others.iter().any(Option::is_some) {
         return Err(MessageError::UnexpectedPseudo);
     }
-    let status = pseudo.status.ok_or(MessageError::Missing(":status"))?;
+    let status = status.ok_or(MessageError::Missing(":status"))?;
     // RFC 9114 section 4.5: there is no protocol to switch to, hence no 101.
     let status = parse_status(status)
         .filter(|&status| status >= 100 && status != 101)
         .ok_or(MessageError::Invalid(":status"))?;
-    Ok(ResponseHead { status, content_length: content_length(fields)? })
+    Ok(ResponseHead { status, content_length: lines.content_length()? })
 }
 
 /// Checks a trailer section (RFC 9114 section 4.1): no pseudo-header fields.
@@ -303,18 +366,6 @@ pub(crate) fn check_trailers(fields: &Fields) -> Result<(), MessageError> {
         check_regular(field)?;
     }
     Ok(())
-}
-
-/// The value of `content-length`; repeated equal values count as one (RFC 9110 section 8.6).
-fn content_length(fields: &Fields) -> Result<Option<u64>, MessageError> {
-    let mut length = None;
-    for value in fields.get_all("content-length") {
-        let value = parse_number(value).ok_or(MessageError::ContentLength)?;
-        if *length.get_or_insert(value) != value {
-            return Err(MessageError::ContentLength);
-        }
-    }
-    Ok(length)
 }
 
 #[cfg(test)]

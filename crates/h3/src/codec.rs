@@ -11,17 +11,26 @@ pub(crate) const fn varint_size_from(first: u8) -> usize {
     1 << (first >> 6)
 }
 
+/// The shortest encoding of `value`, which is at most [`VARINT_MAX`], and its size in bytes.
+pub(crate) fn varint(value: u64) -> ([u8; VARINT_SIZE], usize) {
+    debug_assert!(value <= VARINT_MAX);
+    let exponent = match value {
+        0..=0x3f => 0,
+        0x40..=0x3fff => 1,
+        0x4000..=0x3fff_ffff => 2,
+        _ => 3,
+    };
+    let size = 1 << exponent;
+    // The two bits for the size and the value, at the front.
+    let shift = 64 - 8 * size as u32;
+    let bytes = (exponent << 62) | (value.min(VARINT_MAX) << shift);
+    (bytes.to_be_bytes(), size)
+}
+
 /// Appends `value`, which is at most [`VARINT_MAX`], in its shortest encoding.
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
-    debug_assert!(value <= VARINT_MAX);
-    match value {
-        0..=0x3f => out.push(value as u8),
-        0x40..=0x3fff => out.extend_from_slice(&(0x4000 | value as u16).to_be_bytes()),
-        0x4000..=0x3fff_ffff => {
-            out.extend_from_slice(&(0x8000_0000 | value as u32).to_be_bytes());
-        }
-        _ => out.extend_from_slice(&((0b11 << 62) | value.min(VARINT_MAX)).to_be_bytes()),
-    }
+    let (bytes, size) = varint(value);
+    out.extend_from_slice(&bytes[..size]);
 }
 
 /// Takes one integer off the front of `input`; `None` if it is cut short.

@@ -5,6 +5,9 @@ use bytes::Bytes;
 /// Bytes that RFC 9114 section 4.2.2 counts for a field besides its name and value.
 pub const FIELD_OVERHEAD: u64 = 32;
 
+/// The lines for which a request has room before more are added.
+const USUAL_LINES: usize = 8;
+
 /// One field line. Names of pseudo-header fields start with a colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Field {
@@ -43,6 +46,11 @@ impl Fields {
         Self { lines: Vec::new() }
     }
 
+    /// A section without lines, and room for some.
+    pub(crate) fn with_capacity(lines: usize) -> Self {
+        Self { lines: Vec::with_capacity(lines) }
+    }
+
     /// A section with the pseudo-header fields of a request (RFC 9114 section 4.3.1).
     pub fn request(
         method: impl Into<Bytes>,
@@ -50,7 +58,7 @@ impl Fields {
         authority: impl Into<Bytes>,
         path: impl Into<Bytes>,
     ) -> Self {
-        Self::new()
+        Self::with_capacity(USUAL_LINES)
             .with(":method", method)
             .with(":scheme", scheme)
             .with(":authority", authority)
@@ -60,7 +68,12 @@ impl Fields {
     /// A section with the pseudo-header field of a response (RFC 9114 section 4.3.2).
     #[must_use]
     pub fn response(status: u16) -> Self {
-        Self::new().with(":status", status.to_string())
+        let digits = [100, 10, 1].map(|place| b'0' + (status / place % 10) as u8);
+        if (100..1000).contains(&status) {
+            Self::new().with(":status", Bytes::copy_from_slice(&digits))
+        } else {
+            Self::new().with(":status", status.to_string())
+        }
     }
 
     /// Adds a line and returns the section.

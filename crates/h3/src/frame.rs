@@ -1,6 +1,6 @@
 //! Frame types and frame headers (RFC 9114 section 7).
 
-use crate::codec::{put_varint, varint_size_from};
+use crate::codec::{put_varint, varint, varint_size_from};
 
 /// A frame type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,10 +36,22 @@ pub(crate) struct FrameHeader {
 /// Bytes of the longest frame header.
 pub(crate) const MAX_HEADER_SIZE: usize = 16;
 
+/// A frame's header, and its size in bytes.
+pub(crate) fn header_of(kind: FrameType, len: u64) -> ([u8; MAX_HEADER_SIZE], usize) {
+    let mut header = [0; MAX_HEADER_SIZE];
+    let mut size = 0;
+    for integer in [kind.0, len] {
+        let (bytes, length) = varint(integer);
+        header[size..size + length].copy_from_slice(&bytes[..length]);
+        size += length;
+    }
+    (header, size)
+}
+
 /// Appends a frame's header.
 pub(crate) fn put_header(out: &mut Vec<u8>, kind: FrameType, len: u64) {
-    put_varint(out, kind.0);
-    put_varint(out, len);
+    let (header, size) = header_of(kind, len);
+    out.extend_from_slice(&header[..size]);
 }
 
 /// Appends a whole frame.
@@ -53,6 +65,51 @@ pub(crate) fn put_integer_frame(out: &mut Vec<u8>, kind: FrameType, value: u64) 
     let mut payload = Vec::new();
     put_varint(&mut payload, value);
     put_frame(out, kind, &payload);
+}
+
+/// A HEADERS frame whose payload is written before its length is known. The header comes to be right before
+/// the payload.
+#[derive(Debug)]
+pub(crate) struct HeadersFrame {
+    /// Room for the longest header, and the payload.
+    bytes: Vec<u8>,
+    /// Where the frame begins.
+    start: usize,
+}
+
+impl HeadersFrame {
+    /// Bytes of memory that are kept for the next frame.
+    const MAX_KEPT: usize = 512;
+
+    /// A frame without payload, in this memory.
+    pub(crate) fn within(mut memory: Vec<u8>) -> Self {
+        memory.clear();
+        memory.resize(MAX_HEADER_SIZE, 0);
+        Self { bytes: memory, start: MAX_HEADER_SIZE }
+    }
+
+    /// Where the payload is to be appended.
+    pub(crate) fn payload(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// Puts the header before the payload, which is complete.
+    pub(crate) fn complete(&mut self) {
+        let payload = self.bytes.len() - MAX_HEADER_SIZE;
+        let (header, size) = header_of(FrameType::HEADERS, payload as u64);
+        self.start = MAX_HEADER_SIZE - size;
+        self.bytes[self.start..MAX_HEADER_SIZE].copy_from_slice(&header[..size]);
+    }
+
+    /// The whole frame.
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(self.start..).unwrap_or_default()
+    }
+
+    /// The memory, unless it is too large to be kept.
+    pub(crate) fn into_memory(self) -> Vec<u8> {
+        if self.bytes.capacity() > Self::MAX_KEPT { Vec::new() } else { self.bytes }
+    }
 }
 
 /// Reads frame headers from a stream that may pause anywhere.
@@ -128,6 +185,19 @@ mod tests {
                 assert!(reader.is_empty());
                 return Some((header, bytes.len() - at));
             }
+        }
+    }
+
+    #[test]
+    fn a_headers_frame_is_as_long_as_its_payload_needs() {
+        for length in [0, 1, 63, 64, 500, 16_383, 16_384] {
+            let mut frame = HeadersFrame::within(vec![9; 30]);
+            frame.payload().extend(std::iter::repeat_n(7, length));
+            frame.complete();
+            let mut whole = Vec::new();
+            put_frame(&mut whole, FrameType::HEADERS, &vec![7; length]);
+            assert_eq!(frame.as_bytes(), whole);
+            assert!(frame.into_memory().capacity() <= HeadersFrame::MAX_KEPT);
         }
     }
 

@@ -12,7 +12,7 @@
 //! 4. send and read messages with the other methods.
 //!
 //! Server push is not supported. This crate does not buffer bodies: they move directly between the
-//! transport and the caller's memory.
+//! transport and the caller's memory, apart from the first kilobyte of a stream.
 //!
 //! # Example
 //!

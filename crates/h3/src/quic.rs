@@ -121,6 +121,14 @@ impl Transport for Quic<'_> {
         }
     }
 
+    fn read_chunk(&mut self, id: StreamId, most: usize) -> Result<(Bytes, bool), ReadError> {
+        match self.connection.recv_stream(id).read_chunk(most, true) {
+            Ok(Some(chunk)) => Ok((chunk.bytes, false)),
+            Ok(None) => Ok((Bytes::new(), true)),
+            Err(error) => Err(read_error(error)),
+        }
+    }
+
     fn read_ahead(
         &mut self,
         id: StreamId,

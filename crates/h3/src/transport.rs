@@ -74,6 +74,18 @@ pub trait Transport {
     /// `Blocked` if none are available and the stream has not ended; it becomes readable later.
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError>;
 
+    /// Takes received bytes, in order, without copying them if that is possible: at most `most`, which is not 0.
+    /// Returns them and whether they were the stream's last.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn read_chunk(&mut self, id: StreamId, most: usize) -> Result<(Bytes, bool), ReadError> {
+        let mut buffer = vec![0; most];
+        let Read { bytes, finished } = self.read(id, &mut buffer)?;
+        buffer.truncate(bytes);
+        Ok((buffer.into(), finished))
+    }
+
     /// Moves received bytes of `range` to the front of `buffer`, the first ones that are there even if bytes
     /// before them are missing, and returns where in the stream they begin. `range` begins where reading in
     /// order would go on if no byte was missing, and [`read`](Self::read) is not called again before all of

@@ -38,16 +38,16 @@ impl Connection {
         self.exchanges.len()
     }
 
-    /// The requests whose head has not arrived completely (server).
+    /// The requests whose head has not arrived completely (server), in any order.
     pub fn headless(&self) -> impl Iterator<Item = StreamId> {
-        self.exchanges.iter().filter(|(_, exchange)| !exchange.has_head()).map(|(id, _)| *id)
+        self.exchanges.iter().filter(|(_, exchange)| !exchange.has_head()).map(|(id, _)| id)
     }
 
     /// The priority of an exchange's response as both ends know it so far: the client's, overridden by the
     /// `priority` field of the response (RFC 9218 section 8).
     #[must_use]
     pub fn priority(&self, stream: StreamId) -> Option<Priority> {
-        self.exchanges.get(&stream).map(Exchange::priority)
+        self.exchanges.get(stream).map(Exchange::priority)
     }
 
     /// Gives the scheduler information about a response that no `priority` field has, such as the kind of
@@ -69,7 +69,7 @@ impl Connection {
         if self.side.is_client() {
             return Err(SendError::InvalidState("clients schedule no responses"));
         }
-        match self.exchanges.get_mut(&stream) {
+        match self.exchanges.get_mut(stream) {
             Some(exchange) if exchange.has_head() => {
                 exchange.set_extension(quic, stream, extension);
             }
@@ -87,7 +87,7 @@ impl Connection {
     /// the configuration leaves the choice to the transport.
     #[must_use]
     pub fn default_protection(&self, stream: StreamId) -> Option<&DefaultProtection> {
-        let parameters = self.exchanges.get(&stream)?.parameters();
+        let parameters = self.exchanges.get(stream)?.parameters();
         let is_open = parameters.burst.is_none();
         self.config.protections.get(&parameters.resolve()).filter(|_| is_open)
     }
@@ -132,13 +132,14 @@ impl Connection {
         }
         self.exchanges.insert(stream, exchange);
         self.keep_alive(quic);
-        let block = self.encode(quic, stream, fields.iter().chain(&field));
-        self.send(quic, stream, |quic, send| {
+        let frame = self.encode(quic, stream, fields.iter().chain(&field));
+        let sent = self.send(quic, stream, |quic, send| {
             send.phase = SendPhase::Body;
-            send.section(quic, stream, &block)?;
+            send.section(quic, stream, &frame)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
-        })?;
-        Ok(stream)
+        });
+        self.keep(frame);
+        sent.map(|()| stream)
     }
 
     /// Sends a response (server): any number of interim responses, then the final one. Set `fin` if
@@ -167,23 +168,25 @@ impl Connection {
             return Err(SendError::InvalidState("a final response follows an interim one"));
         }
         self.check_size(fields.size())?;
-        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(SendError::UnknownStream)?;
         if !exchange.has_head() {
             return Err(SendError::InvalidState("the request has not arrived"));
         }
         self.send(quic, stream, |quic, send| send.ready(quic, stream, SendPhase::Head))?;
-        if let Some(exchange) = self.exchanges.get_mut(&stream) {
+        if let Some(exchange) = self.exchanges.get_mut(stream) {
             let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
             exchange.begin_response(quic, stream, own, &self.config.protections);
         }
-        let block = self.encode(quic, stream, fields);
-        self.send(quic, stream, |quic, send| {
+        let frame = self.encode(quic, stream, fields);
+        let sent = self.send(quic, stream, |quic, send| {
             if !head.is_interim() {
                 send.phase = SendPhase::Body;
             }
-            send.section(quic, stream, &block)?;
+            send.section(quic, stream, &frame)?;
             if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
-        })
+        });
+        self.keep(frame);
+        sent
     }
 
     /// Announces the next `length` bytes of body, which are then sent in one DATA frame, however many calls
@@ -276,7 +279,7 @@ impl Connection {
         self.check()?;
         message::check_trailers(fields)?;
         self.check_size(fields.size())?;
-        let exchange = self.exchanges.get(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get(stream).ok_or(SendError::UnknownStream)?;
         if exchange.method == message::Method::Connect {
             return Err(SendError::InvalidState("a tunnel has no trailers"));
         }
@@ -284,11 +287,13 @@ impl Connection {
             send.ready(quic, stream, SendPhase::Body)?;
             send.check_complete()
         })?;
-        let block = self.encode(quic, stream, fields);
-        self.send(quic, stream, |quic, send| {
-            send.section(quic, stream, &block)?;
+        let frame = self.encode(quic, stream, fields);
+        let sent = self.send(quic, stream, |quic, send| {
+            send.section(quic, stream, &frame)?;
             Ok(send.finish(quic, stream)?)
-        })
+        });
+        self.keep(frame);
+        sent
     }
 
     /// Ends a message after the body sent so far. Never `Blocked`.
@@ -319,11 +324,13 @@ impl Connection {
         stream: StreamId,
         act: impl FnOnce(&mut T, &mut Send) -> Result<R, Failure>,
     ) -> Result<R, SendError> {
-        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(SendError::UnknownStream)?;
         let outcome = act(quic, &mut exchange.send);
         match outcome {
             Ok(result) => {
-                self.retire(stream);
+                if exchange.is_done() {
+                    self.retire(stream);
+                }
                 Ok(result)
             }
             Err(Failure::Rule(error)) => Err(error),
@@ -395,7 +402,7 @@ impl Connection {
         order: Order,
     ) -> Result<BodyPiece, ReceiveError> {
         self.check()?;
-        let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(ReceiveError::UnknownStream)?;
         if order == Order::Stream && exchange.receive.is_scattered() {
             return Err(ReceiveError::OutOfOrder);
         }
@@ -422,7 +429,7 @@ impl Connection {
         const END: BodyPiece = BodyPiece { offset: 0, bytes: 0 };
         // At most twice: up to a payload, and then from it.
         loop {
-            let exchange = self.exchanges.get_mut(&stream).ok_or(ReceiveError::UnknownStream)?;
+            let exchange = self.exchanges.get_mut(stream).ok_or(ReceiveError::UnknownStream)?;
             if exchange.receive.in_data() {
                 let read = match exchange.receive.read_data(quic, stream, buffer, order) {
                     Ok(read) => read,
@@ -441,7 +448,7 @@ impl Connection {
                 return Ok(END);
             }
             self.receive(quic, stream, false)?;
-            let Some(exchange) = self.exchanges.get(&stream) else {
+            let Some(exchange) = self.exchanges.get(stream) else {
                 // Complete, or abandoned.
                 let finished = self.events.back() == Some(&crate::Event::Finished { stream });
                 return if finished { Ok(END) } else { Err(ReceiveError::UnknownStream) };
@@ -465,7 +472,7 @@ impl Connection {
         code: Code,
     ) -> Result<(), SendError> {
         self.check()?;
-        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(SendError::UnknownStream)?;
         if !exchange.send.is_done() {
             exchange.send.give_up(None);
             quic.reset(stream, code);
@@ -486,7 +493,7 @@ impl Connection {
         code: Code,
     ) -> Result<(), SendError> {
         self.check()?;
-        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(SendError::UnknownStream)?;
         if !exchange.receive.is_done() {
             exchange.receive.give_up();
             self.stop_reading(quic, stream, code);
@@ -507,7 +514,7 @@ impl Connection {
         code: Code,
     ) -> Result<(), SendError> {
         self.check()?;
-        if !self.exchanges.contains_key(&stream) {
+        if self.exchanges.get(stream).is_none() {
             return Err(SendError::UnknownStream);
         }
         self.abandon(quic, stream, code);
@@ -529,7 +536,7 @@ impl Connection {
         if self.side.is_server() {
             return Err(SendError::InvalidState("servers send no PRIORITY_UPDATE"));
         }
-        let exchange = self.exchanges.get_mut(&stream).ok_or(SendError::UnknownStream)?;
+        let exchange = self.exchanges.get_mut(stream).ok_or(SendError::UnknownStream)?;
         let value = priority.to_field_value();
         let mut payload = Vec::new();
         put_varint(&mut payload, stream.0);

@@ -86,7 +86,7 @@ impl Connection {
                 let reason = "datagram of a stream that cannot be";
                 return Err(Error::new(Code::ID_ERROR, reason));
             }
-            match self.exchanges.get_mut(&stream) {
+            match self.exchanges.get_mut(stream) {
                 Some(exchange) if exchange.receive.is_done() => {}
                 Some(exchange) => {
                     self.datagrams.push(stream, payload);
@@ -134,7 +134,7 @@ impl Connection {
             return Err(SendDatagramError::Unsupported);
         }
         // Section 2.1: not after this end has ended its message.
-        let open = self.exchanges.get(&stream).filter(|exchange| !exchange.send.is_ended());
+        let open = self.exchanges.get(stream).filter(|exchange| !exchange.send.is_ended());
         open.ok_or(SendDatagramError::UnknownStream)?;
         let mut header = Vec::new();
         put_varint(&mut header, stream.0 / 4);
@@ -146,7 +146,7 @@ impl Connection {
 
     /// Takes the next datagram of an exchange.
     pub fn recv_datagram(&mut self, stream: StreamId) -> Option<Bytes> {
-        let exchange = self.exchanges.get_mut(&stream)?;
+        let exchange = self.exchanges.get_mut(stream)?;
         exchange.told_datagram = false;
         self.datagrams.take(stream)
     }

@@ -1,6 +1,6 @@
 //! An exchange: a request and its response on one bidirectional stream.
 
-use sutura_proto::{Side, StreamId};
+use sutura_proto::{Protection, Side, StreamId};
 use sutura_schedule::{Extension, Priority as StreamPriority};
 
 use super::receive::{Fault, Phase, Receive, TooLarge};
@@ -96,6 +96,11 @@ impl Exchange {
 
     /// The priority of the response's stream.
     fn of_stream(&self) -> StreamPriority {
+        if self.client.is_empty() && self.server.is_empty() {
+            let mut priority = StreamPriority::default();
+            priority.extension = self.extension.clone();
+            return priority;
+        }
         self.priority().of_stream(self.extension.clone())
     }
 
@@ -133,12 +138,15 @@ impl Exchange {
         own: Option<PriorityParameters>,
         defaults: &DefaultProtections,
     ) {
-        let before = self.of_stream();
         self.responding = true;
-        self.server = own.unwrap_or_default();
-        let after = self.of_stream();
-        if after != before {
-            quic.set_priority(id, after);
+        let own = own.unwrap_or_default();
+        if own != self.server {
+            let before = self.of_stream();
+            self.server = own;
+            let after = self.of_stream();
+            if after != before {
+                quic.set_priority(id, after);
+            }
         }
         self.apply_protection(quic, id, defaults);
     }
@@ -149,13 +157,22 @@ impl Exchange {
         id: StreamId,
         defaults: &DefaultProtections,
     ) {
-        let wish = defaults.protection(&self.parameters()).filter(|_| self.responding);
+        let wish = if self.responding { self.wish(defaults) } else { None };
         let had_wish = std::mem::replace(&mut self.protected, wish.is_some());
         match wish {
             Some(protection) => quic.protect(id, protection),
             None if had_wish => quic.protect_by_default(id),
             None => {}
         }
+    }
+
+    /// The erasure coding of the response, unless the choice is the transport's.
+    fn wish(&self, defaults: &DefaultProtections) -> Option<Option<Protection>> {
+        let is_asked = self.client.burst.is_some() || self.server.burst.is_some();
+        if !is_asked && defaults.is_empty() {
+            return None;
+        }
+        defaults.protection(&self.parameters())
     }
 
     /// Handles a field section and returns the event for it.

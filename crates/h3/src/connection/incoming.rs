@@ -25,7 +25,7 @@ pub(super) const DECODER: u64 = 0x3;
 #[derive(Debug)]
 enum Kind {
     Untyped(VarintReader),
-    Control(ControlReader),
+    Control(Box<ControlReader>),
     Encoder,
     Decoder,
 }
@@ -123,7 +123,7 @@ impl IncomingStreams {
         kind: u64,
     ) -> Result<Option<Kind>, Error> {
         let (slot, kind) = match kind {
-            CONTROL => (0, Kind::Control(ControlReader::new(self.side))),
+            CONTROL => (0, Kind::Control(Box::new(ControlReader::new(self.side)))),
             ENCODER => (1, Kind::Encoder),
             DECODER => (2, Kind::Decoder),
             PUSH if self.side.is_server() => {

@@ -5,6 +5,7 @@ mod cancellation;
 mod control;
 mod datagram;
 mod exchange;
+mod exchanges;
 mod incoming;
 mod outgoing;
 mod qpack;
@@ -12,7 +13,7 @@ mod receive;
 mod send;
 mod updates;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use sutura_proto::work;
 use sutura_proto::{Dir, Offence, Side, StreamId};
@@ -21,6 +22,7 @@ use self::cancellation::Cancellations;
 use self::control::ControlFrame;
 use self::datagram::Datagrams;
 use self::exchange::Exchange;
+use self::exchanges::Exchanges;
 use self::incoming::IncomingStreams;
 use self::outgoing::OutgoingStreams;
 use self::receive::{Fault, Limits, Progress, TooLarge};
@@ -44,6 +46,9 @@ pub use self::receive::BodyPiece;
 pub use self::send::MAX_DATA_COPY;
 pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
 
+/// Room for this many events is kept when there are none.
+const FEW_EVENTS: usize = 8;
+
 /// One end of an HTTP/3 connection.
 ///
 /// There is one exchange (a request and its response) for each bidirectional stream that the
@@ -60,7 +65,7 @@ pub struct Connection {
     peer: Option<Settings>,
     encoder: Encoder,
     decoder: Decoder,
-    exchanges: BTreeMap<StreamId, Exchange>,
+    exchanges: Exchanges,
     /// Exchanges that `process` will handle.
     queue: Vec<StreamId>,
     updates: PriorityUpdates,
@@ -77,6 +82,8 @@ pub struct Connection {
     goaway_received: Option<u64>,
     /// Whether a GOAWAY event is waiting to be polled.
     told_goaway: bool,
+    /// Memory for the next HEADERS frame.
+    memory: Vec<u8>,
 }
 
 impl Connection {
@@ -103,7 +110,7 @@ impl Connection {
             decoder: qpack::decoder(&config),
             config,
             peer: None,
-            exchanges: BTreeMap::new(),
+            exchanges: Exchanges::default(),
             queue: Vec::new(),
             updates: PriorityUpdates::default(),
             overrides: Overrides::default(),
@@ -115,6 +122,7 @@ impl Connection {
             goaway_sent: None,
             goaway_received: None,
             told_goaway: false,
+            memory: Vec::new(),
         }
     }
 
@@ -137,7 +145,7 @@ impl Connection {
         if self.outgoing.is_critical(id) {
             let reason = "critical stream stopped";
             self.error.get_or_insert(Error::new(Code::CLOSED_CRITICAL_STREAM, reason));
-        } else if let Some(exchange) = self.exchanges.get_mut(&id) {
+        } else if let Some(exchange) = self.exchanges.get_mut(id) {
             exchange.stopped = Some(code);
             self.queue(id);
         } else if self.side.is_server() && id.index() >= self.next_request {
@@ -146,7 +154,7 @@ impl Connection {
     }
 
     fn queue(&mut self, id: StreamId) {
-        if let Some(exchange) = self.exchanges.get_mut(&id)
+        if let Some(exchange) = self.exchanges.get_mut(id)
             && !std::mem::replace(&mut exchange.queued, true)
         {
             self.queue.push(id);
@@ -193,8 +201,8 @@ impl Connection {
         self.outgoing.process(quic, &self.config, self.goaway_sent)?;
         self.incoming.accept(quic)?;
         self.accept_requests(quic)?;
-        for (id, code) in std::mem::take(&mut self.stopped_early) {
-            if let Some(exchange) = self.exchanges.get_mut(&id) {
+        for (id, code) in self.stopped_early.drain(..) {
+            if let Some(exchange) = self.exchanges.get_mut(id) {
                 exchange.stopped = Some(code);
             }
         }
@@ -209,10 +217,11 @@ impl Connection {
         let mut queue = std::mem::take(&mut self.queue);
         for &id in &queue {
             work::steps(1);
-            let Some(exchange) = self.exchanges.get_mut(&id) else {
+            let Some(exchange) = self.exchanges.get_mut(id) else {
                 continue;
             };
             exchange.queued = false;
+            let sends = exchange.send.has_more();
             if let Some(code) = exchange.stopped.take() {
                 if self.side.is_server() && !exchange.has_head() {
                     self.reject(quic, id);
@@ -220,7 +229,9 @@ impl Connection {
                 }
                 self.on_stopped(quic, id, code);
             }
-            self.flush(quic, id);
+            if sends {
+                self.flush(quic, id);
+            }
             self.receive(quic, id, true)?;
         }
         // Nothing was queued meanwhile: only hints and new streams are.
@@ -244,7 +255,7 @@ impl Connection {
         let Some(limit) = self.config.cancelled_requests.filter(|_| self.side.is_server()) else {
             return;
         };
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return };
+        let Some(exchange) = self.exchanges.get_mut(id) else { return };
         let is_new = !exchange.send.is_done() && !std::mem::replace(&mut exchange.cancelled, true);
         if is_new && self.cancellations.on_cancelled(quic.now(), limit) {
             quic.blame(Offence::Request);
@@ -324,7 +335,7 @@ impl Connection {
             self.events.push_back(Event::GoAway { id });
         }
         if self.side.is_client() {
-            while let Some((&id, _)) = self.exchanges.range(stream..).next() {
+            for id in self.exchanges.streams_from(stream) {
                 self.abandon(quic, id, Code::REQUEST_CANCELLED);
                 let (code, reason) = (Code::REQUEST_REJECTED, "the server is going away");
                 self.events.push_back(Event::Failed { stream: id, code, reason });
@@ -347,7 +358,7 @@ impl Connection {
         let Some(parameters) = PriorityParameters::parse(value) else {
             return Ok(());
         };
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
             if id.index() >= self.next_request {
                 self.updates.insert(id, parameters);
             } else {
@@ -384,7 +395,7 @@ impl Connection {
     ) -> Result<(), Error> {
         let limits = Limits { fields: self.config.limits(), body: self.config.max_body_size };
         loop {
-            let Some(exchange) = self.exchanges.get_mut(&id) else {
+            let Some(exchange) = self.exchanges.get_mut(id) else {
                 return Ok(());
             };
             if exchange.receive.is_done() {
@@ -416,11 +427,14 @@ impl Connection {
                 }
                 Err(fault) => Err(fault),
             };
+            let is_done = exchange.is_done();
             match outcome {
                 Ok(event) => self.events.push_back(event),
                 Err(fault) => return self.on_fault(quic, id, fault),
             }
-            self.retire(id);
+            if is_done {
+                self.retire(id);
+            }
         }
     }
 
@@ -446,7 +460,7 @@ impl Connection {
                 self.on_cancelled(quic, id);
                 // A server cannot answer half a request, and a client gets no further part of the answer (RFC
                 // 9114 section 4.1.1).
-                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                if let Some(exchange) = self.exchanges.get_mut(id) {
                     exchange.receive.give_up();
                     self.decoder.cancel(id);
                 }
@@ -461,7 +475,7 @@ impl Connection {
     /// Returns false, and does nothing, on a client or if the head has arrived already.
     fn refuse<T: Transport>(&mut self, quic: &mut T, id: StreamId, what: TooLarge) -> bool {
         let head_missing = |exchange: &&mut Exchange| !exchange.has_head();
-        let Some(exchange) = self.exchanges.get_mut(&id).filter(head_missing) else { return false };
+        let Some(exchange) = self.exchanges.get_mut(id).filter(head_missing) else { return false };
         if self.side.is_client() {
             return false;
         }
@@ -469,12 +483,13 @@ impl Connection {
         self.stop_reading(quic, id, Code::NO_ERROR);
         let mut response = Fields::response(what.status());
         response.push(Field::new("content-length", "0"));
-        let block = self.encode(quic, id, &response);
-        let Some(exchange) = self.exchanges.get_mut(&id) else { return false };
-        let sent = exchange.send.section(quic, id, &block);
+        let frame = self.encode(quic, id, &response);
+        let Some(exchange) = self.exchanges.get_mut(id) else { return false };
+        let sent = exchange.send.section(quic, id, &frame);
         if let Err(error) = sent.and_then(|()| exchange.send.finish(quic, id)) {
             self.on_write_error(quic, id, error);
         }
+        self.keep(frame);
         let (status, reason) = (what.status(), what.reason());
         self.events.push_back(Event::Refused { stream: id, status, reason });
         self.retire(id);
@@ -483,7 +498,7 @@ impl Connection {
 
     /// Abandons the rest of an exchange in both directions, and forgets it.
     fn abandon<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
-        let Some(exchange) = self.exchanges.remove(&id) else {
+        let Some(exchange) = self.exchanges.remove(id) else {
             return;
         };
         self.datagrams.forget(id);
@@ -495,10 +510,10 @@ impl Connection {
         }
     }
 
-    /// Forgets an exchange that is complete.
+    /// Forgets an exchange if it is complete.
     fn retire(&mut self, id: StreamId) {
-        if self.exchanges.get(&id).is_some_and(Exchange::is_done)
-            && let Some(exchange) = self.exchanges.remove(&id)
+        if self.exchanges.get(id).is_some_and(Exchange::is_done)
+            && let Some(exchange) = self.exchanges.remove(id)
         {
             self.datagrams.forget(id);
             if !exchange.cancelled {
@@ -510,7 +525,7 @@ impl Connection {
 
     /// Sends the pending part of this end's message.
     fn flush<T: Transport>(&mut self, quic: &mut T, id: StreamId) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
             return;
         };
         if exchange.send.is_done() {
@@ -532,7 +547,7 @@ impl Connection {
             WriteError::Blocked => {}
             WriteError::Stopped(code) => self.on_stopped(quic, id, code),
             WriteError::Closed => {
-                if let Some(exchange) = self.exchanges.get_mut(&id) {
+                if let Some(exchange) = self.exchanges.get_mut(id) {
                     exchange.send.give_up(None);
                 }
                 self.retire(id);
@@ -542,14 +557,14 @@ impl Connection {
 
     /// The peer wants no more of our message. Its own message is not affected (RFC 9114 section 4.1).
     fn on_stopped<T: Transport>(&mut self, quic: &mut T, id: StreamId, code: Code) {
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
             return;
         };
         if exchange.send.is_done() {
             return;
         }
         self.on_cancelled(quic, id);
-        let Some(exchange) = self.exchanges.get_mut(&id) else {
+        let Some(exchange) = self.exchanges.get_mut(id) else {
             return;
         };
         exchange.send.give_up(Some(code));
@@ -561,11 +576,17 @@ impl Connection {
     /// Returns the next event, oldest first.
     pub fn poll_event(&mut self) -> Option<Event> {
         loop {
-            let event = self.events.pop_front()?;
+            let Some(event) = self.events.pop_front() else {
+                // The room that many events at once have taken is given back.
+                if self.events.capacity() > FEW_EVENTS {
+                    self.events = VecDeque::new();
+                }
+                return None;
+            };
             match event {
                 Event::PriorityUpdate { stream, .. } => {
                     // Updates that came since are reported as one.
-                    let Some(exchange) = self.exchanges.get_mut(&stream) else {
+                    let Some(exchange) = self.exchanges.get_mut(stream) else {
                         continue;
                     };
                     exchange.told_update = false;

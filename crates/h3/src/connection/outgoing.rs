@@ -15,6 +15,9 @@ use crate::transport::{Transport, WriteError};
 /// Bytes of control frames that may be pending; beyond that, sending is `Blocked`.
 pub const MAX_CONTROL_BACKLOG: usize = 64 << 10;
 
+/// Bytes of memory that a stream keeps while nothing is pending.
+const MAX_KEPT: usize = 64;
+
 /// One of this end's streams and its pending bytes.
 #[derive(Debug)]
 struct Outgoing {
@@ -38,6 +41,9 @@ impl Outgoing {
             }
         }
         self.pending.clear();
+        if self.pending.capacity() > MAX_KEPT {
+            self.pending = Vec::new();
+        }
         self.at = 0;
         Ok(())
     }
@@ -104,27 +110,38 @@ impl OutgoingStreams {
     }
 
     /// The stream of a type, if it is open.
-    fn of_kind(&self, kind: u64) -> Option<usize> {
-        KINDS.iter().take(self.streams.len()).position(|open| *open == kind)
+    fn of_kind(&mut self, kind: u64) -> Option<&mut Outgoing> {
+        let place = match kind {
+            CONTROL => 0,
+            ENCODER => 1,
+            _ => 2,
+        };
+        debug_assert_eq!(KINDS[place], kind);
+        self.streams.get_mut(place)
     }
 
     /// Bytes that wait to be handed to the transport on the stream of a type; `None` if it is not
     /// open yet.
-    pub(super) fn backlog(&self, kind: u64) -> Option<usize> {
-        let stream = self.streams.get(self.of_kind(kind)?)?;
-        Some(stream.pending.len() - stream.at)
+    pub(super) fn backlog(&mut self, kind: u64) -> Option<usize> {
+        self.of_kind(kind).map(|stream| stream.pending.len() - stream.at)
     }
 
-    /// Sends bytes on the stream of a type, which is open.
+    /// Takes all of `bytes` and sends them on the stream of a type. If it is not open yet, they stay.
     pub(super) fn send<T: Transport>(
         &mut self,
         quic: &mut T,
         kind: u64,
-        bytes: &[u8],
+        bytes: &mut Vec<u8>,
     ) -> Result<(), Error> {
-        let stream = self.of_kind(kind).and_then(|at| self.streams.get_mut(at));
-        let Some(stream) = stream.filter(|_| !bytes.is_empty()) else { return Ok(()) };
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let Some(stream) = self.of_kind(kind) else { return Ok(()) };
         stream.pending.extend_from_slice(bytes);
+        bytes.clear();
+        if bytes.capacity() > MAX_KEPT {
+            *bytes = Vec::new();
+        }
         stream.flush(quic)
     }
 

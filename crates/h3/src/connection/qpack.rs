@@ -9,6 +9,7 @@ use super::outgoing::MAX_CONTROL_BACKLOG;
 use crate::config::{Config, MAX_TABLE_CAPACITY};
 use crate::error::{Code, Error};
 use crate::fields::Field;
+use crate::frame::HeadersFrame;
 use crate::observe::{FrameAction, FrameContent, FrameEvent};
 use crate::qpack::Decoder;
 use crate::settings::Settings;
@@ -28,18 +29,20 @@ impl Connection {
         self.encoder.configure(peer.qpack_max_table_capacity, wanted, blocked);
     }
 
-    /// Encodes a section of the message on `stream`, sends its additions to the peer's table, and reports
-    /// them.
+    /// Puts a HEADERS frame with a section of the message on `stream` into memory for a frame, sends the
+    /// section's additions to the peer's table, and reports them. The frame goes to
+    /// [`Send::section`](super::send::Send::section), and its memory [back](Self::keep).
     pub(super) fn encode<'a, T: Transport>(
         &mut self,
         quic: &mut T,
         stream: StreamId,
         fields: impl IntoIterator<Item = &'a Field> + Clone,
-    ) -> Vec<u8> {
-        let mut block = Vec::with_capacity(256);
+    ) -> HeadersFrame {
+        let mut frame = HeadersFrame::within(std::mem::take(&mut self.memory));
         // As long as earlier instructions wait, more would not arrive any sooner.
         let insert = self.outgoing.backlog(ENCODER) == Some(0);
-        self.encoder.section(stream, fields.clone(), insert, &mut block);
+        self.encoder.section(stream, fields.clone(), insert, frame.payload());
+        frame.complete();
         if let Err(error) = self.send_instructions(quic) {
             self.error.get_or_insert(error);
         }
@@ -48,22 +51,26 @@ impl Connection {
             stream,
             content: FrameContent::headers(fields),
         });
-        block
+        frame
+    }
+
+    /// Keeps the memory of a frame for the next one.
+    pub(super) fn keep(&mut self, frame: HeadersFrame) {
+        self.memory = frame.into_memory();
     }
 
     /// Sends the pending instructions of encoder and decoder.
     pub(super) fn send_instructions<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
-        if self.outgoing.backlog(ENCODER).is_some() {
-            self.outgoing.send(quic, ENCODER, &self.encoder.take_instructions())?;
+        self.outgoing.send(quic, ENCODER, self.encoder.instructions())?;
+        let Some(unsent) = self.outgoing.backlog(DECODER) else {
+            return check_backlog(self.decoder.backlog());
+        };
+        let instructions = self.decoder.instructions();
+        if instructions.is_empty() && unsent == 0 {
+            return Ok(());
         }
-        if self.outgoing.backlog(DECODER).is_some() {
-            self.outgoing.send(quic, DECODER, &self.decoder.take_instructions())?;
-        }
-        let backlog = self.outgoing.backlog(DECODER).unwrap_or(0) + self.decoder.backlog();
-        if backlog > MAX_CONTROL_BACKLOG {
-            return Err(Error::new(Code::EXCESSIVE_LOAD, "QPACK decoder stream is not read"));
-        }
-        Ok(())
+        self.outgoing.send(quic, DECODER, instructions)?;
+        check_backlog(self.outgoing.backlog(DECODER).unwrap_or(0))
     }
 
     /// Asks the peer to stop sending on a stream, and releases its references to the table.
@@ -71,4 +78,12 @@ impl Connection {
         quic.stop(id, code);
         self.decoder.cancel(id);
     }
+}
+
+/// Checks how many bytes of the decoder stream wait.
+fn check_backlog(bytes: usize) -> Result<(), Error> {
+    if bytes > MAX_CONTROL_BACKLOG {
+        return Err(Error::new(Code::EXCESSIVE_LOAD, "QPACK decoder stream is not read"));
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use sutura_proto::work;
 use sutura_proto::{Side, StreamId};
 
@@ -18,6 +18,11 @@ const SCRATCH: usize = 1024;
 
 /// Initial allocation for a field section that arrives in pieces, in bytes.
 const FIRST_PIECE: u64 = 1024;
+
+/// The bytes at the beginning of a stream of which more are taken from the transport at a time than the next
+/// part of a frame needs. Most header sections end within them, and bytes of a body that come with them are
+/// few.
+const LOOK_AHEAD: u64 = 1024;
 
 /// A failure while reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -177,6 +182,7 @@ impl Receive {
     pub(super) fn give_up(&mut self) {
         self.phase = Phase::Done;
         self.payload = Payload::None;
+        self.source.held = Bytes::new();
     }
 
     pub(super) fn is_done(&self) -> bool {
@@ -203,7 +209,7 @@ impl Receive {
     ) -> Result<Progress, Fault> {
         loop {
             match &mut self.payload {
-                Payload::Data(1..) if self.source.fin => return Err(truncated()),
+                Payload::Data(1..) if self.source.is_over() => return Err(truncated()),
                 Payload::Data(1..) => return Ok(Progress::Data),
                 Payload::Skipped(left @ 1..) => {
                     let mut scratch = [0; SCRATCH];
@@ -215,6 +221,12 @@ impl Receive {
                     }
                 }
                 Payload::Section { left: left @ 1.., block } => {
+                    if block.is_empty()
+                        && let Some(whole) = self.source.take_held(*left)
+                    {
+                        self.payload = Payload::Waiting(whole);
+                        continue;
+                    }
                     match read_section(quic, id, &mut self.source, left, block)? {
                         None => return Ok(Progress::Blocked),
                         Some(0) => return Err(truncated()),
@@ -229,12 +241,11 @@ impl Receive {
                         self.payload = Payload::None;
                         return Ok(Progress::Section(fields));
                     }
-                    // The peer may reset the stream meanwhile.
-                    self.source.read(quic, id, &mut [])?;
+                    self.source.probe(quic, id)?;
                     return Ok(Progress::Blocked);
                 }
                 Payload::None | Payload::Data(0) | Payload::Skipped(0) => {
-                    match self.source.read(quic, id, self.header.spare())? {
+                    match self.source.read_header(quic, id, self.header.spare())? {
                         None => return Ok(Progress::Blocked),
                         Some(0) if self.header.is_empty() => return Ok(Progress::End),
                         Some(0) => return Err(truncated()),
@@ -276,8 +287,7 @@ impl Receive {
                 if header.len > limits.fields.size.saturating_add(MAX_PREFIX_SIZE) {
                     return Err(Fault::TooLarge(TooLarge::FieldSection));
                 }
-                let block = Vec::with_capacity(header.len.min(FIRST_PIECE) as usize);
-                Ok(Payload::Section { left: header.len, block })
+                Ok(Payload::Section { left: header.len, block: Vec::new() })
             }
             FrameType::PUSH_PROMISE if self.side.is_client() => {
                 Err(Error::new(Code::ID_ERROR, "push beyond MAX_PUSH_ID").into())
@@ -309,6 +319,9 @@ impl Receive {
         let buffer = prefix(buffer, *left);
         let read = match order {
             Order::Stream => self.source.read(quic, id, buffer)?.map(|bytes| (*left, bytes)),
+            Order::Arrival if !self.source.held.is_empty() => {
+                self.source.read(quic, id, buffer)?.map(|bytes| (*left, bytes))
+            }
             Order::Arrival => self.source.read_ahead(quic, id, *left, buffer)?,
         };
         let Some((before_end, bytes)) = read else { return Ok(None) };
@@ -359,6 +372,9 @@ fn read_section<T: Transport>(
     let mut scratch = [0; SCRATCH];
     let buffer = prefix(&mut scratch, *left);
     let read = source.read(quic, id, buffer)?;
+    if block.is_empty() {
+        block.reserve((*left).min(FIRST_PIECE) as usize);
+    }
     if let Some(bytes) = read.and_then(|n| buffer.get(..n)) {
         block.extend_from_slice(bytes);
         *left -= bytes.len() as u64;
@@ -393,13 +409,20 @@ fn truncated() -> Fault {
 struct Source {
     /// Bytes that were read.
     read: u64,
-    /// Whether it has been read to its end.
+    /// The next ones, as far as they were taken from the transport already.
+    held: Bytes,
+    /// Whether all were taken from the transport.
     fin: bool,
     /// Whether bytes of the present payload were read although some before them were missing.
     scattered: bool,
 }
 
 impl Source {
+    /// Whether it has been read to its end.
+    fn is_over(&self) -> bool {
+        self.fin && self.held.is_empty()
+    }
+
     /// Reads some bytes in order; `Some(0)` at the stream's end, `None` if none are available.
     fn read<T: Transport>(
         &mut self,
@@ -408,11 +431,59 @@ impl Source {
         buffer: &mut [u8],
     ) -> Result<Option<usize>, Fault> {
         work::steps(1);
-        if self.fin {
-            return Ok(Some(0));
+        let held = self.held.len().min(buffer.len());
+        let (first, rest) = buffer.split_at_mut(held);
+        let more = if self.fin {
+            Some(0)
+        } else if rest.is_empty() {
+            None
+        } else {
+            // First of all, because bytes before a reset are not delivered.
+            let read = quic.read(id, rest);
+            self.on_read(read)?
+        };
+        if held == 0 {
+            return Ok(more);
         }
-        let read = quic.read(id, buffer);
-        self.on_read(read)
+        first.copy_from_slice(&self.held[..held]);
+        self.held.advance(held);
+        self.read += held as u64;
+        Ok(Some(held + more.unwrap_or(0)))
+    }
+
+    /// Reads some bytes of a frame's header. At the beginning of the stream, what comes after them is held.
+    fn read_header<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        buffer: &mut [u8],
+    ) -> Result<Option<usize>, Fault> {
+        let room = LOOK_AHEAD.saturating_sub(self.read);
+        if room > 0 && !self.fin && self.held.is_empty() {
+            work::steps(1);
+            match quic.read_chunk(id, room as usize) {
+                Ok((held, fin)) if held.is_empty() && !fin => return Ok(None),
+                Ok((held, fin)) => (self.held, self.fin) = (held, fin),
+                Err(error) => return self.on_read(Err(error)),
+            }
+        }
+        self.read(quic, id, buffer)
+    }
+
+    /// Takes the next `count` bytes as a whole, if they are held.
+    fn take_held(&mut self, count: u64) -> Option<Bytes> {
+        let count = usize::try_from(count).ok().filter(|count| *count <= self.held.len())?;
+        self.read += count as u64;
+        Some(self.held.split_to(count))
+    }
+
+    /// Looks whether the peer has reset the stream.
+    fn probe<T: Transport>(&mut self, quic: &mut T, id: StreamId) -> Result<(), Fault> {
+        if !self.fin {
+            let read = quic.read(id, &mut []);
+            self.on_read(read)?;
+        }
+        Ok(())
     }
 
     /// Reads some bytes of a payload of which `left` bytes were not read, also if bytes before them are
@@ -428,7 +499,8 @@ impl Source {
         if self.fin {
             return Ok(Some((0, 0)));
         }
-        // No bytes beyond the end of the payload were read: in any order, `left` bytes remain up to its end.
+        // No bytes are held, and no bytes beyond the end of the payload were read: in any order, `left` bytes
+        // remain up to its end.
         let Range { start, end } = self.read..self.read.saturating_add(left);
         let (at, read) = match quic.read_ahead(id, start..end, buffer) {
             Ok((at, read)) => (at, Ok(read)),

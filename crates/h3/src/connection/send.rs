@@ -4,12 +4,15 @@ use bytes::{Buf, Bytes};
 use sutura_proto::StreamId;
 
 use crate::error::{Code, SendError};
-use crate::frame::{self, FrameType};
+use crate::frame::{self, FrameType, HeadersFrame};
 use crate::transport::{Transport, WriteError};
 
 /// Bytes of body that one call takes from a slice. Bytes for which the transport has no room are
 /// copied; a chunk of [`Bytes`] is not.
 pub const MAX_DATA_COPY: usize = 16 << 10;
+
+/// The longest body of a DATA frame that is put together with its header, to be one piece for the transport.
+const MAX_TOGETHER: usize = 1024;
 
 /// The position in the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,6 +71,15 @@ impl Send {
         self.at == self.pending.len() && self.chunk.is_empty()
     }
 
+    /// Whether flushing has any effect: bytes are pending, the end is, or a caller waits.
+    pub(super) fn has_more(&self) -> bool {
+        match self.phase {
+            SendPhase::Head | SendPhase::Body => self.waits || !self.is_flushed(),
+            SendPhase::Ending => true,
+            SendPhase::Done => false,
+        }
+    }
+
     /// Hands pending bytes to the transport. Returns whether none are left.
     pub(super) fn flush<T: Transport>(
         &mut self,
@@ -81,7 +93,8 @@ impl Send {
                 Err(error) => return Err(error),
             }
         }
-        self.pending.clear();
+        // Few messages ever have pending bytes.
+        self.pending = Vec::new();
         self.at = 0;
         while !self.chunk.is_empty() {
             match quic.write_chunk(id, self.chunk.clone()) {
@@ -127,15 +140,33 @@ impl Send {
         Ok(())
     }
 
-    /// Sends a HEADERS frame with an encoded section. Only if [`Self::ready`].
+    /// Hands bytes to the transport after the pending ones; those for which it has no room become pending. No
+    /// chunk is pending.
+    fn put<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        mut bytes: &[u8],
+    ) -> Result<(), WriteError> {
+        while self.is_flushed() && !bytes.is_empty() {
+            match quic.write(id, bytes) {
+                Ok(n) if n > 0 => bytes = bytes.get(n..).unwrap_or_default(),
+                Ok(_) | Err(WriteError::Blocked) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        self.pending.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    /// Sends a HEADERS frame. Only if [`Self::ready`].
     pub(super) fn section<T: Transport>(
         &mut self,
         quic: &mut T,
         id: StreamId,
-        block: &[u8],
+        frame: &HeadersFrame,
     ) -> Result<(), WriteError> {
-        frame::put_frame(&mut self.pending, FrameType::HEADERS, block);
-        self.flush(quic, id).map(drop)
+        self.put(quic, id, frame.as_bytes())
     }
 
     /// Begins a DATA frame of `length` bytes, whose payload other methods send. Only if [`Self::ready`].
@@ -147,11 +178,21 @@ impl Send {
     ) -> Result<(), Failure> {
         self.check_complete()?;
         if length > 0 {
-            frame::put_header(&mut self.pending, FrameType::DATA, length);
             self.announced = length;
-            self.flush(quic, id)?;
+            self.put_header(quic, id, length)?;
         }
         Ok(())
+    }
+
+    /// Sends the header of a DATA frame.
+    fn put_header<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        length: u64,
+    ) -> Result<(), WriteError> {
+        let (header, size) = frame::header_of(FrameType::DATA, length);
+        self.put(quic, id, &header[..size])
     }
 
     /// Checks that no announced body is missing.
@@ -172,10 +213,18 @@ impl Send {
 
     /// Begins a DATA frame of `length` bytes, or goes on with the announced frame, which has room for
     /// `length` bytes.
-    fn begin_data(&mut self, length: usize) {
+    fn begin_data<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        length: usize,
+    ) -> Result<(), WriteError> {
         match self.announced.checked_sub(length as u64).filter(|_| self.announced > 0) {
-            Some(left) => self.announced = left,
-            None => frame::put_header(&mut self.pending, FrameType::DATA, length as u64),
+            Some(left) => {
+                self.announced = left;
+                Ok(())
+            }
+            None => self.put_header(quic, id, length as u64),
         }
     }
 
@@ -191,18 +240,28 @@ impl Send {
             return Ok(0);
         }
         let data = &data[..data.len().min(self.frame_room())];
-        self.begin_data(data.len());
-        let mut rest = data;
-        while self.flush(quic, id)? && !rest.is_empty() {
-            match quic.write(id, rest) {
-                Ok(n) => rest = rest.get(n..).unwrap_or_default(),
-                Err(WriteError::Blocked) => break,
-                Err(error) => return Err(error),
-            }
+        if self.announced == 0 && data.len() <= MAX_TOGETHER {
+            self.put_whole(quic, id, data)?;
+        } else {
+            self.begin_data(quic, id, data.len())?;
+            self.put(quic, id, data)?;
         }
-        // The frame's header has announced all of `data`.
-        self.pending.extend_from_slice(rest);
         Ok(data.len())
+    }
+
+    /// Sends a DATA frame with at most [`MAX_TOGETHER`] bytes of body.
+    fn put_whole<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+        body: &[u8],
+    ) -> Result<(), WriteError> {
+        let (header, size) = frame::header_of(FrameType::DATA, body.len() as u64);
+        let mut frame = [0; frame::MAX_HEADER_SIZE + MAX_TOGETHER];
+        let frame = &mut frame[..size + body.len()];
+        frame[..size].copy_from_slice(&header[..size]);
+        frame[size..].copy_from_slice(body);
+        self.put(quic, id, frame)
     }
 
     /// How many bytes of body fit into one DATA frame that the transport accepts at once; 1 if there is
@@ -258,7 +317,10 @@ impl Send {
         if self.frame_room() < chunk.len() {
             return Err(SendError::InvalidState("more than the announced body").into());
         }
-        self.begin_data(chunk.len());
+        if self.announced == 0 && chunk.len() <= MAX_TOGETHER {
+            return Ok(self.put_whole(quic, id, &chunk)?);
+        }
+        self.begin_data(quic, id, chunk.len())?;
         self.chunk = chunk;
         self.flush(quic, id)?;
         Ok(())

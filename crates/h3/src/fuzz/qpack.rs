@@ -98,7 +98,7 @@ impl Pair {
         let fields: Fields = (0..=choice >> 6).map(|n| field(choice.wrapping_mul(n + 1))).collect();
         let mut block = Vec::new();
         self.encoder.section(stream, &fields, !choice.is_multiple_of(5), &mut block);
-        self.instructions.extend(self.encoder.take_instructions());
+        self.instructions.extend(self.encoder.instructions().drain(..));
         self.sent.push(Sent { stream, block: block.into(), fields });
     }
 
@@ -140,7 +140,7 @@ impl Pair {
     }
 
     fn collect_feedback(&mut self) {
-        self.feedback.extend(self.decoder.take_instructions());
+        self.feedback.extend(self.decoder.instructions().drain(..));
     }
 
     fn deliver_feedback(&mut self, count: usize) {

@@ -53,6 +53,11 @@ impl DefaultProtections {
         }
     }
 
+    /// Whether there is none for any response.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.table.is_none()
+    }
+
     /// The protection of a response of this priority, if there is one for it. Its `exp_b` is not looked
     /// at.
     #[must_use]

@@ -217,6 +217,17 @@ impl PriorityParameters {
         Self::parse(&combined).unwrap_or_default()
     }
 
+    /// Whether no parameter is set.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { urgency, incremental, weight, parents, burst, delay } = self;
+        urgency.is_none()
+            && incremental.is_none()
+            && weight.is_none()
+            && parents.is_none()
+            && burst.is_none()
+            && delay.is_none()
+    }
+
     /// The client's parameters, overridden by the parameters that the server's own `priority` field sets (RFC
     /// 9218 section 8). The list of classes is a single parameter: the server's list replaces all of the
     /// client's.

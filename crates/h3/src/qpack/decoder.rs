@@ -67,6 +67,8 @@ pub(crate) struct Decoder {
     known: u64,
     /// Instructions that are to be sent.
     pending: Vec<u8>,
+    /// Memory for decoding strings.
+    scratch: Vec<u8>,
 }
 
 impl Decoder {
@@ -81,6 +83,7 @@ impl Decoder {
             encoder_stream: InstructionReader::new(max_capacity),
             known: 0,
             pending: Vec::new(),
+            scratch: Vec::new(),
         }
     }
 
@@ -90,7 +93,7 @@ impl Decoder {
     /// `QPACK_ENCODER_STREAM_ERROR`.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.encoder_stream.push(bytes);
-        while let Some(instruction) = self.encoder_stream.next()? {
+        while let Some(instruction) = self.encoder_stream.next(&mut self.scratch)? {
             self.follow(instruction)
                 .map_err(|reason| Error::new(Code::QPACK_ENCODER_STREAM_ERROR, reason))?;
         }
@@ -131,7 +134,8 @@ impl Decoder {
         block: &Bytes,
         limits: FieldLimits,
     ) -> Result<Fields, SectionError> {
-        let reader = SectionReader::new(block, &self.table, self.max_capacity)?;
+        let scratch = &mut self.scratch;
+        let reader = SectionReader::new(block, &self.table, self.max_capacity, scratch)?;
         let required = reader.required();
         if required > self.table.inserted() {
             self.blocked.insert(stream, required);
@@ -172,18 +176,18 @@ impl Decoder {
         self.table.size() <= self.max_capacity && self.blocked.len() <= self.max_blocked
     }
 
-    /// Bytes that [`Self::take_instructions`] has at least.
+    /// Bytes that [`Self::instructions`] has at least.
     pub(crate) fn backlog(&self) -> usize {
         self.pending.len()
     }
 
-    /// Takes the instructions to send on this end's decoder stream.
-    pub(crate) fn take_instructions(&mut self) -> Vec<u8> {
+    /// The instructions to send on this end's decoder stream. Whoever sends them takes them out.
+    pub(crate) fn instructions(&mut self) -> &mut Vec<u8> {
         let news = self.table.inserted() - self.known;
         if news > 0 {
             integer::encode(&mut self.pending, INSERT_COUNT_INCREMENT, 6, news);
             self.known = self.table.inserted();
         }
-        std::mem::take(&mut self.pending)
+        &mut self.pending
     }
 }

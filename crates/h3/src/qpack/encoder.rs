@@ -59,6 +59,9 @@ const NOT_INSERTED: [&[u8]; 15] = [
     b"set-cookie",
 ];
 
+/// Bytes of memory that are kept for the lines of the next section.
+const MAX_KEPT: usize = 512;
+
 /// Most cancelled streams that are remembered.
 const MAX_CANCELLED: usize = 64;
 
@@ -89,6 +92,8 @@ pub(crate) struct Encoder {
     decoder_stream: DecoderStreamReader,
     /// Instructions that are to be sent.
     pending: Vec<u8>,
+    /// Memory for the lines of the next section.
+    lines: Vec<u8>,
 }
 
 impl Encoder {
@@ -103,9 +108,10 @@ impl Encoder {
         }
     }
 
-    /// Takes the instructions to send on this end's encoder stream, ahead of the section that was encoded.
-    pub(crate) fn take_instructions(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.pending)
+    /// The instructions to send on this end's encoder stream, ahead of the section that was encoded. Whoever
+    /// sends them takes them out.
+    pub(crate) fn instructions(&mut self) -> &mut Vec<u8> {
+        &mut self.pending
     }
 
     /// Processes the next bytes of the peer's decoder stream.
@@ -157,7 +163,7 @@ impl Encoder {
     }
 
     /// Appends an encoded section of the message on `stream`. `insert`: whether instructions for the
-    /// peer's table can be sent now; the instructions from [`Self::take_instructions`] go first.
+    /// peer's table can be sent now; the [instructions](Self::instructions) go first.
     pub(crate) fn section<'a>(
         &mut self,
         stream: StreamId,
@@ -166,13 +172,15 @@ impl Encoder {
         out: &mut Vec<u8>,
     ) {
         let refer = self.outstanding.has_room() && !self.cancelled.contains(&stream);
+        let mut lines = std::mem::take(&mut self.lines);
+        lines.clear();
         let mut writer = SectionWriter {
             insert,
             refer,
             may_block: self.outstanding.may_block(stream, self.known, self.max_blocked),
             base: self.table.inserted(),
             section: Section::default(),
-            lines: Vec::with_capacity(256),
+            lines,
             encoder: self,
         };
         for field in fields {
@@ -183,7 +191,10 @@ impl Encoder {
         let base = if section.required > 0 { base } else { 0 };
         Prefix { required: section.required, base }.encode(self.max_capacity, out);
         out.extend_from_slice(&lines);
-        self.outstanding.insert(stream, section);
+        if lines.capacity() <= MAX_KEPT {
+            self.lines = lines;
+        }
+        self.outstanding.insert(stream, section, self.known);
     }
 
     /// The best reference to an entry of the dynamic table that `usable` permits.
@@ -211,6 +222,9 @@ impl Encoder {
     /// have to look up, or has not acknowledged (section 2.1.1). References to entries from `referenced` on
     /// are being written.
     fn has_room(&self, size: u64, referenced: u64) -> bool {
+        if size <= self.table.room() {
+            return true;
+        }
         let oldest = self.outstanding.oldest().unwrap_or(u64::MAX).min(referenced);
         size <= self.table.room_before(oldest.min(self.known))
     }
@@ -236,7 +250,7 @@ impl SectionWriter<'_> {
         if let (Match::Line(index), false) = (in_static, field.sensitive) {
             return integer::encode(&mut self.lines, INDEXED_STATIC, 6, index);
         }
-        let found = if self.refer { self.find(field) } else { Found::None };
+        let found = if self.refer { self.find(field, in_static) } else { Found::None };
         match found {
             Found::Line(index) => self.indexed(index),
             Found::Name(_) | Found::None => match (in_static, found) {
@@ -270,8 +284,9 @@ impl SectionWriter<'_> {
     }
 
     /// Searches the table for a line, and inserts the line if that is worth it.
-    fn find(&mut self, field: &Field) -> Found {
-        if field.sensitive {
+    fn find(&mut self, field: &Field, in_static: Match) -> Found {
+        // No entry of the table has a name of the second kind.
+        if field.sensitive || NOT_INSERTED.contains(&field.name.as_ref()) {
             return Found::None;
         }
         match self.encoder.find(field, |_| true) {
@@ -283,7 +298,7 @@ impl SectionWriter<'_> {
             }
             Found::Line(index) => self.usable(field, Found::Line(index)),
             found @ (Found::Name(_) | Found::None) => {
-                let found = self.add(field, found).map_or(found, Found::Line);
+                let found = self.add(field, in_static, found).map_or(found, Found::Line);
                 self.usable(field, found)
             }
         }
@@ -315,25 +330,28 @@ impl SectionWriter<'_> {
     }
 
     /// Inserts a line, if other sections may use it too. Returns its index.
-    fn add(&mut self, field: &Field, found: Found) -> Option<u64> {
+    fn add(&mut self, field: &Field, in_static: Match, found: Found) -> Option<u64> {
         let size = entry_size(&field.name, &field.value);
-        let large = size > self.encoder.table.capacity() / 2;
-        if large || NOT_INSERTED.contains(&field.name.as_ref()) || !self.has_room(size) {
+        if size > self.encoder.table.capacity() / 2 || !self.has_room(size) {
             return None;
         }
         let Encoder { table, pending, .. } = &mut *self.encoder;
-        match (static_table::find(&field.name, &field.value), found) {
+        // Copies, so that a small value does not keep a large buffer alive.
+        let name = match (in_static, found) {
             (Match::Line(index) | Match::Name(index), _) => {
                 integer::encode(pending, INSERT_NAME_STATIC, 6, index);
+                Bytes::from_static(static_table::get(index)?.0.as_bytes())
             }
             (Match::None, Found::Line(index) | Found::Name(index)) => {
                 integer::encode(pending, INSERT_NAME_DYNAMIC, 6, table.inserted() - index - 1);
+                table.get(index)?.name.clone()
             }
-            (Match::None, Found::None) => put_literal(pending, INSERT_LITERAL, 5, &field.name),
-        }
+            (Match::None, Found::None) => {
+                put_literal(pending, INSERT_LITERAL, 5, &field.name);
+                Bytes::copy_from_slice(&field.name)
+            }
+        };
         put_literal(pending, 0, 7, &field.value);
-        // Copies, so that a small value does not keep a large buffer alive.
-        let name = Bytes::copy_from_slice(&field.name);
         let value = Bytes::copy_from_slice(&field.value);
         table.insert(Entry { name, value }).ok()?;
         Some(table.inserted() - 1)

@@ -129,20 +129,20 @@ pub(crate) fn encoded_size(string: &[u8]) -> usize {
 
 /// Appends the code of `string`.
 pub(crate) fn encode(string: &[u8], out: &mut Vec<u8>) {
+    // The last `count` of these bits are not in `out` yet: fewer than 32 before a code is added.
     let mut bits = 0u64;
     let mut count = 0u32;
     for &byte in string {
         let symbol = usize::from(byte);
         bits = bits << LENGTHS[symbol] | u64::from(CODES[symbol]);
         count += u32::from(LENGTHS[symbol]);
-        while count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
+        if count >= 32 {
+            count -= 32;
+            out.extend_from_slice(&((bits >> count) as u32).to_be_bytes());
         }
     }
-    if count > 0 {
-        out.push((bits << (8 - count)) as u8 | (0xff >> count));
-    }
+    let padded = (bits << (32 - count)) as u32 | (u32::MAX >> count);
+    out.extend_from_slice(&padded.to_be_bytes()[..count.div_ceil(8) as usize]);
 }
 
 /// Appends the decoding of `input`, unless it has more than `limit` bytes.

@@ -68,13 +68,20 @@ impl InstructionReader {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next instruction, once it is complete.
-    pub(super) fn next(&mut self) -> Result<Option<EncoderInstruction>, Error> {
+    /// The next instruction, once it is complete. `scratch` is memory for decoding.
+    pub(super) fn next(
+        &mut self,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Option<EncoderInstruction>, Error> {
         let mut rest = self.bytes.as_ref();
-        match self.read(&mut rest) {
+        match self.read(&mut rest, scratch) {
             Ok(instruction) => {
                 let read = self.bytes.len() - rest.len();
                 self.bytes.advance(read);
+                if self.bytes.is_empty() {
+                    // Memory is held only while part of an instruction waits for its rest.
+                    self.bytes = BytesMut::new();
+                }
                 Ok(Some(instruction))
             }
             Err(InstructionError::Incomplete) => Ok(None),
@@ -84,7 +91,11 @@ impl InstructionReader {
         }
     }
 
-    fn read(&self, input: &mut &[u8]) -> Result<EncoderInstruction, InstructionError> {
+    fn read(
+        &self,
+        input: &mut &[u8],
+        scratch: &mut Vec<u8>,
+    ) -> Result<EncoderInstruction, InstructionError> {
         let first = *input.first().ok_or(InstructionError::Incomplete)?;
         if self.max_capacity == 0 && first >> 5 != 0b001 {
             return Err(InstructionError::Invalid("insert into a dynamic table of capacity zero"));
@@ -96,7 +107,7 @@ impl InstructionReader {
             0b1000_0000.. => {
                 let index = integer::decode(input, 6)?;
                 let value = Literal::take(input, 7, longest)?;
-                let value = self.decode(value)?;
+                let value = self.decode(value, scratch)?;
                 if first & 0b0100_0000 == 0 {
                     return Ok(EncoderInstruction::InsertNamed { index, value });
                 }
@@ -107,7 +118,8 @@ impl InstructionReader {
             0b0100_0000..0b1000_0000 => {
                 let name = Literal::take(input, 5, longest)?;
                 let value = Literal::take(input, 7, longest)?;
-                let (name, value) = (self.decode(name)?, self.decode(value)?);
+                let name = self.decode(name, scratch)?;
+                let value = self.decode(value, scratch)?;
                 Ok(EncoderInstruction::Insert { name, value })
             }
             0b0010_0000..0b0100_0000 => {
@@ -119,9 +131,13 @@ impl InstructionReader {
         }
     }
 
-    fn decode(&self, literal: Literal<'_>) -> Result<Bytes, InstructionError> {
+    fn decode(
+        &self,
+        literal: Literal<'_>,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Bytes, InstructionError> {
         use super::huffman::HuffmanError;
-        literal.decode(self.max_capacity).map(Bytes::from).map_err(|error| {
+        literal.decode(self.max_capacity, scratch).map_err(|error| {
             InstructionError::Invalid(match error {
                 HuffmanError::Invalid => "invalid Huffman code",
                 HuffmanError::TooLong => LARGER,

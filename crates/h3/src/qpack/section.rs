@@ -10,6 +10,9 @@ use super::string::{Literal, LiteralError};
 use super::table::{DynamicTable, Entry};
 use crate::fields::{FIELD_OVERHEAD, Field, Fields};
 
+/// The lines for which there is room before more are found.
+const FIRST_LINES: usize = 8;
+
 /// Limits on a decoded field section.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FieldLimits {
@@ -77,19 +80,22 @@ pub(super) struct SectionReader<'a> {
     rest: &'a [u8],
     /// Bytes left within the limit.
     budget: u64,
+    /// Memory for decoding strings.
+    scratch: &'a mut Vec<u8>,
 }
 
 impl<'a> SectionReader<'a> {
     /// Starts with the prefix of the section `block`. The table was announced with `max_capacity`
-    /// bytes.
+    /// bytes. `scratch` is memory for decoding.
     pub(super) fn new(
         block: &'a Bytes,
         table: &'a DynamicTable,
         max_capacity: u64,
+        scratch: &'a mut Vec<u8>,
     ) -> Result<Self, SectionError> {
         let mut rest = block.as_ref();
         let prefix = Prefix::decode(&mut rest, max_capacity, table.inserted())?;
-        Ok(Self { table, prefix, block, rest, budget: 0 })
+        Ok(Self { table, prefix, block, rest, budget: 0, scratch })
     }
 
     /// The Required Insert Count.
@@ -100,7 +106,8 @@ impl<'a> SectionReader<'a> {
     /// Decodes the lines, once all required entries have been inserted.
     pub(super) fn lines(mut self, limits: FieldLimits) -> Result<Fields, SectionError> {
         self.budget = limits.size;
-        let mut fields = Fields::new();
+        // A line has at least one byte.
+        let mut fields = Fields::with_capacity(self.rest.len().min(FIRST_LINES));
         while let Some(&first) = self.rest.first() {
             if fields.len() == limits.lines {
                 return Err(SectionError::TooLarge);
@@ -195,7 +202,7 @@ impl<'a> SectionReader<'a> {
         let literal = Literal::take(&mut self.rest, prefix, usize::MAX)?;
         let limit = usize::try_from(self.budget).unwrap_or(usize::MAX);
         let string = if literal.coded {
-            literal.decode(limit)?.into()
+            literal.decode(limit, self.scratch)?
         } else {
             self.block.slice_ref(literal.bytes)
         };

@@ -1,7 +1,5 @@
 //! The static table (RFC 9204 appendix A).
 
-use std::sync::LazyLock;
-
 /// The number of entries.
 const SIZE: usize = 99;
 
@@ -109,12 +107,56 @@ static TABLE: [(&str, &str); SIZE] = [
     ("x-frame-options", "sameorigin"),
 ];
 
-/// Indices sorted by name, then ascending, for searching by name.
-static BY_NAME: LazyLock<[u8; SIZE]> = LazyLock::new(|| {
-    let mut order = std::array::from_fn(|index| index as u8);
-    order.sort_by_key(|&index| TABLE[usize::from(index)].0);
-    order
-});
+/// The number of slots of [`INDEX`], a power of two.
+const SLOTS: usize = 128;
+
+/// The end of a chain, and the content of an empty slot.
+const NONE: u8 = u8::MAX;
+
+/// Finds entries by name.
+struct Index {
+    /// The first entry of each name, in the slot of the name's hash or in one of the next.
+    first: [u8; SLOTS],
+    /// The next entry with the same name as an entry.
+    next: [u8; SIZE],
+}
+
+static INDEX: Index = {
+    let mut index = Index { first: [NONE; SLOTS], next: [NONE; SIZE] };
+    let mut entry = SIZE;
+    // From the last entry to the first, so that each is put before those with its name.
+    while entry > 0 {
+        entry -= 1;
+        let name = TABLE[entry].0.as_bytes();
+        let mut slot = hash(name);
+        while index.first[slot] != NONE {
+            let other = index.first[slot];
+            if is_equal(TABLE[other as usize].0.as_bytes(), name) {
+                index.next[entry] = other;
+                break;
+            }
+            slot = (slot + 1) % SLOTS;
+        }
+        index.first[slot] = entry as u8;
+    }
+    index
+};
+
+/// The slot of a name. Two of the names of the table share their slot with another.
+const fn hash(name: &[u8]) -> usize {
+    let [first, .., last] = name else { return 0 };
+    let middle = name[name.len() / 2];
+    (*first as usize + 3 * name.len() + 7 * middle as usize + 11 * *last as usize) % SLOTS
+}
+
+/// Whether two names are equal, while the index is built.
+const fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
 
 /// The entry at `index`.
 pub(crate) fn get(index: u64) -> Option<(&'static str, &'static str)> {
@@ -134,22 +176,28 @@ pub(crate) enum Match {
 
 /// Searches for a field.
 pub(crate) fn find(name: &[u8], value: &[u8]) -> Match {
-    let entry = |&index: &u8| TABLE[usize::from(index)];
-    let start = BY_NAME.partition_point(|index| entry(index).0.as_bytes() < name);
-    let mut found = Match::None;
-    for index in BY_NAME.iter().skip(start) {
-        let (entry_name, entry_value) = entry(index);
-        if entry_name.as_bytes() != name {
-            break;
-        }
+    let Some(first) = first_of(name) else { return Match::None };
+    let mut index = first;
+    while let Some((_, entry_value)) = TABLE.get(usize::from(index)) {
         if entry_value.as_bytes() == value {
-            return Match::Line(u64::from(*index));
+            return Match::Line(u64::from(index));
         }
-        if found == Match::None {
-            found = Match::Name(u64::from(*index));
-        }
+        index = INDEX.next[usize::from(index)];
     }
-    found
+    Match::Name(u64::from(first))
+}
+
+/// The first entry with a name.
+fn first_of(name: &[u8]) -> Option<u8> {
+    let mut slot = hash(name);
+    loop {
+        let first = INDEX.first[slot % SLOTS];
+        let (entry_name, _) = TABLE.get(usize::from(first))?;
+        if entry_name.as_bytes() == name {
+            return Some(first);
+        }
+        slot += 1;
+    }
 }
 
 #[cfg(test)]

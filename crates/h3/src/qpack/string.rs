@@ -1,7 +1,12 @@
 //! String literals (RFC 9204 section 4.1.2).
 
+use bytes::Bytes;
+
 use super::huffman::{self, HuffmanError};
 use super::integer::{self, IntegerError};
+
+/// Bytes of memory that are kept for decoding the next string.
+const MAX_SCRATCH: usize = 512;
 
 /// A string literal as it was sent.
 #[derive(Debug, Clone, Copy)]
@@ -32,16 +37,26 @@ impl<'a> Literal<'a> {
         Ok(Self { bytes, coded })
     }
 
-    /// The string, if it has at most `limit` bytes.
-    pub(super) fn decode(&self, limit: usize) -> Result<Vec<u8>, HuffmanError> {
+    /// A copy of the string, if it has at most `limit` bytes. `scratch` is memory for decoding.
+    pub(super) fn decode(
+        &self,
+        limit: usize,
+        scratch: &mut Vec<u8>,
+    ) -> Result<Bytes, HuffmanError> {
         if !self.coded {
             let short = self.bytes.len() <= limit;
-            return if short { Ok(self.bytes.to_vec()) } else { Err(HuffmanError::TooLong) };
+            let copy = || Bytes::copy_from_slice(self.bytes);
+            return if short { Ok(copy()) } else { Err(HuffmanError::TooLong) };
         }
+        scratch.clear();
         // A code has at least five bits.
-        let mut decoded = Vec::with_capacity((self.bytes.len().saturating_mul(8) / 5).min(limit));
-        huffman::decode(self.bytes, limit, &mut decoded)?;
-        Ok(decoded)
+        scratch.reserve((self.bytes.len().saturating_mul(8) / 5).min(limit));
+        huffman::decode(self.bytes, limit, scratch)?;
+        let string = Bytes::copy_from_slice(scratch);
+        if scratch.capacity() > MAX_SCRATCH {
+            *scratch = Vec::new();
+        }
+        Ok(string)
     }
 }
 

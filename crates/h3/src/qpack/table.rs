@@ -29,23 +29,31 @@ impl Entry {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EntryTooLarge;
 
+/// An entry in its place.
+#[derive(Debug)]
+struct Place {
+    entry: Entry,
+    /// The bytes of all entries ever inserted up to this one.
+    end: u64,
+}
+
 /// Entries in the order of their insertion. They are known by absolute indices, which count from 0
 /// (RFC 9204 section 3.2.4).
 #[derive(Debug, Default)]
 pub(super) struct DynamicTable {
     /// Oldest first.
-    entries: VecDeque<Entry>,
+    places: VecDeque<Place>,
     /// How many entries were evicted.
     evicted: u64,
-    /// The sizes of all entries, in bytes.
-    size: u64,
+    /// Their bytes.
+    evicted_bytes: u64,
     capacity: u64,
 }
 
 impl DynamicTable {
     /// How many entries were ever inserted: the absolute index of the next one.
     pub(super) fn inserted(&self) -> u64 {
-        self.evicted + self.entries.len() as u64
+        self.evicted + self.places.len() as u64
     }
 
     /// The most bytes that entries may take.
@@ -56,7 +64,7 @@ impl DynamicTable {
     /// The entry with an absolute index, unless it was evicted or is still to come.
     pub(super) fn get(&self, index: u64) -> Option<&Entry> {
         let at = index.checked_sub(self.evicted)?;
-        self.entries.get(usize::try_from(at).ok()?)
+        self.places.get(usize::try_from(at).ok()?).map(|place| &place.entry)
     }
 
     /// Changes the capacity, evicting entries that no longer fit.
@@ -70,42 +78,47 @@ impl DynamicTable {
         let size = entry.size();
         let rest = self.capacity.checked_sub(size).ok_or(EntryTooLarge)?;
         self.evict_to(rest);
-        self.entries.push_back(entry);
-        self.size += size;
+        let end = self.evicted_bytes + self.size() + size;
+        self.places.push_back(Place { entry, end });
         Ok(())
     }
 
     fn evict_to(&mut self, size: u64) {
-        while self.size > size
-            && let Some(entry) = self.entries.pop_front()
+        while self.size() > size
+            && let Some(Place { end, .. }) = self.places.pop_front()
         {
-            self.size -= entry.size();
+            self.evicted_bytes = end;
             self.evicted += 1;
         }
     }
 
     /// The bytes available for a new entry if only entries before `index` are evicted.
     pub(super) fn room_before(&self, index: u64) -> u64 {
-        let keep = usize::try_from(index.saturating_sub(self.evicted)).unwrap_or(usize::MAX);
-        let evictable: u64 = self.entries.iter().take(keep).map(Entry::size).sum();
-        self.capacity - self.size + evictable
+        let evictable = index.saturating_sub(self.evicted).min(self.places.len() as u64);
+        let last = evictable.checked_sub(1).and_then(|at| self.places.get(at as usize));
+        let end = last.map_or(self.evicted_bytes, |place| place.end);
+        self.capacity - self.size() + (end - self.evicted_bytes)
+    }
+
+    /// The bytes available for a new entry if none is evicted.
+    pub(super) fn room(&self) -> u64 {
+        self.capacity - self.size()
     }
 
     /// The entries with their absolute indices, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = (u64, &Entry)> {
         let newest = self.inserted();
-        self.entries
+        self.places
             .iter()
             .rev()
             .inspect(|_| work::steps(1))
             .enumerate()
-            .map(move |(age, e)| (newest - age as u64 - 1, e))
+            .map(move |(age, place)| (newest - age as u64 - 1, &place.entry))
     }
 
     /// The bytes that the entries take.
-    #[cfg(feature = "testing")]
-    pub(super) const fn size(&self) -> u64 {
-        self.size
+    pub(super) fn size(&self) -> u64 {
+        self.places.back().map_or(0, |place| place.end - self.evicted_bytes)
     }
 }
 

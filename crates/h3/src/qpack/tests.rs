@@ -49,20 +49,20 @@ fn rfc9204_b2_to_b5_dynamic_table() {
     assert_eq!((decoder.unblocked(), decoder.unblocked()), (Some(StreamId(4)), None));
     let fields = Fields::new().with(":authority", "www.example.com").with(":path", "/sample/path");
     assert_eq!(section(&mut decoder, 4, block), Ok(fields));
-    assert_eq!(decoder.take_instructions(), b"\x84");
+    assert_eq!(std::mem::take(decoder.instructions()), b"\x84");
     // B.3.
     decoder.receive(b"\x4acustom-key\x0ccustom-value").unwrap();
-    assert_eq!(decoder.take_instructions(), b"\x01");
+    assert_eq!(std::mem::take(decoder.instructions()), b"\x01");
     // B.4: one stream is cancelled before its section arrives; the section of another stream is decoded.
     decoder.receive(b"\x02").unwrap();
     decoder.cancel(StreamId(8));
-    assert_eq!(decoder.take_instructions(), b"\x48\x01");
+    assert_eq!(std::mem::take(decoder.instructions()), b"\x48\x01");
     let fields = Fields::new()
         .with(":authority", "www.example.com")
         .with(":path", "/")
         .with("custom-key", "custom-value");
     assert_eq!(section(&mut decoder, 12, b"\x05\x00\x80\xc1\x81"), Ok(fields));
-    assert_eq!(decoder.take_instructions(), b"\x8c");
+    assert_eq!(std::mem::take(decoder.instructions()), b"\x8c");
     // B.5: the first entry is evicted.
     decoder.receive(b"\x81\x0dcustom-value2").unwrap();
     let block = b"\x06\x00\x80";
@@ -163,7 +163,7 @@ fn twice(blocked: u64, fields: &Fields) -> [(Vec<u8>, Vec<u8>); 2] {
     [0, 4].map(|stream| {
         let mut block = Vec::new();
         encoder.section(StreamId(stream), fields, true, &mut block);
-        (encoder.take_instructions(), block)
+        (std::mem::take(encoder.instructions()), block)
     })
 }
 
@@ -204,9 +204,9 @@ fn entries_in_use_stay_and_others_make_room() {
         let fields = Fields::new().with("x-often", "same").with("x-new", n.to_string());
         let mut block = Vec::new();
         encoder.section(stream, &fields, true, &mut block);
-        decoder.receive(&encoder.take_instructions()).unwrap();
+        decoder.receive(&std::mem::take(encoder.instructions())).unwrap();
         assert_eq!(decoder.section(stream, &block.clone().into(), LIMITS), Ok(fields));
-        encoder.receive(&decoder.take_instructions()).unwrap();
+        encoder.receive(&std::mem::take(decoder.instructions())).unwrap();
         assert!(n == 0 || block.len() <= 4, "{n}: {block:x?}");
     }
     assert!(encoder.is_settled() && decoder.is_within_bounds());

@@ -15,6 +15,7 @@ use crate::cid_generator::{cid_size, new_cid, random_cid};
 use crate::config::{ClientConfig, EndpointConfig, ServerConfig, TokenKey, TransportConfig};
 use crate::connection::{ConnectError, Connection, EndpointEvent, NewConnection};
 use crate::ids::{ConnectionHandle, ConnectionId, MIN_UDP_PAYLOAD, Side};
+use crate::path::cids::MAX_LOCAL_CIDS;
 use crate::peers::Peers;
 use crate::reset::{MAX_RESETS_PER_SECOND, ResetKey, ResetToken, Resets};
 use crate::wire::packet::{self, DecodedPacket, HeaderRules, Invariants, PacketType};
@@ -73,13 +74,10 @@ struct Entry {
 
 impl Entry {
     fn new(cids: &[ConnectionId]) -> Self {
-        Self {
-            cids: cids.to_vec(),
-            half_open: None,
-            undecided: false,
-            server_name: None,
-            reset: None,
-        }
+        // Besides them, the identifiers that are issued after the handshake.
+        let mut all = Vec::with_capacity(MAX_LOCAL_CIDS + 1);
+        all.extend_from_slice(cids);
+        Self { cids: all, half_open: None, undecided: false, server_name: None, reset: None }
     }
 }
 
@@ -350,9 +348,9 @@ impl Endpoint {
     }
 
     fn register(&mut self, entry: Entry) -> ConnectionHandle {
-        let cids = entry.cids.clone();
-        let handle = ConnectionHandle(self.connections.insert(entry));
-        self.routes.extend(cids.into_iter().map(|cid| (cid, handle)));
+        let handle = ConnectionHandle(self.connections.vacant_key());
+        self.routes.extend(entry.cids.iter().map(|cid| (*cid, handle)));
+        self.connections.insert(entry);
         handle
     }
 
@@ -413,7 +411,7 @@ impl Endpoint {
             EndpointEvent::Blamed(address, now, offence) => {
                 self.common.offenders().blame(now, Network::from(address), offence);
             }
-            EndpointEvent::Learned(address, losses) => self.peers.learn(address, losses),
+            EndpointEvent::Learned(address, losses) => self.peers.learn(address, *losses),
             EndpointEvent::Drained => {
                 self.given_up.retain(|given_up| *given_up != handle);
                 self.remove(handle);

@@ -157,6 +157,11 @@ impl LossFloorEstimator {
         LossMemory { tally, gaps: self.bursts.gaps().remembered() }
     }
 
+    /// Gives back the memory for more rounds than there are.
+    pub fn shrink(&mut self) {
+        self.rounds.shrink();
+    }
+
     /// The current estimate.
     #[inline]
     pub fn get(&self) -> LossFloor {

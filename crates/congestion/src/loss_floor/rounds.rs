@@ -79,6 +79,11 @@ pub(super) struct LatestRounds {
 }
 
 impl LatestRounds {
+    /// Gives back the memory for more rounds than there are.
+    pub(super) fn shrink(&mut self) {
+        self.rounds.shrink_to_fit();
+    }
+
     /// Handles a packet that is sent. A round lasts for `rtt`.
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {

@@ -107,7 +107,7 @@ impl Connection {
             return Ok(());
         }
         self.ack_frequency.received = Some(frame.sequence);
-        self.spaces[SpaceId::Data as usize].acks.set_rate(AckRate {
+        self.spaces[SpaceId::Data].acks.set_rate(AckRate {
             tolerated: frame.threshold,
             max_delay: Duration::from_micros(frame.max_ack_delay),
             reordering: frame.reordering_threshold,
@@ -118,7 +118,7 @@ impl Connection {
     /// Handles an IMMEDIATE_ACK frame.
     pub(super) fn on_immediate_ack(&mut self) -> Result<(), TransportError> {
         self.is_ack_frequency_offered()?;
-        self.spaces[SpaceId::Data as usize].acks.set_immediate();
+        self.spaces[SpaceId::Data].acks.set_immediate();
         Ok(())
     }
 
@@ -157,7 +157,7 @@ impl Connection {
     /// Appends this end's request, if it is due and there is room.
     pub(super) fn write_ack_frequency(&mut self, room: usize, out: &mut Vec<u8>) -> Option<Token> {
         let request = self.ack_frequency.request.as_mut()?;
-        if self.spaces[SpaceId::Data as usize].probes > 0 && Frame::ImmediateAck.size() <= room {
+        if self.spaces[SpaceId::Data].probes > 0 && Frame::ImmediateAck.size() <= room {
             Frame::ImmediateAck.encode(out);
         }
         let AckRate { tolerated, max_delay, reordering } = request.rate;

@@ -35,7 +35,7 @@ impl Connection {
             self.egress.rest(&self.streams, now, &path);
         }
         let wants = !is_idle || control;
-        let ack_due = self.spaces[space as usize].acks.is_due(now);
+        let ack_due = self.spaces[space].acks.is_due(now);
         if !wants && !ack_due {
             if space == SpaceId::Data && first {
                 self.path.on_idle();
@@ -69,7 +69,7 @@ impl Connection {
         if packet.has_frames(out) {
             packet.ack_eliciting = true;
             packet.in_flight = true;
-            let s = &mut self.spaces[space as usize];
+            let s = &mut self.spaces[space];
             s.ping = false;
             s.probes = s.probes.saturating_sub(1);
             packet.pad |= space == SpaceId::Initial;
@@ -99,17 +99,17 @@ impl Connection {
 
     fn may_send(&mut self, now: Instant, packet: &OpenPacket, end: usize) -> bool {
         let size = end + super::transmit::TAG_SIZE - packet.datagram;
-        self.spaces[packet.space as usize].probes > 0 || self.may_send_data(now, size)
+        self.spaces[packet.space].probes > 0 || self.may_send_data(now, size)
     }
 
     fn wants_ping(&self, now: Instant, space: SpaceId) -> bool {
-        let s = &self.spaces[space as usize];
+        let s = &self.spaces[space];
         s.ping || s.probes > 0 || (s.acks.wants_ping() && s.acks.is_due(now))
     }
 
     /// Whether there are ack-eliciting frames to send in `space` that no policy decides about.
     pub(super) fn wants_control(&self, now: Instant, space: SpaceId) -> bool {
-        if self.wants_ping(now, space) || self.spaces[space as usize].crypto.has_output() {
+        if self.wants_ping(now, space) || self.spaces[space].crypto.has_output() {
             return true;
         }
         space == SpaceId::Data
@@ -123,7 +123,7 @@ impl Connection {
 
     /// Appends an ACK frame if it would report new packets, and a report of recovered symbols.
     fn write_ack(&mut self, now: Instant, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
-        let s = &mut self.spaces[packet.space as usize];
+        let s = &mut self.spaces[packet.space];
         let Some(largest) = s.acks.largest().filter(|_| s.acks.has_news()) else { return };
         let delay = u64::try_from(s.acks.ack_delay(now).as_micros()).unwrap_or(u64::MAX)
             >> super::outcome::ACK_DELAY_EXPONENT;
@@ -143,7 +143,7 @@ impl Connection {
     }
 
     fn write_crypto(&mut self, packet: &mut OpenPacket, end: usize, out: &mut Vec<u8>) {
-        let s = &mut self.spaces[packet.space as usize];
+        let s = &mut self.spaces[packet.space];
         // Each probe repeats the handshake, also if the previous probe has just done so: a server cannot
         // begin with a packet that has none of it (RFC 9000 section 17.2.2).
         if s.probes > 0 && packet.space != SpaceId::Data && !s.crypto.has_output() {

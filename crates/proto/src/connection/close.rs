@@ -37,7 +37,7 @@ pub struct CloseState {
     /// Whether the application was told that the connection is lost.
     pub announced: bool,
     /// Why this end closed, if it did.
-    pub reason: Option<CloseReason>,
+    pub reason: Option<Box<CloseReason>>,
     /// Whether to send a CONNECTION_CLOSE now.
     pub due: bool,
     /// Whether the connection is over once the CONNECTION_CLOSE was sent.
@@ -75,7 +75,7 @@ impl Connection {
         self.close.once = self.is_of_nobody();
         self.fail_handshake();
         self.state = LifeStage::Closing;
-        self.close.reason = Some(reason);
+        self.close.reason = Some(Box::new(reason));
         self.close.due = true;
         self.start_close_period(now);
         if self.close.once && self.path.address.is_blocked() {
@@ -151,7 +151,7 @@ impl Connection {
         self.close.due = false;
         let losses = self.path.loss_memory();
         if !losses.is_empty() {
-            let learned = EndpointEvent::Learned(self.path.remote.ip(), losses);
+            let learned = EndpointEvent::Learned(self.path.remote.ip(), Box::new(losses));
             self.endpoint_events.push_back(learned);
         }
         self.endpoint_events.push_back(EndpointEvent::Drained);
@@ -160,7 +160,7 @@ impl Connection {
     /// Appends the CONNECTION_CLOSE for `space`. Before 1-RTT anyone could read an application's
     /// reason, so it is replaced (RFC 9000 section 10.2.3).
     pub(super) fn write_close(&self, space: SpaceId, room: usize, out: &mut Vec<u8>) {
-        let close = match &self.close.reason {
+        let close = match self.close.reason.as_deref() {
             Some(CloseReason::Application { code, reason }) if space == SpaceId::Data => {
                 Close::Application { code: *code, reason }
             }

@@ -31,6 +31,19 @@ pub struct CryptoStream {
 }
 
 impl CryptoStream {
+    /// A stream on which nothing was sent or received.
+    pub const fn new() -> Self {
+        Self {
+            out: Vec::new(),
+            unsent: 0,
+            lost: RangeSet::new(),
+            acked: RangeSet::new(),
+            input: Vec::new(),
+            have: RangeSet::new(),
+            taken: 0,
+        }
+    }
+
     /// The buffer to which TLS appends its output.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.out

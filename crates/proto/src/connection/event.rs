@@ -53,7 +53,7 @@ pub enum EndpointEvent {
     HandshakeFailed,
     /// The connection's knowledge of the losses on the path to this address. Later connections to it start
     /// from there.
-    Learned(IpAddr, LossMemory),
+    Learned(IpAddr, Box<LossMemory>),
     /// The peer at this address made this end work in vain at this time.
     Blamed(IpAddr, Instant, Offence),
     /// The connection has nothing left to do and may be dropped.

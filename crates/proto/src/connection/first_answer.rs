@@ -60,7 +60,7 @@ impl Connection {
         // The same handshake message is sent again with higher packet numbers (RFC 9000 section
         // 17.2.5.3). The earlier packets stay unacknowledged, but that is no sign of congestion.
         self.path.discard_space(now, SpaceId::Initial);
-        let space = &mut self.spaces[SpaceId::Initial as usize];
+        let space = &mut self.spaces[SpaceId::Initial];
         space.keys = Some(keys);
         space.probes = 0;
         space.ping = false;
@@ -112,7 +112,7 @@ impl Connection {
         // Tokens are good for one version (RFC 9369 section 5).
         self.handshake.retry.token.clear();
         self.path.discard_space(now, SpaceId::Initial);
-        let space = &mut self.spaces[SpaceId::Initial as usize];
+        let space = &mut self.spaces[SpaceId::Initial];
         space.keys = Some(keys);
         space.probes = 0;
         space.ping = false;

@@ -9,7 +9,7 @@ use crate::wire::packet::{PacketType, ShortHeader, TruncatedNumber};
 impl Connection {
     /// The keys that seal packets of this type, and the number of the next one.
     pub(crate) fn sealer_of(&self, ty: PacketType) -> Option<(&DirectionalKeys, u64)> {
-        let space = &self.spaces[ty.space() as usize];
+        let space = &self.spaces[ty.space()];
         let keys = match ty {
             PacketType::ZeroRtt => self.zero_rtt.sealer()?,
             PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
@@ -21,7 +21,7 @@ impl Connection {
 
     /// The next 1-RTT packet, with this payload instead of the connection's own frames. `None` without keys.
     pub(crate) fn forge(&mut self, payload: &[u8]) -> Option<Vec<u8>> {
-        let space = &mut self.spaces[SpaceId::Data as usize];
+        let space = &mut self.spaces[SpaceId::Data];
         let pn = space.peek_pn();
         space.take_pn(false, &mut self.rng);
         let dcid = self.path.remote_cids.active();

@@ -139,7 +139,7 @@ impl Connection {
         now: Instant,
         space: SpaceId,
     ) -> Result<(), TransportError> {
-        while let Some(data) = self.spaces[space as usize].crypto.take_input() {
+        while let Some(data) = self.spaces[space].crypto.take_input() {
             self.read_handshake(space, &data)?;
         }
         self.drive_handshake(now)
@@ -150,7 +150,7 @@ impl Connection {
         self.learn_peer_parameters(now)?;
         loop {
             let space = self.handshake.write_space;
-            let out = self.spaces[space as usize].crypto.output();
+            let out = self.spaces[space].crypto.output();
             let before = out.len();
             let change = self.handshake.session.write_handshake(out);
             let wrote = out.len() > before;
@@ -172,7 +172,7 @@ impl Connection {
     }
 
     fn install(&mut self, space: SpaceId, keys: Keys) {
-        self.spaces[space as usize].keys = Some(keys);
+        self.spaces[space].keys = Some(keys);
         self.handshake.write_space = space;
     }
 
@@ -213,17 +213,15 @@ impl Connection {
     /// Discards a space: its keys, its packets in flight and its unsent data (RFC 9001 section
     /// 4.9).
     pub(super) fn discard_space(&mut self, now: Instant, space: SpaceId) {
-        if self.spaces[space as usize].keys.take().is_none() {
+        if self.spaces[space].keys.is_none() {
             return;
         }
         if space == SpaceId::Initial {
             self.negotiation.forget_keys();
         }
-        let s = &mut self.spaces[space as usize];
-        s.crypto = Default::default();
-        s.probes = 0;
-        s.ping = false;
+        self.spaces.forget(space);
         self.path.discard_space(now, space);
+        self.path.recovery.forget_space(space);
         self.update_loss_timer(now);
     }
 

@@ -196,7 +196,7 @@ impl Connection {
     /// Advances to the next phase. `received` is the packet that began it if the peer updated
     /// first.
     pub(super) fn rotate_keys(&mut self, received: Option<u64>) -> bool {
-        let space = &mut self.spaces[SpaceId::Data as usize];
+        let space = &mut self.spaces[SpaceId::Data];
         let phases = &mut self.key_phases;
         let (Some(keys), Some(next)) = (&mut space.keys, phases.next.take()) else { return false };
         keys.local.packet = next.local;
@@ -231,7 +231,7 @@ impl Connection {
     /// Updates the keys before they have sealed too many packets, and closes the connection if that
     /// is impossible (RFC 9001 section 6.6).
     pub(super) fn spare_keys(&mut self, now: Instant) {
-        let Some(keys) = &self.spaces[SpaceId::Data as usize].keys else { return };
+        let Some(keys) = &self.spaces[SpaceId::Data].keys else { return };
         let limit = keys.local.packet.confidentiality_limit();
         let sealed = self.key_phases.sealed;
         if sealed < limit / 2 || self.update_keys() || sealed < limit - limit / 8 {
@@ -245,7 +245,7 @@ impl Connection {
     /// enough of them an attacker eventually forges a packet (RFC 9001 section 6.6).
     pub(super) fn on_undecryptable(&mut self, now: Instant, space: SpaceId) {
         self.stats.undecryptable += 1;
-        let keys = self.spaces[space as usize].keys.as_ref();
+        let keys = self.spaces[space].keys.as_ref();
         let limit = keys.map_or(u64::MAX, |keys| keys.remote.packet.integrity_limit());
         if self.stats.undecryptable > limit {
             let code = TransportErrorCode::AEAD_LIMIT_REACHED;

@@ -4,7 +4,7 @@
 use super::{CloseReason, Connection};
 use crate::config::TransportConfig;
 use crate::error::{ConnectionError, TransportError, TransportErrorCode};
-use crate::ids::Dir;
+use crate::ids::{Dir, SpaceId};
 use crate::streams::{Allowance, STREAM_COST};
 use std::sync::Arc;
 use std::time::Instant;
@@ -87,7 +87,7 @@ impl Connection {
     #[must_use]
     pub fn memory(&self) -> MemoryUse {
         let streams = &self.streams;
-        let crypto: usize = self.spaces.iter().map(|space| space.crypto.storage()).sum();
+        let crypto: usize = SpaceId::ALL.iter().map(|id| self.spaces[*id].crypto.storage()).sum();
         MemoryUse {
             send: streams.send_storage(),
             receive: streams.receive_storage(),

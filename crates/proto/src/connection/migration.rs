@@ -58,7 +58,7 @@ struct PreviousPath {
 #[derive(Debug, Default)]
 pub(super) struct Migration {
     /// The validation of the present path, while it is under way.
-    challenge: Option<Challenge>,
+    challenge: Option<Box<Challenge>>,
     /// The path that was validated last, until the present one is. Boxed, because it is large and most
     /// connections never have one.
     previous: Option<Box<PreviousPath>>,
@@ -66,7 +66,7 @@ pub(super) struct Migration {
     addressed: Option<ConnectionId>,
     queue: VecDeque<PathFrame>,
     /// The address that the server prefers, while this end finds out whether it is there.
-    preferred: Option<Preferred>,
+    preferred: Option<Box<Preferred>>,
     /// Where the server was before this end went over to the address that it prefers. Late packets come
     /// from there.
     original: Option<SocketAddr>,
@@ -215,14 +215,14 @@ impl Connection {
         let unknown = RttEstimator::new(self.config.initial_rtt).pto_base();
         let challenge = Challenge::new(now, self.pto(), unknown);
         self.timers.set(Timer::PathValidation, Some(challenge.timeout()));
-        self.migration.challenge = Some(challenge);
+        self.migration.challenge = Some(Box::new(challenge));
     }
 
     /// Resumes sending on a path that was just taken.
     fn resume(&mut self, now: Instant) {
         self.path.recovery.reset_backoff();
         // The acknowledgement of the PING shows which packets were lost on the path before.
-        self.spaces[SpaceId::Data as usize].ping = true;
+        self.spaces[SpaceId::Data].ping = true;
         self.update_loss_timer(now);
     }
 
@@ -305,7 +305,7 @@ impl Connection {
         }
         let remote = self.path.remote;
         let limit = self.path_allowance(remote);
-        let due = self.migration.challenge.as_ref().is_some_and(Challenge::is_due);
+        let due = self.migration.challenge.as_ref().is_some_and(|challenge| challenge.is_due());
         if !due || limit < MIN_PATH_DATAGRAM {
             return None;
         }

@@ -26,6 +26,7 @@ mod observed;
 mod opening;
 mod outcome;
 mod receive;
+mod rest;
 mod silence;
 mod space;
 mod stats;
@@ -65,6 +66,7 @@ use crate::loss_floor::LossMemory;
 use crate::observe::Observation;
 use crate::path::cids::LocalCids;
 use crate::path::{NewPath, Path, Settled};
+use crate::recovery::by_space::BySpace;
 use crate::reset::{ResetKey, ResetToken};
 use crate::streams::{StreamStats, Streams};
 use crate::wire::packet::HeaderRules;
@@ -85,6 +87,7 @@ use receive::EarlyPackets;
 pub(crate) use receive::open_first;
 use silence::Silence;
 use space::PacketNumberSpace;
+use stats::Counters;
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -155,7 +158,7 @@ impl NewConnection {
             let token = self.reset_key.token(&cid);
             local_cids.add_preferred(cid, token);
             endpoint_events.push_back(EndpointEvent::AddCid(cid));
-            local.preferred_address = Some(migration::offer(addresses, cid, token));
+            local.preferred_address = Some(Box::new(migration::offer(addresses, cid, token)));
         }
         Introduction { parameters: local, local_cids, endpoint_events }
     }
@@ -196,7 +199,7 @@ pub struct Connection {
     rng: StdRng,
     state: LifeStage,
     handshake: Handshake,
-    spaces: [PacketNumberSpace; 3],
+    spaces: BySpace<PacketNumberSpace>,
     path: Path,
     migration: Migration,
     identity: Identity,
@@ -220,11 +223,13 @@ pub struct Connection {
     close: CloseState,
     events: VecDeque<Event>,
     endpoint_events: VecDeque<EndpointEvent>,
-    observed: Observed,
-    stats: ConnectionStats,
+    observed: Option<Box<Observed>>,
+    stats: Counters,
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
+    /// Whether the memory that the handshake needed was given back.
+    rested: bool,
     /// A datagram that did not fit in the last batch.
     kept: Option<Box<KeptDatagram>>,
 }
@@ -307,9 +312,9 @@ impl Connection {
         let NewConnection { side, transport: config, original_dcid, local_cid, .. } = new;
         let NewConnection { reset_key, version, versions, header_rules, .. } = new;
         let NewConnection { connection_ids, connection_id_lifetime, extensions, socket, .. } = new;
-        let mut spaces: [PacketNumberSpace; 3] =
-            SpaceId::ALL.map(|id| PacketNumberSpace::new(id, config.max_ack_delay));
-        spaces[0].keys = Some(initial_keys);
+        let data = PacketNumberSpace::new(SpaceId::Data, config.max_ack_delay);
+        let mut spaces = BySpace::new(data);
+        spaces[SpaceId::Initial].keys = Some(initial_keys);
         let streams = new_streams(&config, side);
         let reaction = config.loss_reaction.build();
         let buffer = config.datagram_send_buffer;
@@ -340,10 +345,11 @@ impl Connection {
             close: CloseState::default(),
             events: VecDeque::new(),
             endpoint_events,
-            observed: Observed::default(),
-            stats: ConnectionStats::default(),
+            observed: None,
+            stats: Counters::default(),
             silence: Silence::default(),
             settled: Settled::default(),
+            rested: false,
             kept: None,
             rng,
             config,
@@ -433,7 +439,7 @@ impl Connection {
     /// Counters and gauges. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
-        let mut stats = self.stats;
+        let mut stats = self.stats.report();
         stats.loss_estimate = self.path.loss_estimate();
         stats.loss_floor = self.path.loss_floor();
         stats.udp_payload_size = self.path.mtu.size();
@@ -530,7 +536,7 @@ impl Connection {
             Timer::LossDetection => self.on_loss_timer(now),
             Timer::KeepAlive => {
                 self.silence.on_ping();
-                self.spaces[SpaceId::Data as usize].ping = true;
+                self.spaces[SpaceId::Data].ping = true;
             }
             Timer::OldKeys => self.key_phases.forget_previous(),
             Timer::ZeroRttKeys => self.zero_rtt.forget_keys(),

@@ -30,9 +30,9 @@ pub struct Negotiation {
     open: bool,
     /// The Initial keys of another version than the connection's: on a server the keys of the original
     /// version, on a client the keys of the version to which it may go over.
-    other: Option<(Version, Keys)>,
+    other: Option<Box<(Version, Keys)>>,
     /// The ClientHello that a server waits for if it may choose another version.
-    hello: Option<AwaitedHello>,
+    hello: Option<Box<AwaitedHello>>,
 }
 
 impl Negotiation {
@@ -57,7 +57,7 @@ impl Negotiation {
     ) -> Self {
         let mut better = version::better(original, ours);
         let may_change = extensions.version_information && better.next().is_some();
-        Self { hello: may_change.then_some(hello), ..Self::fixed(original) }
+        Self { hello: may_change.then(|| Box::new(hello)), ..Self::fixed(original) }
     }
 
     /// For which versions a client's session must be prepared.
@@ -158,8 +158,8 @@ impl Connection {
             crypto.start_session(versions, parameters).map_err(|error| unusable(&error))?;
         let keys =
             crypto.initial_keys(number, &hello.initial_dcid).map_err(|error| unusable(&error))?;
-        let before = self.spaces[SpaceId::Initial as usize].keys.replace(keys);
-        self.negotiation.other = before.map(|keys| (original, keys));
+        let before = self.spaces[SpaceId::Initial].keys.replace(keys);
+        self.negotiation.other = before.map(|keys| Box::new((original, keys)));
         self.version = chosen;
         // The server would take the token as issued for a version with which the client does not begin (RFC
         // 9369 section 5).
@@ -174,7 +174,7 @@ impl Connection {
         match packet.ty {
             PacketType::ZeroRtt => version == self.negotiation.original,
             PacketType::Initial => {
-                let other = self.negotiation.other.as_ref();
+                let other = self.negotiation.other.as_deref();
                 version == self.version
                     || other.is_some_and(|(other, _)| version == *other)
                     || self.may_become(version)
@@ -194,11 +194,9 @@ impl Connection {
 
     /// The keys that open Initial packets of `version`.
     pub(super) fn initial_opener(&self, version: Option<Version>) -> Option<&DirectionalKeys> {
-        let keys = match &self.negotiation.other {
+        let keys = match self.negotiation.other.as_deref() {
             Some((other, keys)) if version == Some(*other) => keys,
-            _ if version == Some(self.version) => {
-                self.spaces[SpaceId::Initial as usize].keys.as_ref()?
-            }
+            _ if version == Some(self.version) => self.spaces[SpaceId::Initial].keys.as_ref()?,
             _ => return None,
         };
         Some(&keys.remote)
@@ -208,7 +206,7 @@ impl Connection {
     /// to `version`. They are kept, so that forged packets cost this once.
     pub(super) fn prepare_to_open(&mut self, version: Option<Version>) {
         let Some(version) = version.filter(|version| *version != self.version) else { return };
-        let known = self.negotiation.other.as_ref().is_some_and(|(other, _)| version == *other);
+        let known = self.negotiation.other.as_deref().is_some_and(|(other, _)| version == *other);
         let retry = &self.handshake.retry;
         let Some(crypto) = retry.crypto.as_ref().filter(|_| !known && self.may_become(version))
         else {
@@ -216,7 +214,7 @@ impl Connection {
         };
         let dcid = retry.source.unwrap_or(self.handshake.original_dcid);
         let keys = crypto.initial_keys(version.number(), &dcid).ok();
-        self.negotiation.other = keys.map(|keys| (version, keys));
+        self.negotiation.other = keys.map(|keys| Box::new((version, keys)));
     }
 
     /// Follows, on a client, a server that has sent a packet of `version` which could be opened.
@@ -225,8 +223,8 @@ impl Connection {
         if !self.may_become(version) {
             return;
         }
-        if let Some((_, keys)) = self.negotiation.other.take() {
-            self.spaces[SpaceId::Initial as usize].keys = Some(keys);
+        if let Some((_, keys)) = self.negotiation.other.take().map(|other| *other) {
+            self.spaces[SpaceId::Initial].keys = Some(keys);
             self.handshake.session.set_version(version);
             self.version = version;
             self.negotiation.close();

@@ -9,14 +9,19 @@ use std::net::SocketAddr;
 use std::time::Instant;
 
 /// The observer, and the figures that it was told last.
-#[derive(Default)]
 pub(super) struct Observed {
-    observer: Option<Box<dyn Observer>>,
+    observer: Box<dyn Observer>,
     floor: LossFloor,
     /// The peer's address, once it differs from the first one.
     remote: Option<SocketAddr>,
     mtu: Option<u16>,
     ecn: Option<EcnState>,
+}
+
+impl Observed {
+    fn new(observer: Box<dyn Observer>) -> Self {
+        Self { observer, floor: LossFloor::default(), remote: None, mtu: None, ecn: None }
+    }
 }
 
 impl Connection {
@@ -26,29 +31,29 @@ impl Connection {
         observer.observe(now, &Observation::Started { side: self.side, original_dcid });
         let parameters = &self.handshake.local;
         observer.observe(now, &Observation::Parameters { local: true, parameters });
-        self.observed.observer = Some(observer);
+        self.observed = Some(Box::new(Observed::new(observer)));
     }
 
     /// Reports an event of the protocol above to the observer, if there is one.
     pub fn observe(&mut self, now: Instant, observation: &Observation<'_>) {
-        if let Some(observer) = &mut self.observed.observer {
-            observer.observe(now, observation);
+        if let Some(observed) = &mut self.observed {
+            observed.observer.observe(now, observation);
         }
     }
 
     /// Reports an event of the protocol above as [`Observation::Application`]. Without an observer
     /// the event is not even constructed.
     pub fn observe_application<E: Any>(&mut self, now: Instant, event: impl FnOnce() -> E) {
-        if let Some(observer) = &mut self.observed.observer {
-            observer.observe(now, &Observation::Application(&event()));
+        if let Some(observed) = &mut self.observed {
+            observed.observer.observe(now, &Observation::Application(&event()));
         }
     }
 
     /// Tells the observer, if there is one, the figures of loss recovery and other figures that changed with
     /// them.
     pub(super) fn observe_metrics(&mut self, now: Instant) {
-        let (path, known) = (&self.path, &mut self.observed);
-        let Some(observer) = &mut known.observer else { return };
+        let (path, Some(known)) = (&self.path, &mut self.observed) else { return };
+        let observer = &mut known.observer;
         let rtt = path.recovery.rtt();
         observer.observe(
             now,

@@ -96,8 +96,10 @@ impl Connection {
         // The peer cannot acknowledge 1-RTT packets before it has this data, so a window full of
         // them would never open. One packet may be sent when recovery begins (RFC 9002 section
         // 7.3.2).
-        let s = &mut self.spaces[space as usize];
-        if space != SpaceId::Data && s.crypto.has_output() {
+        if space != SpaceId::Data
+            && let Some(s) = self.spaces.get_mut(space)
+            && s.crypto.has_output()
+        {
             s.probes = s.probes.max(1);
         }
     }
@@ -115,7 +117,7 @@ impl Connection {
             PacketOutcome::Acked | PacketOutcome::Late => true,
             PacketOutcome::Lost(_) => false,
         };
-        let s = &mut self.spaces[space as usize];
+        let s = &mut self.spaces[space];
         match *token {
             Token::Ack { largest } if arrived => s.acks.on_ack_acked(largest),
             Token::Crypto { offset, len } => {
@@ -155,7 +157,7 @@ impl Connection {
 
     fn pto_context(&self) -> PtoContext {
         PtoContext {
-            handshake_keys: self.spaces[SpaceId::Handshake as usize].keys.is_some(),
+            handshake_keys: self.spaces[SpaceId::Handshake].keys.is_some(),
             amplification_limited: self.path.address.is_blocked(),
         }
     }
@@ -205,8 +207,9 @@ impl Connection {
     /// Probes in both spaces of the handshake (RFC 9002 section 6.2.4): neither must starve because the
     /// window is full of lost data of the other.
     fn probe_handshake(&mut self, space: SpaceId, count: u8) {
-        self.spaces[space as usize].probes = count;
-        for s in self.spaces.iter_mut().take(2).filter(|s| s.keys.is_some()) {
+        self.spaces[space].probes = count;
+        for id in [SpaceId::Initial, SpaceId::Handshake] {
+            let Some(s) = self.spaces.get_mut(id).filter(|s| s.keys.is_some()) else { continue };
             s.crypto.resend_unacked();
             if s.crypto.has_output() {
                 s.probes = count;
@@ -224,7 +227,7 @@ impl Connection {
 
     fn probe_data(&mut self, now: Instant, count: u8) {
         let space = SpaceId::Data;
-        self.spaces[space as usize].probes = count;
+        self.spaces[space].probes = count;
         let path = self.path.view();
         let oldest = self.path.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
         let sent = oldest.flat_map(|p| p.tokens.iter().map(|token| (p.time, *token)));

@@ -148,7 +148,7 @@ impl Connection {
             PacketType::OneRtt if !self.handshake.complete => false,
             PacketType::ZeroRtt => self.zero_rtt.opener().is_some(),
             PacketType::Initial | PacketType::Handshake | PacketType::OneRtt => {
-                self.spaces[ty.space() as usize].keys.is_some()
+                self.spaces[ty.space()].keys.is_some()
             }
         }
     }
@@ -245,7 +245,7 @@ impl Connection {
         packet: &ProtectedPacket,
         datagram: &'a mut [u8],
     ) -> Option<Opened<'a>> {
-        let space = &self.spaces[packet.ty.space() as usize];
+        let space = &self.spaces[packet.ty.space()];
         let keys = match packet.ty {
             PacketType::ZeroRtt => self.zero_rtt.opener()?,
             PacketType::Initial => self.initial_opener(packet.version)?,
@@ -278,7 +278,7 @@ impl Connection {
         if payload.is_empty() {
             return Err(violation("packet without frames"));
         }
-        if self.spaces[space as usize].acks.is_duplicate(pn) {
+        if self.spaces[space].acks.is_duplicate(pn) {
             return Ok(());
         }
         self.stats.received.packets += 1;
@@ -291,7 +291,7 @@ impl Connection {
         }
         self.silence.on_received();
         self.reset_idle_timer(now);
-        let newest = self.spaces[space as usize].acks.largest().is_none_or(|largest| pn > largest);
+        let newest = self.spaces[space].acks.largest().is_none_or(|largest| pn > largest);
         let contents = self.on_frames(now, arrival, packet, phase, payload)?;
         if self.is_closed() {
             return Ok(());
@@ -302,9 +302,11 @@ impl Connection {
         if newest && !contents.probing {
             self.follow(now, arrival, packet.dcid)?;
         }
-        let acks = &mut self.spaces[space as usize].acks;
-        acks.on_packet_received(now, pn, contents.ack_eliciting, arrival.ecn);
-        self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data as usize].acks.timeout());
+        // The packet may have been the last of its space.
+        if let Some(space) = self.spaces.get_mut(space) {
+            space.acks.on_packet_received(now, pn, contents.ack_eliciting, arrival.ecn);
+        }
+        self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data].acks.timeout());
         self.release_idle_memory(now);
         if self.egress.awaits_messages() {
             self.egress.tend(&mut self.streams, now, &self.path.view());
@@ -353,7 +355,7 @@ impl Connection {
                 Frame::Crypto { offset, data } => {
                     // A server says nothing to TLS before it has chosen (RFC 9369 section 4.1).
                     self.negotiation.close();
-                    let stream = &mut self.spaces[space as usize].crypto;
+                    let stream = &mut self.spaces[space].crypto;
                     stream.receive(offset, data).map_err(|e| e.in_frame(info.first_type))?;
                     crypto = true;
                 }
@@ -508,7 +510,7 @@ impl Connection {
                 self.stop_recovered(&frames);
             }
             // Tell the sender at once: it may be about to retransmit the data.
-            self.spaces[SpaceId::Data as usize].acks.set_immediate();
+            self.spaces[SpaceId::Data].acks.set_immediate();
         }
         self.ingress.recovered = frames;
         result

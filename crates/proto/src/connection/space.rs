@@ -4,6 +4,7 @@ use super::crypto_stream::CryptoStream;
 use crate::crypto::Keys;
 use crate::ids::SpaceId;
 use crate::recovery::ack::AckTracker;
+use crate::recovery::by_space::Unused;
 use rand::Rng;
 use rand::rngs::StdRng;
 use std::time::Duration;
@@ -29,13 +30,22 @@ pub struct PacketNumberSpace {
     skip_at: u64,
 }
 
+impl Unused for PacketNumberSpace {
+    const UNUSED: &'static Self = &Self::new(SpaceId::Initial, Duration::ZERO);
+
+    fn unused() -> Self {
+        // The spaces of the handshake acknowledge at once.
+        Self::new(SpaceId::Initial, Duration::ZERO)
+    }
+}
+
 impl PacketNumberSpace {
     /// Creates a space without keys.
-    pub fn new(id: SpaceId, max_ack_delay: Duration) -> Self {
+    pub const fn new(id: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
             keys: None,
             acks: AckTracker::new(id, max_ack_delay),
-            crypto: CryptoStream::default(),
+            crypto: CryptoStream::new(),
             probes: 0,
             ping: false,
             next_pn: 0,

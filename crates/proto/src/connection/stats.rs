@@ -18,6 +18,42 @@ pub struct TrafficStats {
     pub packets: u64,
 }
 
+/// What a connection counts itself. The other statistics are kept where they arise.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) sent: TrafficStats,
+    pub(super) received: TrafficStats,
+    pub(super) packets_lost: u64,
+    pub(super) bytes_lost: u64,
+    pub(super) spurious_losses: u64,
+    pub(super) probe_timeouts: u64,
+    pub(super) undecryptable: u64,
+    pub(super) key_updates: u64,
+    pub(super) mtu_probes_sent: u64,
+    pub(super) mtu_probes_lost: u64,
+    pub(super) black_holes: u64,
+}
+
+impl Counters {
+    /// Statistics of which nothing else is known.
+    pub(super) fn report(&self) -> ConnectionStats {
+        ConnectionStats {
+            sent: self.sent,
+            received: self.received,
+            packets_lost: self.packets_lost,
+            bytes_lost: self.bytes_lost,
+            spurious_losses: self.spurious_losses,
+            probe_timeouts: self.probe_timeouts,
+            undecryptable: self.undecryptable,
+            key_updates: self.key_updates,
+            mtu_probes_sent: self.mtu_probes_sent,
+            mtu_probes_lost: self.mtu_probes_lost,
+            black_holes: self.black_holes,
+            ..ConnectionStats::default()
+        }
+    }
+}
+
 /// Statistics of a connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[non_exhaustive]

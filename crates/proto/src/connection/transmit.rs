@@ -114,7 +114,7 @@ impl Connection {
     /// How long the next datagram may be. Probes have a size that arrives even where the path has
     /// become a black hole for others.
     pub(super) fn datagram_size(&self) -> usize {
-        let probes = self.spaces.iter().any(|space| space.probes > 0);
+        let probes = self.spaces.in_use().iter().any(|id| self.spaces[*id].probes > 0);
         let mtu = &self.path.mtu;
         usize::from(if probes { mtu.safe_size() } else { mtu.size() })
     }
@@ -137,7 +137,7 @@ impl Connection {
         let begin = out.len();
         let mut open: Option<OpenPacket> = None;
         let mut pad = false;
-        for space in SpaceId::ALL {
+        for &space in self.spaces.in_use() {
             if self.sealer(space).is_none() || (closing && self.is_early(space)) {
                 continue;
             }
@@ -211,7 +211,7 @@ impl Connection {
         if self.is_early(space) {
             return self.zero_rtt.sealer();
         }
-        let keys = self.spaces[space as usize].keys.as_ref().filter(|_| self.may_send_in(space))?;
+        let keys = self.spaces[space].keys.as_ref().filter(|_| self.may_send_in(space))?;
         Some(&keys.local)
     }
 
@@ -223,7 +223,7 @@ impl Connection {
         datagram: usize,
         out: &mut Vec<u8>,
     ) -> OpenPacket {
-        let pn = self.spaces[space as usize].peek_pn();
+        let pn = self.spaces[space].peek_pn();
         let number = TruncatedNumber::new(pn, self.path.recovery.decoded_from(space));
         let ty = match space {
             SpaceId::Initial => Some(LongType::Initial { token: &self.handshake.retry.token }),
@@ -294,11 +294,11 @@ impl Connection {
     fn on_packet_sent(&mut self, now: Instant, packet: OpenPacket, size: usize) {
         let space = packet.space;
         let skip = space == SpaceId::Data && self.handshake.confirmed;
-        let pn = self.spaces[space as usize].take_pn(skip, &mut self.rng);
+        let pn = self.spaces[space].take_pn(skip, &mut self.rng);
         debug_assert_eq!(pn, packet.pn);
         self.stats.sent.packets += 1;
         if packet.has_ack {
-            let acks = &mut self.spaces[space as usize].acks;
+            let acks = &mut self.spaces[space].acks;
             acks.on_ack_sent(packet.ack_eliciting);
             if space == SpaceId::Data {
                 self.key_phases.on_ack_sent();

@@ -128,7 +128,7 @@ impl Connection {
     /// Learns, on a server, whether 0-RTT packets can be opened. The ClientHello decides that, upon which a
     /// server has Handshake keys.
     pub(super) fn learn_0rtt_keys(&mut self) {
-        let has_hello = self.spaces[SpaceId::Handshake as usize].keys.is_some();
+        let has_hello = self.spaces[SpaceId::Handshake].keys.is_some();
         if self.side.is_client() || self.zero_rtt.accepted.is_some() || !has_hello {
             return;
         }

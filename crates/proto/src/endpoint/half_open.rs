@@ -183,6 +183,10 @@ impl HalfOpen {
 
     fn take(&mut self, rank: Rank) -> Option<HalfOpenEntry> {
         let entry = self.all.remove(&rank)?;
+        if self.all.is_empty() {
+            // Gives the memory of an idle server back.
+            self.all.clear();
+        }
         self.unvalidated -= usize::from(!rank.validated);
         if let Some(same) = self.networks.get_mut(&entry.network) {
             same.remove(&rank);

@@ -69,13 +69,14 @@ impl LocalCids {
     /// gets another identifier.
     pub fn new(handshake: ConnectionId) -> Self {
         let first = LocalCid { seq: 0, cid: handshake, token: None, announced: true };
-        Self {
-            cids: vec![first],
-            queue: VecDeque::new(),
-            next_seq: 1,
-            retire_prior_to: 0,
-            limit: 1,
-        }
+        let mut cids = Vec::with_capacity(MAX_LOCAL_CIDS);
+        cids.push(first);
+        Self { cids, queue: VecDeque::new(), next_seq: 1, retire_prior_to: 0, limit: 1 }
+    }
+
+    /// Gives back the memory for announcements that were made.
+    pub fn shrink(&mut self) {
+        self.queue.shrink_to_fit();
     }
 
     /// Adds the identifier that the transport parameters announce together with a preferred address (RFC

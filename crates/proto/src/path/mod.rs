@@ -32,6 +32,7 @@ use cids::RemoteCids;
 use ecn::EcnMarks;
 use loss_estimate::LossEstimate;
 use loss_runs::LossRuns;
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -226,12 +227,22 @@ impl Path {
     }
 
     /// Discards the packets in flight in a space, without counting them as lost; returns them.
-    pub fn withdraw_space(&mut self, now: Instant, space: SpaceId) -> Vec<SentPacket<PacketState>> {
+    pub fn withdraw_space(
+        &mut self,
+        now: Instant,
+        space: SpaceId,
+    ) -> VecDeque<SentPacket<PacketState>> {
         let before = self.recovery.bytes_in_flight();
-        let packets = self.recovery.discard_space(now, space).collect();
+        let packets = self.recovery.discard_space(now, space);
         let discarded = before.saturating_sub(self.recovery.bytes_in_flight());
         self.congestion.on_discarded(space, discarded);
         packets
+    }
+
+    /// Gives back the memory for more packets than are outstanding.
+    pub fn shrink(&mut self) {
+        self.recovery.shrink();
+        self.floor.shrink();
     }
 
     /// Updates the pacer from congestion control.

@@ -158,18 +158,18 @@ pub struct AckTracker {
 impl AckTracker {
     /// `max_ack_delay` is the maximum delay of acknowledgements in the Data space that we announce
     /// to the peer.
-    pub fn new(space: SpaceId, max_ack_delay: Duration) -> Self {
+    pub const fn new(space: SpaceId, max_ack_delay: Duration) -> Self {
         Self {
             space,
             rate: AckRate::usual(max_ack_delay),
             requested: false,
-            received: Received::default(),
+            received: Received { ranges: Vec::new(), floor: 0 },
             largest: None,
             largest_ack_eliciting: None,
             reported: None,
             congested: false,
             reach: 0,
-            ecn: EcnCounts::default(),
+            ecn: EcnCounts { ect0: 0, ect1: 0, ce: 0 },
             ack_eliciting: 0,
             unreported: false,
             immediate: false,

@@ -57,6 +57,11 @@ pub struct LossRun {
 }
 
 impl LossRun {
+    /// No packet was lost.
+    pub const fn new() -> Self {
+        Self { next: 0, start: None }
+    }
+
     /// Adds a lost packet. If it counts towards persistent congestion and is not the run's first
     /// that does, returns the times at which the first and this one were sent.
     pub fn on_lost<C>(
@@ -120,8 +125,9 @@ pub struct LostPackets<C> {
     packets: VecDeque<LostPacket<C>>,
 }
 
-impl<C> Default for LostPackets<C> {
-    fn default() -> Self {
+impl<C> LostPackets<C> {
+    /// No packet was lost.
+    pub const fn new() -> Self {
         Self { packets: VecDeque::new() }
     }
 }

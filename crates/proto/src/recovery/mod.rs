@@ -4,6 +4,7 @@
 //! receiving side, one per space. Neither decides about lost data: the owners of a packet's tokens do.
 
 pub mod ack;
+pub mod by_space;
 pub mod loss;
 pub mod pto;
 pub mod reordering;
@@ -16,10 +17,11 @@ mod tests;
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{Side, SpaceId};
 use crate::rtt::RttEstimator;
+use by_space::{BySpace, Unused};
 use loss::{LossRun, LostPacket, LostPackets};
 use reordering::{MAX_PACKET_THRESHOLD, Reordering};
 use sent::{SentPacket, SentPackets, Skipped};
-use std::collections::vec_deque;
+use std::collections::{VecDeque, vec_deque};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -58,13 +60,21 @@ struct Space<C> {
     probed: usize,
 }
 
-impl<C> Default for Space<C> {
-    fn default() -> Self {
+impl<C: 'static> Unused for Space<C> {
+    const UNUSED: &'static Self = &Self::new();
+
+    fn unused() -> Self {
+        Self::new()
+    }
+}
+
+impl<C> Space<C> {
+    const fn new() -> Self {
         Self {
-            sent: SentPackets::default(),
-            skipped: Skipped::default(),
-            lost: LostPackets::default(),
-            run: LossRun::default(),
+            sent: SentPackets::new(),
+            skipped: Skipped::new(),
+            lost: LostPackets::new(),
+            run: LossRun::new(),
             largest_acked: None,
             newest_acked: None,
             loss_time: None,
@@ -73,9 +83,7 @@ impl<C> Default for Space<C> {
             probed: 0,
         }
     }
-}
 
-impl<C> Space<C> {
     /// Rejects acknowledgements of packets that were never sent (RFC 9000 section 13.1).
     fn validate(
         &self,
@@ -97,7 +105,9 @@ impl<C> Space<C> {
 #[derive(Debug)]
 pub struct Recovery<C> {
     side: Side,
-    spaces: [Space<C>; 3],
+    spaces: BySpace<Space<C>>,
+    /// When the newest acknowledged packet of the spaces that are forgotten was sent.
+    newest_forgotten: Option<Instant>,
     rtt: RttEstimator,
     reordering: Reordering,
     max_ack_delay: Duration,
@@ -113,12 +123,13 @@ pub struct Recovery<C> {
     handshake_confirmed: bool,
 }
 
-impl<C: Copy> Recovery<C> {
+impl<C: Copy + 'static> Recovery<C> {
     /// `initial_rtt` is assumed until the first sample.
     pub fn new(side: Side, initial_rtt: Duration) -> Self {
         Self {
             side,
-            spaces: std::array::from_fn(|_| Space::default()),
+            spaces: BySpace::new(Space::new()),
+            newest_forgotten: None,
             rtt: RttEstimator::new(initial_rtt),
             reordering: Reordering::default(),
             max_ack_delay: Duration::ZERO,
@@ -163,7 +174,7 @@ impl<C: Copy> Recovery<C> {
     /// but their data is still acknowledged or lost. Returns the round-trip time of the path that it leaves.
     pub fn change_path(&mut self, rtt: RttEstimator) -> RttEstimator {
         self.reordering = Reordering::default();
-        self.path_start = self.spaces[SpaceId::Data as usize].sent.next_pn();
+        self.path_start = self.spaces[SpaceId::Data].sent.next_pn();
         self.bytes_in_flight = 0;
         self.reset_backoff();
         std::mem::replace(&mut self.rtt, rtt)
@@ -188,12 +199,12 @@ impl<C: Copy> Recovery<C> {
     /// Whether an ack-eliciting packet of the space is in flight.
     #[cfg(test)]
     pub fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
-        self.spaces[space as usize].probed > 0
+        self.spaces[space].probed > 0
     }
 
     /// The largest packet number of the space acknowledged by the peer.
     pub fn largest_acked(&self, space: SpaceId) -> Option<u64> {
-        self.spaces[space as usize].largest_acked
+        self.spaces[space].largest_acked
     }
 
     /// The number from which the encoding of the next packet number must cover the distance (RFC
@@ -208,7 +219,7 @@ impl<C: Copy> Recovery<C> {
 
     /// The outstanding packets of a space, oldest first. A probe may repeat their data.
     pub fn sent(&self, space: SpaceId) -> vec_deque::Iter<'_, SentPacket<C>> {
-        self.spaces[space as usize].sent.iter()
+        self.spaces[space].sent.iter()
     }
 
     /// Records a packet that is being sent. Packet numbers between the space's last packet and this
@@ -216,7 +227,7 @@ impl<C: Copy> Recovery<C> {
     pub fn on_packet_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
         let time = packet.time;
         if packet.is_probed() {
-            self.spaces[space as usize].last_data = Some(time);
+            self.spaces[space].last_data = Some(time);
         }
         self.record(space, packet, time);
     }
@@ -225,7 +236,7 @@ impl<C: Copy> Recovery<C> {
     /// acknowledgement, so it puts the next probe off. But redundancy may go on for ever, so it puts off the
     /// probe for other packets in flight by no more than one probe timeout.
     pub fn on_redundancy_sent(&mut self, space: SpaceId, packet: SentPacket<C>) {
-        let state = &self.spaces[space as usize];
+        let state = &self.spaces[space];
         let oldest = state.sent.front().filter(|_| state.probed > 0).map(|oldest| oldest.time);
         let latest = oldest.max(state.last_data.filter(|_| oldest.is_some()));
         let latest = latest.and_then(|time| time.checked_add(self.pto(space)));
@@ -235,7 +246,7 @@ impl<C: Copy> Recovery<C> {
 
     /// Records a packet that is being sent. `since` is when its probe timeout begins.
     fn record(&mut self, space: SpaceId, packet: SentPacket<C>, since: Instant) {
-        let state = &mut self.spaces[space as usize];
+        let state = &mut self.spaces[space];
         state.skipped.push(state.sent.next_pn()..packet.pn);
         if packet.in_flight {
             self.bytes_in_flight += u64::from(packet.size);
@@ -273,7 +284,7 @@ impl<C: Copy> Recovery<C> {
             return Ok(AckOutcome::default());
         };
         let retention = self.pto(space).saturating_mul(loss::LOST_RETENTION);
-        let state = &mut self.spaces[space as usize];
+        let state = &mut self.spaces[space];
         state.validate(largest, ranges.clone())?;
         let before = state.largest_acked;
         let largest_raised = before.is_none_or(|old| old < largest);
@@ -337,9 +348,10 @@ impl<C: Copy> Recovery<C> {
         let delay = self.reordering.loss_delay(&self.rtt);
         let threshold = self.reordering.packet_threshold();
         let lasting = self.pto(SpaceId::Data).saturating_mul(loss::PERSISTENT_CONGESTION_THRESHOLD);
-        let others = SpaceId::ALL.into_iter().filter(|id| *id != space);
-        let others = others.filter_map(|id| self.spaces[id as usize].newest_acked).max();
-        let state = &mut self.spaces[space as usize];
+        let others = self.spaces.in_use().iter().filter(|id| **id != space);
+        let others = others.filter_map(|id| self.spaces[*id].newest_acked);
+        let others = others.max().max(self.newest_forgotten);
+        let Some(state) = self.spaces.get_mut(space) else { return false };
         state.loss_time = None;
         let Some(largest) = state.largest_acked else {
             return false;
@@ -378,14 +390,10 @@ impl<C: Copy> Recovery<C> {
     /// discarded (RFC 9002 section 6.4), a Retry arrived for the Initial space (section 6.3), or
     /// the server rejected the 0-RTT packets of the Data space. Resets the backoff and the space's
     /// timers, but not its packet numbers.
-    pub fn discard_space(
-        &mut self,
-        now: Instant,
-        space: SpaceId,
-    ) -> vec_deque::Drain<'_, SentPacket<C>> {
+    pub fn discard_space(&mut self, now: Instant, space: SpaceId) -> VecDeque<SentPacket<C>> {
         self.reset_backoff();
         self.last_activity = self.last_activity.max(Some(now));
-        let state = &mut self.spaces[space as usize];
+        let Some(state) = self.spaces.get_mut(space) else { return VecDeque::new() };
         state.probed = 0;
         state.last_ack_eliciting = None;
         state.last_data = None;
@@ -395,7 +403,18 @@ impl<C: Copy> Recovery<C> {
         let in_flight = state.sent.iter().filter(|packet| packet.in_flight);
         let bytes: u64 = in_flight.map(|packet| u64::from(packet.size)).sum();
         self.bytes_in_flight = self.bytes_in_flight.saturating_sub(bytes);
-        state.sent.drain()
+        state.sent.take()
+    }
+
+    /// Forgets a space of the handshake that was [discarded](Self::discard_space) and is no longer used.
+    pub fn forget_space(&mut self, space: SpaceId) {
+        self.newest_forgotten = self.newest_forgotten.max(self.spaces[space].newest_acked);
+        self.spaces.forget(space);
+    }
+
+    /// Gives back the memory for more packets than are outstanding.
+    pub fn shrink(&mut self) {
+        self.spaces[SpaceId::Data].sent.shrink();
     }
 
     /// Whether the peer is known to have validated our address (RFC 9002 section 6.2.2.1). Clients
@@ -409,7 +428,7 @@ impl<C: Copy> Recovery<C> {
             self.bytes_in_flight = self.bytes_in_flight.saturating_sub(u64::from(packet.size));
         }
         if packet.is_probed() {
-            let probed = &mut self.spaces[space as usize].probed;
+            let probed = &mut self.spaces[space].probed;
             *probed = probed.saturating_sub(1);
         }
     }

@@ -56,7 +56,7 @@ struct Probe {
     count: u8,
 }
 
-impl<C: Copy> Recovery<C> {
+impl<C: Copy + 'static> Recovery<C> {
     /// The probe timeout of `space` without backoff (RFC 9002 section 6.2.1). It includes the
     /// peer's acknowledgement delay only in the Data space.
     ///
@@ -124,8 +124,8 @@ impl<C: Copy> Recovery<C> {
     /// The earliest loss timer of all spaces.
     fn loss_time(&self) -> Option<(Instant, SpaceId)> {
         let mut first: Option<(Instant, SpaceId)> = None;
-        for id in SpaceId::ALL {
-            if let Some(time) = self.spaces[id as usize].loss_time
+        for &id in self.spaces.in_use() {
+            if let Some(time) = self.spaces[id].loss_time
                 && first.is_none_or(|(earliest, _)| time < earliest)
             {
                 first = Some((time, id));
@@ -138,7 +138,7 @@ impl<C: Copy> Recovery<C> {
         if context.amplification_limited {
             return None;
         }
-        let watched = SpaceId::ALL.into_iter().filter_map(|space| self.probe_in(space));
+        let watched = self.spaces.in_use().iter().filter_map(|space| self.probe_in(*space));
         let first = watched.min_by_key(|probe| probe.time);
         if first.is_some() || self.peer_validated_address() {
             return first;
@@ -155,7 +155,7 @@ impl<C: Copy> Recovery<C> {
         if space == SpaceId::Data && !self.handshake_confirmed {
             return None;
         }
-        let state = &self.spaces[space as usize];
+        let state = &self.spaces[space];
         let sent = state.last_ack_eliciting.filter(|_| state.probed > 0)?;
         Some(Probe { time: self.probe_time(sent, space)?, space, count: PROBES })
     }

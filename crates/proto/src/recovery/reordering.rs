@@ -22,8 +22,8 @@ pub const RECOVERIES_REMEMBERED: usize = 16;
 #[derive(Debug, Default)]
 pub struct Reordering {
     /// The largest lateness since each of the newest recoveries began, in a ring; `None` if no
-    /// packet was overtaken.
-    seen: [Option<Duration>; RECOVERIES_REMEMBERED],
+    /// packet was overtaken. Empty until a packet is lost or overtaken.
+    seen: Vec<Option<Duration>>,
     /// The place of the newest recovery in `seen`.
     newest: usize,
     /// The largest of `seen`.
@@ -36,9 +36,11 @@ impl Reordering {
     /// Handles the acknowledgement of a packet that later packets overtook: it came `lateness` after the
     /// round-trip time.
     pub fn on_overtaken(&mut self, lateness: Duration) {
-        let newest = &mut self.seen[self.newest];
+        let newest = self.newest;
+        let newest = &mut self.seen()[newest];
         *newest = (*newest).max(Some(lateness));
-        self.largest = self.largest.max(*newest);
+        let lateness = *newest;
+        self.largest = self.largest.max(lateness);
     }
 
     /// Handles the loss of a packet sent at `sent`. If it was sent after the newest recovery began,
@@ -49,8 +51,16 @@ impl Reordering {
         }
         self.recovery_start = Some(now);
         self.newest = (self.newest + 1) % RECOVERIES_REMEMBERED;
-        self.seen[self.newest] = None;
-        self.largest = self.seen.into_iter().max().flatten();
+        let newest = self.newest;
+        self.seen()[newest] = None;
+        self.largest = self.seen.iter().copied().max().flatten();
+    }
+
+    fn seen(&mut self) -> &mut [Option<Duration>] {
+        if self.seen.is_empty() {
+            self.seen = vec![None; RECOVERIES_REMEMBERED];
+        }
+        &mut self.seen
     }
 
     /// Whether packets were overtaken lately.

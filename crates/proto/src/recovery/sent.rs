@@ -68,17 +68,26 @@ pub struct SentPackets<C> {
 
 impl<C> Default for SentPackets<C> {
     fn default() -> Self {
-        Self { packets: VecDeque::new(), next: 0, not_in_flight: 0 }
+        Self::new()
     }
 }
 
 impl<C> SentPackets<C> {
+    /// No packet was sent.
+    pub const fn new() -> Self {
+        Self { packets: VecDeque::new(), next: 0, not_in_flight: 0 }
+    }
+
     /// Adds the newest packet. Its number must be larger than all earlier numbers; otherwise this end has a
     /// bug, and the packet is not tracked.
     pub fn insert(&mut self, packet: SentPacket<C>) {
         debug_assert!(packet.pn >= self.next, "packet number used twice");
         if packet.pn < self.next {
             return;
+        }
+        if self.packets.capacity() == 0 && self.next > 0 {
+            // Usually the last acknowledgement, which is all that an idle connection remembers.
+            self.packets.reserve_exact(1);
         }
         self.next = packet.pn + 1;
         self.not_in_flight += usize::from(!packet.in_flight);
@@ -191,9 +200,14 @@ impl<C> SentPackets<C> {
     }
 
     /// Removes everything. The next packet number does not change.
-    pub fn drain(&mut self) -> vec_deque::Drain<'_, SentPacket<C>> {
+    pub fn take(&mut self) -> VecDeque<SentPacket<C>> {
         self.not_in_flight = 0;
-        self.packets.drain(..)
+        std::mem::take(&mut self.packets)
+    }
+
+    /// Gives back the memory for more packets than are outstanding.
+    pub fn shrink(&mut self) {
+        self.packets.shrink_to_fit();
     }
 
     fn forget_not_in_flight(&mut self) {
@@ -216,6 +230,11 @@ pub struct Skipped {
 }
 
 impl Skipped {
+    /// All numbers were used.
+    pub const fn new() -> Self {
+        Self { runs: VecDeque::new() }
+    }
+
     /// Records that no packet will have a number in `run`, which is above all earlier runs.
     pub fn push(&mut self, run: Range<u64>) {
         if run.is_empty() {

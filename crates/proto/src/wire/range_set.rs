@@ -19,6 +19,11 @@ pub struct RangeSet {
 }
 
 impl RangeSet {
+    /// An empty set of any number of ranges.
+    pub const fn new() -> Self {
+        Self { ranges: Ranges::One(None), cap: None }
+    }
+
     /// An empty set that keeps at most `cap` ranges (at least one) and forgets the smallest first.
     #[must_use]
     pub fn with_cap(cap: usize) -> Self {

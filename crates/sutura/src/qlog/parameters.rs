@@ -86,7 +86,11 @@ impl ParametersSet {
             grease_quic_bit: parameters.grease_quic_bit,
             reset_stream_at: parameters.reset_stream_at,
             min_ack_delay: parameters.min_ack_delay,
-            preferred_address: parameters.preferred_address.map(Preferred::from),
+            preferred_address: parameters
+                .preferred_address
+                .as_deref()
+                .copied()
+                .map(Preferred::from),
             fec: parameters.fec.map(Fec::from),
         }
     }

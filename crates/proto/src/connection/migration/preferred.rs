@@ -73,7 +73,7 @@ impl Connection {
         if self.side.is_server() || !self.config.preferred_address {
             return;
         }
-        let Some(offer) = self.peer.preferred_address else { return };
+        let Some(offer) = self.peer.preferred_address.as_deref().copied() else { return };
         let Some(remote) = reachable(&offer, self.path.remote) else { return };
         // The server may have made this end retire it already.
         if self.path.remote_cids.next() != Some(offer.connection_id) {
@@ -83,7 +83,7 @@ impl Connection {
         let challenge = Challenge::new(now, self.pto(), unknown);
         self.timers.set(Timer::PreferredAddress, Some(challenge.timeout()));
         let preferred = Preferred { remote, cid: offer.connection_id, challenge };
-        self.migration.preferred = Some(preferred);
+        self.migration.preferred = Some(Box::new(preferred));
     }
 
     /// Sends a PATH_CHALLENGE to the preferred address, if one is due.
@@ -119,7 +119,8 @@ impl Connection {
         now: Instant,
         data: [u8; 8],
     ) -> Result<bool, TransportError> {
-        let answered = |preferred: &mut Preferred| preferred.challenge.is_answered(data).is_some();
+        let answered =
+            |preferred: &mut Box<Preferred>| preferred.challenge.is_answered(data).is_some();
         let Some(preferred) = self.migration.preferred.take_if(answered) else {
             return Ok(false);
         };

@@ -275,7 +275,7 @@ fn repair_symbols_do_not_delay_acknowledgements() {
     pair.server.conn().send_stream(id).write(&pattern(50_000)).unwrap();
     pair.run_for(120 * MS);
     let acks = |pair: &mut Pair| {
-        let space = SpaceId::Data as usize;
+        let space = SpaceId::Data;
         pair.server.conn().spaces[space].acks.is_due(pair.now)
     };
     for _ in 0..10 {

@@ -53,7 +53,7 @@ fn a_retry_is_followed_once() {
     assert_eq!(next_initial(&mut pair), Some((cid(7), TOKEN.to_vec())));
     assert!(pair.client.stats().bytes_in_flight >= in_flight);
     // Packet numbers are not reused (RFC 9000 section 17.2.5.3).
-    assert_eq!(pair.client.conn().spaces[0].peek_pn(), 2);
+    assert_eq!(pair.client.conn().spaces[SpaceId::Initial].peek_pn(), 2);
     receive_retry(&mut pair, cid(8), b"another token");
     assert_eq!(next_initial(&mut pair), None);
 }

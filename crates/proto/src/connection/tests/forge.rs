@@ -82,7 +82,7 @@ impl Pair {
     ) -> Vec<u8> {
         let now = self.now;
         let connection = self.end(from).conn();
-        let pn = connection.spaces[space as usize].peek_pn() + forgery.ahead;
+        let pn = connection.spaces[space].peek_pn() + forgery.ahead;
         let dcid = forgery.dcid.unwrap_or(connection.path.remote_cids.active());
         let scid = forgery.scid.unwrap_or(connection.handshake.local_cid);
         let number = TruncatedNumber::with_size(pn, 4);
@@ -113,7 +113,7 @@ impl Pair {
         if forgery.ahead > 0 {
             return out;
         }
-        connection.spaces[space as usize].take_pn(false, &mut connection.rng);
+        connection.spaces[space].take_pn(false, &mut connection.rng);
         connection.path.recovery.on_packet_sent(space, empty(pn, now));
         out
     }

@@ -50,7 +50,7 @@ impl End {
 
     /// The space of 1-RTT packets.
     pub(super) fn space(&mut self) -> &mut PacketNumberSpace {
-        &mut self.conn().spaces[SpaceId::Data as usize]
+        &mut self.conn().spaces[SpaceId::Data]
     }
 
     /// Why the connection was lost.

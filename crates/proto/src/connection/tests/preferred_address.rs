@@ -28,7 +28,7 @@ fn exchange(pair: &mut Pair) {
 }
 
 fn offered(pair: &mut Pair) -> ConnectionId {
-    pair.client.conn().peer_parameters().preferred_address.unwrap().connection_id
+    pair.client.conn().peer_parameters().preferred_address.as_deref().unwrap().connection_id
 }
 
 #[test]

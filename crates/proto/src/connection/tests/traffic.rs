@@ -1,6 +1,7 @@
 //! What the ends of a pair send each other, and what is lost of it.
 
 use super::pair::{Pair, SECOND, pattern};
+use crate::ids::SpaceId;
 use crate::{Dir, Protection, Side, StreamId};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -152,7 +153,7 @@ impl Pair {
         assert_eq!(self.server.endpoint.len(), 1, "no datagram opens a connection twice");
         for end in [&mut self.client, &mut self.server] {
             let connection = end.conn();
-            assert!(connection.spaces[..2].iter().all(|space| space.keys.is_none()));
+            assert!(connection.spaces.in_use() == [SpaceId::Data]);
             assert_eq!(connection.path.recovery.bytes_in_flight(), 0);
             let early = &connection.zero_rtt;
             assert!(early.opener().is_none() && early.sealer().is_none());

@@ -44,9 +44,9 @@ fn with_outstanding(packets: u64) -> (Pair, u64) {
     let mut pair = Pair::connected();
     let now = pair.now;
     let server = pair.server.conn();
-    let first = server.spaces[SpaceId::Data as usize].peek_pn();
+    let first = server.spaces[SpaceId::Data].peek_pn();
     for pn in first..first + packets {
-        let space = &mut server.spaces[SpaceId::Data as usize];
+        let space = &mut server.spaces[SpaceId::Data];
         while space.peek_pn() <= pn {
             space.take_pn(false, &mut server.rng);
         }

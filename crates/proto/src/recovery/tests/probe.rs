@@ -210,7 +210,8 @@ fn discarding_a_space_is_no_loss() {
     rig.expire(FREE);
     rig.expire(FREE);
     assert!(rig.recovery.pto_count() > 0);
-    let dropped: Vec<_> = rig.recovery.discard_space(rig.now, Initial).map(|p| p.pn).collect();
+    let dropped: Vec<_> =
+        rig.recovery.discard_space(rig.now, Initial).iter().map(|p| p.pn).collect();
     assert_eq!(dropped, [2, 3], "0 was lost by time");
     assert_eq!(rig.recovery.bytes_in_flight(), 1_000);
     assert_eq!(rig.recovery.pto_count(), 0);

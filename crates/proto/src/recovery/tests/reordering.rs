@@ -72,7 +72,7 @@ fn after_one_round_trip_nothing_is_taken_for_lost() {
 fn a_loss_is_found_within_the_bound_however_late_acknowledgements_come() {
     let mut rig = Rig::confirmed();
     for late in [50, 500, 5_000] {
-        let pn = rig.recovery.spaces[Data as usize].sent.next_pn();
+        let pn = rig.recovery.spaces[Data].sent.next_pn();
         rig.send_all(Data, [pn, pn + 1], 0);
         rig.wait(100);
         rig.ack_and_detect(Data, &[pn + 1..=pn + 1]);

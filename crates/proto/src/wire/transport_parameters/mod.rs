@@ -98,7 +98,7 @@ pub struct TransportParameters {
     /// Whether this end does not support migration to the address of the handshake.
     pub disable_active_migration: bool,
     /// The server's preferred address. Server only.
-    pub preferred_address: Option<PreferredAddress>,
+    pub preferred_address: Option<Box<PreferredAddress>>,
     /// The number of connection identifiers that this end stores, at least 2.
     pub active_connection_id_limit: u64,
     /// The source connection identifier of this end's first Initial packet.
@@ -318,7 +318,9 @@ impl TransportParameters {
             }
             id::MAX_ACK_DELAY => self.max_ack_delay = integer(r, 0..=MAX_ACK_DELAY_BOUND - 1)?,
             id::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = true,
-            id::PREFERRED_ADDRESS => self.preferred_address = Some(PreferredAddress::read(r)?),
+            id::PREFERRED_ADDRESS => {
+                self.preferred_address = Some(Box::new(PreferredAddress::read(r)?));
+            }
             id::ACTIVE_CONNECTION_ID_LIMIT => {
                 let range = MIN_ACTIVE_CONNECTION_ID_LIMIT..=u64::MAX;
                 self.active_connection_id_limit = integer(r, range)?;

@@ -111,7 +111,7 @@ prop_compose! {
             ack_delay_exponent: exponent,
             max_ack_delay: ack_delay,
             disable_active_migration: migration,
-            preferred_address: preferred,
+            preferred_address: preferred.map(Box::new),
             active_connection_id_limit: cid_limit,
             initial_source_connection_id: initial,
             retry_source_connection_id: retry,
@@ -281,12 +281,12 @@ fn known_parameters_come_once() {
         ack_delay_exponent: 1,
         max_ack_delay: 1,
         disable_active_migration: true,
-        preferred_address: Some(PreferredAddress {
+        preferred_address: Some(Box::new(PreferredAddress {
             ipv4: None,
             ipv6: None,
             connection_id: ConnectionId::new(&[1]).unwrap(),
             reset_token: [1; 16],
-        }),
+        })),
         active_connection_id_limit: 3,
         initial_source_connection_id: ConnectionId::new(&[1]),
         retry_source_connection_id: ConnectionId::new(&[1]),

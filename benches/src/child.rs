@@ -1,20 +1,22 @@
 //! A server or a client, as the parent asks.
 
 use crate::Error;
-use crate::job::{self, Account, Done, Job, Listening, Role, Subject, Task, Usage};
-use crate::{usage, workers};
-use serde::Serialize;
-use std::io::Write;
+use crate::job::{self, Account, Done, Job, Listening, Role, Subject, Task, say};
+use crate::usage::{self, since};
+use crate::{affinity, floor, workers};
 use std::net::SocketAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura::{Algorithm, TransportConfig};
-use sutura_benches::stack::{self, Name, Newest, Quinn, Settings, Stack, Sutura};
+#[cfg(feature = "quiche")]
+use sutura_benches::stack::Quiche;
+#[cfg(feature = "s2n-quic")]
+use sutura_benches::stack::S2nQuic;
+use sutura_benches::stack::{self, Name, Newest, Quinn, Setting, Settings, Stack, Sutura};
 use sutura_benches::tls;
 use sutura_proto::policy::RedundancyFactory;
 use tokio::io::{AsyncBufReadExt, BufReader, Lines, Stdin};
-use tokio::runtime::LocalOptions;
+use tokio::runtime::{Builder, LocalOptions};
 
 /// Handshakes that a client has under way at a time.
 const HANDSHAKES: usize = 20;
@@ -23,6 +25,9 @@ const SETTLE: Duration = Duration::from_millis(1500);
 
 /// Longer than any idle measurement.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Bytes of UDP payload that every path carries (RFC 9000 section 14).
+const LEAST_PAYLOAD: u16 = 1200;
 
 /// The redundancy policy of a subject.
 pub type Policy = Option<Arc<dyn RedundancyFactory>>;
@@ -38,8 +43,9 @@ fn policy(subject: &Subject) -> Result<Policy, Error> {
 pub fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'a> {
     Settings {
         identity: &of_job.identity,
+        setting: of_job.subject.setting,
         provider: tls::aes_128_gcm,
-        payload: of_job.payload,
+        payload: of_job.payload.unwrap_or(LEAST_PAYLOAD),
         congestion: Algorithm::CUBIC,
         redundancy: policy.as_ref(),
         stream_send_buffer: 4 << 20,
@@ -52,27 +58,46 @@ pub fn settings<'a>(of_job: &'a job::Settings, policy: &'a Policy) -> Settings<'
 /// The lines that the parent writes.
 pub type Input = Lines<BufReader<Stdin>>;
 
-/// Reads a job from the standard input and does it.
-pub fn run() -> Result<(), Error> {
-    let mut runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = runtime.enable_all().build_local(LocalOptions::default())?;
-    runtime.block_on(async {
-        let mut lines = BufReader::new(tokio::io::stdin()).lines();
-        let line = lines.next_line().await?.ok_or("no job")?;
-        let job: Job = serde_json::from_str(&line)?;
-        match job.settings.subject.stack {
-            Name::Sutura => work::<Sutura>(job, lines).await,
-            Name::Quinn => work::<Quinn>(job, lines).await,
+/// Does `work` in one thread if the settings are those of the bench, and in as many as tokio likes if they are each
+/// stack's own. quiche has no runtime of its own; its loop takes one thread.
+fn block_on(
+    setting: Setting,
+    stack: Name,
+    work: impl Future<Output = Result<(), Error>>,
+) -> Result<(), Error> {
+    match (setting, stack) {
+        (Setting::Tuned, _) | (Setting::Default, Name::Quiche) => {
+            let mut builder = Builder::new_current_thread();
+            builder.enable_all().build_local(LocalOptions::default())?.block_on(work)
         }
-    })
+        (Setting::Default, _) => Builder::new_multi_thread().enable_all().build()?.block_on(work),
+    }
 }
 
-/// Writes an answer to the standard output.
-pub fn say(answer: &impl Serialize) -> Result<(), Error> {
-    let mut out = std::io::stdout().lock();
-    serde_json::to_writer(&mut out, answer)?;
-    out.write_all(b"\n")?;
-    Ok(out.flush()?)
+/// Reads a job from the standard input and does it.
+pub fn run() -> Result<(), Error> {
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    let job: Job = serde_json::from_str(&line)?;
+    if let Some(core) = job.core {
+        affinity::stay_on(core)?;
+    }
+    let Subject { stack: name, setting, .. } = job.settings.subject;
+    if name == Name::Floor {
+        return floor::work(&job);
+    }
+    block_on(setting, name, async {
+        let lines = BufReader::new(tokio::io::stdin()).lines();
+        match name {
+            Name::Sutura => work::<Sutura>(job, lines).await,
+            Name::Quinn => work::<Quinn>(job, lines).await,
+            #[cfg(feature = "quiche")]
+            Name::Quiche => work::<Quiche>(job, lines).await,
+            #[cfg(feature = "s2n-quic")]
+            Name::S2nQuic => work::<S2nQuic>(job, lines).await,
+            _ => Err(format!("{name} is not built in").into()),
+        }
+    })
 }
 
 async fn work<S: Stack>(job: Job, mut lines: Input) -> Result<(), Error> {
@@ -82,10 +107,10 @@ async fn work<S: Stack>(job: Job, mut lines: Input) -> Result<(), Error> {
         Role::Server => {
             let (endpoint, address) = S::server(settings)?;
             let newest = Newest::<S>::default();
-            tokio::task::spawn_local(stack::serve::<S>(endpoint, None, newest.clone()));
+            tokio::spawn(stack::serve::<S>(endpoint, None, newest.clone()));
             say(&Listening { address })?;
             while lines.next_line().await?.is_some() {
-                let (repairs, _) = newest.borrow().as_ref().map_or((0, 0), S::repairs);
+                let (repairs, _) = stack::newest::<S>(&newest).as_ref().map_or((0, 0), S::repairs);
                 say(&Account { usage: usage::now()?, repairs })?;
             }
             Ok(())
@@ -115,13 +140,6 @@ async fn work<S: Stack>(job: Job, mut lines: Input) -> Result<(), Error> {
     }
 }
 
-/// What was used since then.
-pub fn since(before: Usage) -> Result<Usage, Error> {
-    let mut now = usage::now()?;
-    now.cpu_seconds -= before.cpu_seconds;
-    Ok(now)
-}
-
 /// One download, with `extra` bytes that do not count.
 async fn bulk<S: Stack>(
     settings: &Settings<'_>,
@@ -134,13 +152,13 @@ async fn bulk<S: Stack>(
     let connection = S::connect(&endpoint, server).await?;
     let start = Instant::now();
     stack::download::<S>(&connection, bytes + extra).await?;
-    let seconds = start.elapsed().as_secs_f64();
+    let (seconds, usage) = (start.elapsed().as_secs_f64(), since(before)?);
     let (_, repairs) = S::repairs(&connection);
-    say(&Done { seconds, amount: bytes, usage: since(before)?, repairs })
+    say(&Done { repairs, ..Done::new(seconds, bytes, usage) })
 }
 
 async fn connect_all<S: Stack>(
-    endpoint: Rc<S::Endpoint>,
+    endpoint: Arc<S::Endpoint>,
     server: SocketAddr,
     count: usize,
 ) -> Result<Vec<S::Connection>, Error> {
@@ -150,7 +168,7 @@ async fn connect_all<S: Stack>(
             .take(HANDSHAKES)
             .map(|_| {
                 let endpoint = endpoint.clone();
-                tokio::task::spawn_local(async move { S::connect(&endpoint, server).await })
+                tokio::spawn(async move { S::connect(&endpoint, server).await })
             })
             .collect();
         for handshake in batch {
@@ -166,7 +184,7 @@ async fn idle<S: Stack>(
     count: usize,
     lines: &mut Input,
 ) -> Result<(), Error> {
-    let endpoint = Rc::new(S::client(settings)?);
+    let endpoint = Arc::new(S::client(settings)?);
     // The first connections also allocate memory that is allocated only once, and is not theirs.
     let first = connect_all::<S>(endpoint.clone(), server, HANDSHAKES).await?;
     tokio::time::sleep(SETTLE).await;
@@ -187,25 +205,20 @@ async fn concurrent<S: Stack>(
     bytes: u64,
 ) -> Result<(), Error> {
     let before = usage::now()?;
-    let endpoint = Rc::new(S::client(settings)?);
+    let endpoint = Arc::new(S::client(settings)?);
     let connections = connect_all::<S>(endpoint, server, count).await?;
     let start = Instant::now();
     let downloads: Vec<_> = connections
         .into_iter()
         .map(|connection| {
-            tokio::task::spawn_local(async move { stack::download::<S>(&connection, bytes).await })
+            tokio::spawn(async move { stack::download::<S>(&connection, bytes).await })
         })
         .collect();
     let all = downloads.len() as u64 * bytes;
     for download in downloads {
         download.await??;
     }
-    say(&Done {
-        seconds: start.elapsed().as_secs_f64(),
-        amount: all,
-        usage: since(before)?,
-        repairs: 0,
-    })
+    say(&Done::new(start.elapsed().as_secs_f64(), all, since(before)?))
 }
 
 /// Small requests on one connection. A tenth of them go before the measurement, as a warm-up.
@@ -216,35 +229,40 @@ async fn requests<S: Stack>(
     at_once: u64,
 ) -> Result<(), Error> {
     let endpoint = S::client(settings)?;
-    let connection = Rc::new(S::connect(&endpoint, server).await?);
+    let connection = Arc::new(S::connect(&endpoint, server).await?);
     ask::<S>(&connection, count / 10, at_once).await?;
     let (before, start) = (usage::now()?, Instant::now());
-    let amount = ask::<S>(&connection, count, at_once).await?;
-    say(&Done { seconds: start.elapsed().as_secs_f64(), amount, usage: since(before)?, repairs: 0 })
+    let times = ask::<S>(&connection, count, at_once).await?;
+    let (seconds, usage) = (start.elapsed().as_secs_f64(), since(before)?);
+    say(&Done::of_many(seconds, times.len() as u64 * job::ANSWER, usage, times))
 }
 
-/// Sends requests, `at_once` at a time, and receives all answers. Returns their bytes.
+/// Sends requests, `at_once` at a time, and receives all answers. Returns the time of each.
 async fn ask<S: Stack>(
-    connection: &Rc<S::Connection>,
+    connection: &Arc<S::Connection>,
     count: u64,
     at_once: u64,
-) -> Result<u64, Error> {
+) -> Result<Vec<Duration>, Error> {
     let each = count.div_ceil(at_once);
     let askers: Vec<_> = (0..at_once)
         .map(|_| {
             let connection = connection.clone();
-            tokio::task::spawn_local(async move {
+            tokio::spawn(async move {
+                let mut times = Vec::with_capacity(each as usize);
                 for _ in 0..each {
+                    let start = Instant::now();
                     stack::download::<S>(&connection, job::ANSWER).await?;
+                    times.push(start.elapsed());
                 }
-                Ok::<(), Error>(())
+                Ok::<_, Error>(times)
             })
         })
         .collect();
+    let mut times = Vec::with_capacity((each * at_once) as usize);
     for asker in askers {
-        asker.await??;
+        times.append(&mut asker.await??);
     }
-    Ok(each * at_once * job::ANSWER)
+    Ok(times)
 }
 
 /// Handshakes, one after another.
@@ -255,14 +273,12 @@ async fn handshakes<S: Stack>(
 ) -> Result<(), Error> {
     let endpoint = S::client(settings)?;
     drop(S::connect(&endpoint, server).await?);
+    let mut times = Vec::with_capacity(count as usize);
     let (before, start) = (usage::now()?, Instant::now());
     for _ in 0..count {
+        let start = Instant::now();
         drop(S::connect(&endpoint, server).await?);
+        times.push(start.elapsed());
     }
-    say(&Done {
-        seconds: start.elapsed().as_secs_f64(),
-        amount: count,
-        usage: since(before)?,
-        repairs: 0,
-    })
+    say(&Done::of_many(start.elapsed().as_secs_f64(), count, since(before)?, times))
 }

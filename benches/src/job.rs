@@ -1,9 +1,13 @@
 //! The parent's requests to its children, and their answers: a line of JSON each.
 
+use crate::Error;
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::io::Write;
 use std::net::SocketAddr;
-use sutura_benches::stack::Name;
+use std::time::Duration;
+use sutura_analysis::statistics::Distribution;
+use sutura_benches::stack::{Name, Setting};
 use sutura_benches::tls::Identity;
 
 /// The subject of a measurement: a stack, and the protection of its streams.
@@ -15,11 +19,23 @@ pub struct Subject {
     /// Per cent of the bytes of a bulk download that are downloaded in addition and do not count.
     #[serde(default)]
     pub extra: u64,
+    pub setting: Setting,
 }
 
 impl From<Name> for Subject {
     fn from(stack: Name) -> Self {
-        Self { stack, policy: None, extra: 0 }
+        Self { stack, policy: None, extra: 0, setting: Setting::Tuned }
+    }
+}
+
+impl Subject {
+    /// Whether it is measured with this size of datagrams, or with what it finds itself.
+    pub fn takes(&self, payload: Option<u16>) -> bool {
+        payload.is_some() == (self.setting == Setting::Tuned)
+    }
+
+    pub fn is_floor(&self) -> bool {
+        self.stack == Name::Floor
     }
 }
 
@@ -40,8 +56,8 @@ impl fmt::Display for Subject {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Settings {
     pub subject: Subject,
-    /// Bytes of UDP payload per datagram.
-    pub payload: u16,
+    /// Bytes of UDP payload per datagram; `None` if each stack finds its own.
+    pub payload: Option<u16>,
     pub identity: Identity,
 }
 
@@ -50,6 +66,8 @@ pub struct Settings {
 pub struct Job {
     pub settings: Settings,
     pub role: Role,
+    /// The only core that the process may use.
+    pub core: Option<usize>,
 }
 
 /// The end that the child is.
@@ -139,4 +157,43 @@ pub struct Done {
     pub usage: Usage,
     /// Repair symbols received.
     pub repairs: u64,
+    /// How long each of its operations took, if they are small.
+    pub latency: Option<Latency>,
+    /// Seconds of CPU time of the server's part, if the client's process has done that too.
+    pub server_cpu: Option<f64>,
+}
+
+impl Done {
+    /// The result of a task of one or a few large operations.
+    pub fn new(seconds: f64, amount: u64, usage: Usage) -> Self {
+        Self { seconds, amount, usage, repairs: 0, latency: None, server_cpu: None }
+    }
+
+    /// The result of a task of many small operations, which took these times.
+    pub fn of_many(seconds: f64, amount: u64, usage: Usage, times: Vec<Duration>) -> Self {
+        Self { latency: Some(Latency::of(times)), ..Self::new(seconds, amount, usage) }
+    }
+}
+
+/// Quantiles of the times of single operations, in seconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct Latency {
+    pub p50: f64,
+    pub p99: f64,
+}
+
+impl Latency {
+    fn of(times: Vec<Duration>) -> Self {
+        let times = Distribution::of(times);
+        let [p50, p99] = [0.5, 0.99].map(|q| times.quantile(q).as_secs_f64());
+        Self { p50, p99 }
+    }
+}
+
+/// Prints an answer.
+pub fn say(answer: &impl Serialize) -> Result<(), Error> {
+    let mut out = std::io::stdout().lock();
+    serde_json::to_writer(&mut out, answer)?;
+    out.write_all(b"\n")?;
+    Ok(out.flush()?)
 }

@@ -1,11 +1,13 @@
 //! Starts the children and collects their answers.
 
-use crate::job::{ANSWER, Account, Done, Job, Listening, Role, Settings, Task, Usage};
+use crate::job::{ANSWER, Account, Done, Job, Listening, Role, Settings, Subject, Task, Usage};
+use crate::profile::{self, Profile};
 use crate::report::{Bulk, Load, Measurements, Memory, Small};
 use crate::{Error, Options, workers};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use sutura_benches::stack::Setting;
 use sutura_benches::tls::Identity;
 
 /// Bytes of each of the concurrent downloads.
@@ -14,29 +16,35 @@ const CONCURRENT_BYTES: u64 = 1_000_000;
 /// A child process, which ends when the value is dropped.
 pub struct Process {
     child: Child,
-    input: ChildStdin,
+    /// `None` once the child has been asked to end.
+    input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    profiled: bool,
 }
 
 impl Process {
-    pub fn start(job: &Job) -> Result<Self, Error> {
-        let mut child = Command::new(std::env::current_exe()?)
+    pub fn start(job: &Job, profile: Option<Profile<'_>>) -> Result<Self, Error> {
+        let profiled = profile.is_some();
+        let mut child = profile::command(profile)?
             .arg("--child")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
         let input = child.stdin.take().ok_or("no standard input")?;
         let output = child.stdout.take().ok_or("no standard output")?;
-        let mut process = Self { child, input, output: BufReader::new(output) };
-        serde_json::to_writer(&mut process.input, job)?;
+        let (input, output) = (Some(input), BufReader::new(output));
+        let mut process = Self { child, input, output, profiled };
+        let input = process.input.as_mut().ok_or("ended already")?;
+        serde_json::to_writer(input, job)?;
         process.go_on()?;
         Ok(process)
     }
 
     /// Sends the line for which the child waits.
     fn go_on(&mut self) -> Result<(), Error> {
-        self.input.write_all(b"\n")?;
-        Ok(self.input.flush()?)
+        let input = self.input.as_mut().ok_or("ended already")?;
+        input.write_all(b"\n")?;
+        Ok(input.flush()?)
     }
 
     pub fn answer<T: DeserializeOwned>(&mut self) -> Result<T, Error> {
@@ -66,33 +74,57 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The child may have ended by itself.
-        let _ = self.child.kill();
+        drop(self.input.take());
+        // A profiled child ends at the end of its input, and then its profile is written. Another may have
+        // ended by itself.
+        if !self.profiled {
+            let _ = self.child.kill();
+        }
         let _ = self.child.wait();
     }
 }
 
-/// A server, its usage before the client came, and a client for it.
-fn pair(settings: &Settings, task: Task) -> Result<(Process, Usage, Process), Error> {
-    let mut server = Process::start(&Job { settings: settings.clone(), role: Role::Server })?;
-    let Listening { address } = server.answer()?;
-    let before = server.account()?.usage;
-    let role = Role::Client { server: address, task };
-    let client = Process::start(&Job { settings: settings.clone(), role })?;
-    Ok((server, before, client))
+/// How two processes are run.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    settings: &'a Settings,
+    /// The only core of both.
+    core: Option<usize>,
+    /// The profile of the server.
+    profile: Option<Profile<'a>>,
 }
 
-/// The result of the client, and the account of the server with the CPU seconds of the task.
-fn measure(settings: &Settings, task: Task) -> Result<(Done, Account), Error> {
-    let (mut server, before, mut client) = pair(settings, task)?;
-    let done: Done = client.answer()?;
-    let mut account = server.account()?;
-    account.usage.cpu_seconds -= before.cpu_seconds;
-    Ok((done, account))
+impl<'a> Pair<'a> {
+    fn plain(settings: &'a Settings) -> Self {
+        Self { settings, core: None, profile: None }
+    }
+
+    /// A server, its usage before the client came, and a client for it.
+    fn start(self, task: Task) -> Result<(Process, Usage, Process), Error> {
+        let job = |role| Job { settings: self.settings.clone(), role, core: self.core };
+        let mut server = Process::start(&job(Role::Server), self.profile)?;
+        let Listening { address } = server.answer()?;
+        let before = server.account()?.usage;
+        let client = Process::start(&job(Role::Client { server: address, task }), None)?;
+        Ok((server, before, client))
+    }
+
+    /// The result of the client, and the account of the server with the CPU seconds of the task.
+    fn measure(self, task: Task) -> Result<(Done, Account), Error> {
+        let (mut server, before, mut client) = self.start(task)?;
+        let done: Done = client.answer()?;
+        let mut account = server.account()?;
+        let cpu_seconds = account.usage.cpu_seconds - before.cpu_seconds;
+        account.usage.cpu_seconds = done.server_cpu.unwrap_or(cpu_seconds);
+        Ok((done, account))
+    }
 }
 
-fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
-    let (done, server) = measure(settings, Task::Bulk { bytes })?;
+fn bulk(settings: &Settings, options: &Options) -> Result<Bulk, Error> {
+    let name = profile::name(&settings.subject, &"bulk", settings.payload);
+    let profile = Profile::new(options.profile.as_deref(), &name);
+    let pair = Pair { profile, ..Pair::plain(settings) };
+    let (done, server) = pair.measure(Task::Bulk { bytes: options.bytes })?;
     Ok(Bulk {
         subject: settings.subject.clone(),
         payload: settings.payload,
@@ -105,15 +137,22 @@ fn bulk(settings: &Settings, bytes: u64) -> Result<Bulk, Error> {
     })
 }
 
-fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
-    let task = match load {
-        Load::Requests { at_once } => Task::Requests { count, at_once },
-        Load::Handshakes => Task::Handshakes { count },
+fn small(
+    settings: &Settings,
+    (load, count): (Load, u64),
+    options: &Options,
+) -> Result<Small, Error> {
+    let (task, core) = match load {
+        Load::Requests { at_once } => (Task::Requests { count, at_once }, None),
+        Load::Handshakes => (Task::Handshakes { count }, None),
+        Load::HandshakesOnOneCore => (Task::Handshakes { count }, Some(options.core)),
     };
-    let (done, server) = measure(settings, task)?;
+    let name = profile::name(&settings.subject, &load, settings.payload);
+    let profile = Profile::new(options.profile.as_deref(), &name);
+    let (done, server) = Pair { settings, core, profile }.measure(task)?;
     let per = match load {
         Load::Requests { .. } => done.amount / ANSWER,
-        Load::Handshakes => done.amount,
+        Load::Handshakes | Load::HandshakesOnOneCore => done.amount,
     };
     Ok(Small {
         subject: settings.subject.clone(),
@@ -121,11 +160,12 @@ fn small(settings: &Settings, load: Load, count: u64) -> Result<Small, Error> {
         seconds: done.seconds / per as f64,
         server_cpu: server.usage.cpu_seconds / per as f64,
         client_cpu: done.usage.cpu_seconds / per as f64,
+        latency: done.latency,
     })
 }
 
 fn idle(settings: &Settings, connections: usize) -> Result<(f64, f64), Error> {
-    let (mut server, _, mut client) = pair(settings, Task::Idle { connections })?;
+    let (mut server, _, mut client) = Pair::plain(settings).start(Task::Idle { connections })?;
     let client_before: Usage = client.answer()?;
     let server_before = server.account()?.usage;
     let client_after = client.usage()?;
@@ -138,7 +178,7 @@ fn idle(settings: &Settings, connections: usize) -> Result<(f64, f64), Error> {
 
 fn concurrent(settings: &Settings, connections: usize) -> Result<(u64, u64), Error> {
     let task = Task::Concurrent { connections, bytes: CONCURRENT_BYTES };
-    let (mut server, before, mut client) = pair(settings, task)?;
+    let (mut server, before, mut client) = Pair::plain(settings).start(task)?;
     let _: Done = client.answer()?;
     Ok((before.resident_kib, server.account()?.usage.peak_kib))
 }
@@ -149,8 +189,17 @@ fn memory(settings: &Settings, options: &Options) -> Result<Memory, Error> {
         (options.concurrent > 0).then(|| concurrent(settings, options.concurrent)).transpose()?;
     let ((idle_server_kib, idle_client_kib), (base_kib, peak_kib)) =
         (idle.unzip(), concurrent.unzip());
-    let stack = settings.subject.stack;
-    Ok(Memory { stack, idle_server_kib, idle_client_kib, base_kib, peak_kib })
+    let subject = settings.subject.clone();
+    Ok(Memory { subject, idle_server_kib, idle_client_kib, base_kib, peak_kib })
+}
+
+/// What cannot be measured, before anything is.
+fn check(subjects: &[Subject], options: &Options) -> Result<(), Error> {
+    if let Some(subject) = subjects.iter().find(|subject| !subject.stack.is_built_in()) {
+        let stack = subject.stack;
+        return Err(format!("build with `--features {stack}` to measure {stack}").into());
+    }
+    options.profile.as_deref().map_or(Ok(()), |path| Ok(std::fs::create_dir_all(path)?))
 }
 
 /// Measures and prints.
@@ -161,29 +210,34 @@ pub fn run(options: &Options) -> Result<(), Error> {
     let identity = Identity::new()?;
     let settings = |subject, payload| Settings { subject, payload, identity: identity.clone() };
     let subjects = options.subjects();
+    check(&subjects, options)?;
     // Of the measurements that depend little on it.
     let payload = options.payload.first().copied().unwrap_or(1200);
+    let usual = |subject: Subject| {
+        let payload = (subject.setting == Setting::Tuned).then_some(payload);
+        settings(subject, payload)
+    };
     let mut measurements = Measurements::default();
     for round in 0..options.rounds {
         let mut order = subjects.clone();
         // The order of the subjects should not matter, so each round begins with another subject.
         order.rotate_left(round % subjects.len().max(1));
-        for &payload in &options.payload {
-            for subject in order.clone() {
-                measurements.bulk.push(bulk(&settings(subject, payload), options.bytes)?);
+        for payload in options.payloads() {
+            for subject in order.iter().filter(|subject| subject.takes(payload)) {
+                measurements.bulk.push(bulk(&settings(subject.clone(), payload), options)?);
             }
         }
-        for (load, count) in options.loads() {
-            for subject in order.clone() {
-                measurements.small.push(small(&settings(subject, payload), load, count)?);
+        for load in options.loads() {
+            for subject in order.iter().filter(|subject| load.0.suits(subject)) {
+                measurements.small.push(small(&usual(subject.clone()), load, options)?);
             }
         }
         eprintln!("round {} of {}", round + 1, options.rounds);
     }
     // Without traffic, redundancy policies make no difference to memory.
     if options.policies.is_empty() && options.idle + options.concurrent > 0 {
-        for &stack in &options.stacks {
-            measurements.memory.push(memory(&settings(stack.into(), payload), options)?);
+        for subject in subjects.into_iter().filter(|subject| !subject.is_floor()) {
+            measurements.memory.push(memory(&usual(subject), options)?);
         }
     }
     options.output.write("loopback", &measurements.report(options), &measurements)

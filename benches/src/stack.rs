@@ -2,28 +2,29 @@
 //! 8-byte big-endian number as the request on a new bidirectional stream, and as many zero bytes as
 //! the response (draft-banks-quic-performance).
 
-use crate::tls::Identity;
+use crate::tls::{self, Identity};
 use crate::{Error, zeros};
 use ::sutura::{Algorithm, Protection};
 use bytes::Bytes;
 use rustls::crypto::CryptoProvider;
 use serde::{Deserialize, Serialize};
-use std::cell::RefCell;
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use sutura_proto::policy::RedundancyFactory;
-use tokio::task::spawn_local;
+use tokio::spawn;
 
 /// Bytes that a peer may send on a stream before the application reads any.
 const STREAM_WINDOW: u32 = 4 << 20;
 /// Bytes that a peer may send on all streams before the application reads any.
 const CONNECTION_WINDOW: u32 = 8 << 20;
+/// The buffers that Sutura asks the kernel for.
+const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
+const SOCKET_SEND_BUFFER: usize = 1 << 20;
 
-/// Items that both implementations offer under the same names.
+/// Items that Sutura and quinn offer under the same names.
 macro_rules! same_names {
     () => {
         type Endpoint = Endpoint;
@@ -66,18 +67,52 @@ macro_rules! same_names {
     };
 }
 
+#[cfg(feature = "quiche")]
+mod quiche;
 mod quinn;
+#[cfg(feature = "s2n-quic")]
+mod s2n_quic;
 mod sutura;
 
+#[cfg(feature = "quiche")]
+pub use self::quiche::Quiche;
 pub use self::quinn::Quinn;
+#[cfg(feature = "s2n-quic")]
+pub use self::s2n_quic::S2nQuic;
 pub use self::sutura::Sutura;
 
 /// The name of an implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "kebab-case")]
 pub enum Name {
     Sutura,
     Quinn,
+    /// With the feature of this name.
+    Quiche,
+    /// With the feature of this name.
+    #[value(name = "s2n-quic")]
+    #[serde(rename = "s2n-quic")]
+    S2nQuic,
+    /// No implementation, but the least that any of them has to do.
+    #[value(skip)]
+    Floor,
+}
+
+impl Name {
+    /// The implementations that are built in.
+    pub fn built_in() -> Vec<Self> {
+        let all = [Self::Sutura, Self::Quinn, Self::Quiche, Self::S2nQuic];
+        all.into_iter().filter(|name| name.is_built_in()).collect()
+    }
+
+    /// Whether a build has it, which depends on the features of this crate.
+    pub fn is_built_in(self) -> bool {
+        match self {
+            Self::Sutura | Self::Quinn | Self::Floor => true,
+            Self::Quiche => cfg!(feature = "quiche"),
+            Self::S2nQuic => cfg!(feature = "s2n-quic"),
+        }
+    }
 }
 
 impl fmt::Display for Name {
@@ -85,6 +120,28 @@ impl fmt::Display for Name {
         f.pad(match self {
             Self::Sutura => "sutura",
             Self::Quinn => "quinn",
+            Self::Quiche => "quiche",
+            Self::S2nQuic => "s2n-quic",
+            Self::Floor => "floor",
+        })
+    }
+}
+
+/// Where the settings of an implementation come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Setting {
+    /// The same for all implementations, as [`Settings`] says.
+    Tuned,
+    /// Each implementation's own, except for the certificate.
+    Default,
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Tuned => "tuned",
+            Self::Default => "default",
         })
     }
 }
@@ -93,6 +150,8 @@ impl fmt::Display for Name {
 #[derive(Debug, Clone, Copy)]
 pub struct Settings<'a> {
     pub identity: &'a Identity,
+    /// With [`Setting::Default`] nothing else than the identity counts.
+    pub setting: Setting,
     /// The provider of ciphers and groups.
     pub provider: fn() -> Arc<CryptoProvider>,
     /// Bytes of UDP payload per datagram; there is no path MTU discovery.
@@ -109,38 +168,51 @@ pub struct Settings<'a> {
     pub qlog: Option<(&'a Path, &'a str)>,
 }
 
-/// An implementation of QUIC. Its tasks run in the thread that polls it.
-#[expect(async_fn_in_trait, reason = "no future moves to another thread")]
+impl Settings<'_> {
+    /// The provider of ciphers and groups of a stack with rustls.
+    fn provider(&self) -> Arc<CryptoProvider> {
+        match self.setting {
+            Setting::Tuned => (self.provider)(),
+            Setting::Default => tls::defaults(),
+        }
+    }
+}
+
+/// An implementation of QUIC. Its tasks run in the runtime that polls it.
 pub trait Stack: 'static {
-    type Endpoint: 'static;
-    type Incoming: 'static;
-    type Connection: Clone + 'static;
-    type Send: 'static;
-    type Recv: 'static;
+    type Endpoint: Send + Sync + 'static;
+    type Incoming: Send + 'static;
+    type Connection: Clone + Send + Sync + 'static;
+    type Send: Send + 'static;
+    type Recv: Send + 'static;
 
     /// A server on a port of its own choice.
     fn server(settings: &Settings<'_>) -> Result<(Self::Endpoint, SocketAddr), Error>;
 
     fn client(settings: &Settings<'_>) -> Result<Self::Endpoint, Error>;
 
-    async fn connect(
+    fn connect(
         endpoint: &Self::Endpoint,
         server: SocketAddr,
-    ) -> Result<Self::Connection, Error>;
+    ) -> impl Future<Output = Result<Self::Connection, Error>> + Send;
 
     /// The next client; `None` once the endpoint is closed.
-    async fn incoming(endpoint: &Self::Endpoint) -> Option<Self::Incoming>;
+    fn incoming(endpoint: &Self::Endpoint) -> impl Future<Output = Option<Self::Incoming>> + Send;
 
     /// Completes the handshake with a client.
-    async fn accept(incoming: Self::Incoming) -> Result<Self::Connection, Error>;
+    fn accept(
+        incoming: Self::Incoming,
+    ) -> impl Future<Output = Result<Self::Connection, Error>> + Send;
 
     /// Opens a bidirectional stream.
-    async fn open(connection: &Self::Connection) -> Result<(Self::Send, Self::Recv), Error>;
+    fn open(
+        connection: &Self::Connection,
+    ) -> impl Future<Output = Result<(Self::Send, Self::Recv), Error>> + Send;
 
     /// Waits for the peer to open a bidirectional stream.
-    async fn accept_stream(
+    fn accept_stream(
         connection: &Self::Connection,
-    ) -> Result<(Self::Send, Self::Recv), Error>;
+    ) -> impl Future<Output = Result<(Self::Send, Self::Recv), Error>> + Send;
 
     /// Repair symbols that this end has sent, and that it has received.
     fn repairs(connection: &Self::Connection) -> (u64, u64);
@@ -148,12 +220,15 @@ pub trait Stack: 'static {
     /// Protects the data that is written from now on.
     fn protect(stream: &Self::Send, protection: Protection) -> Result<(), Error>;
 
-    async fn write(stream: &mut Self::Send, data: Bytes) -> Result<(), Error>;
+    fn write(
+        stream: &mut Self::Send,
+        data: Bytes,
+    ) -> impl Future<Output = Result<(), Error>> + Send;
 
     fn finish(stream: &mut Self::Send) -> Result<(), Error>;
 
     /// The next bytes in order; `None` at the end.
-    async fn read(stream: &mut Self::Recv) -> Result<Option<Bytes>, Error>;
+    fn read(stream: &mut Self::Recv) -> impl Future<Output = Result<Option<Bytes>, Error>> + Send;
 }
 
 /// Sends a request on a new stream.
@@ -200,10 +275,14 @@ pub async fn respond<S: Stack>(
 }
 
 /// The newest connection of a server, if there is one.
-pub type Newest<S> = Rc<RefCell<Option<<S as Stack>::Connection>>>;
+pub type Newest<S> = Arc<Mutex<Option<<S as Stack>::Connection>>>;
 
-/// Answers the requests of all clients. Run this in a [`tokio::runtime::LocalRuntime`] or
-/// a [`tokio::task::LocalSet`].
+/// The newest connection of a server.
+pub fn newest<S: Stack>(newest: &Newest<S>) -> MutexGuard<'_, Option<S::Connection>> {
+    newest.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Answers the requests of all clients.
 pub async fn serve<S: Stack>(
     endpoint: S::Endpoint,
     protection: Option<Protection>,
@@ -211,11 +290,11 @@ pub async fn serve<S: Stack>(
 ) {
     while let Some(incoming) = S::incoming(&endpoint).await {
         let (protection, newest) = (protection.clone(), newest.clone());
-        spawn_local(async move {
+        spawn(async move {
             let connection = S::accept(incoming).await?;
-            newest.replace(Some(connection.clone()));
+            *self::newest::<S>(&newest) = Some(connection.clone());
             while let Ok(stream) = S::accept_stream(&connection).await {
-                spawn_local(respond::<S>(stream, protection.clone()));
+                spawn(respond::<S>(stream, protection.clone()));
             }
             Ok::<(), Error>(())
         });

@@ -19,3 +19,10 @@ pub fn now() -> Result<Usage, Error> {
         peak_kib: kib("VmHWM")?,
     })
 }
+
+/// The CPU time since `before`, and the memory now.
+pub fn since(before: Usage) -> Result<Usage, Error> {
+    let mut now = now()?;
+    now.cpu_seconds -= before.cpu_seconds;
+    Ok(now)
+}

@@ -6,7 +6,7 @@ use crate::{download, stream};
 use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
-use sutura_benches::stack::{self, Name, Newest, Quinn, Settings, Stack, Sutura};
+use sutura_benches::stack::{self, Name, Newest, Quinn, Setting, Settings, Stack, Sutura};
 use sutura_benches::tls::{self, Identity};
 use sutura_link::LinkStats;
 use sutura_relay::{Config, Relay, Stats};
@@ -65,6 +65,7 @@ pub fn run(job: &Job, identity: &Identity, qlog: Option<&Path>) -> Result<Outcom
     let title = job.to_string();
     let settings = Settings {
         identity,
+        setting: Setting::Tuned,
         provider: tls::defaults,
         payload: UDP_PAYLOAD,
         congestion: job.peer.congestion,
@@ -77,6 +78,9 @@ pub fn run(job: &Job, identity: &Identity, qlog: Option<&Path>) -> Result<Outcom
     match job.peer.name {
         Name::Sutura => local.block_on(&runtime, session::<Sutura>(job, &settings)),
         Name::Quinn => local.block_on(&runtime, session::<Quinn>(job, &settings)),
+        name @ (Name::Quiche | Name::S2nQuic | Name::Floor) => {
+            Err(format!("{name} is not compared").into())
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! quinn.
 
-use super::{CONNECTION_WINDOW, STREAM_WINDOW, Settings, Stack};
+use super::{
+    CONNECTION_WINDOW, SOCKET_RECEIVE_BUFFER, SOCKET_SEND_BUFFER, STREAM_WINDOW, Setting, Settings,
+    Stack,
+};
 use crate::Error;
 use bytes::Bytes;
 use quinn::congestion::{BbrConfig, ControllerFactory, CubicConfig};
@@ -16,11 +19,10 @@ use sutura::Protection;
 /// quinn on ring, as Sutura is, with its own congestion control.
 pub struct Quinn;
 
-/// The buffers that Sutura asks the kernel for.
-const SOCKET_RECEIVE_BUFFER: usize = 4 << 20;
-const SOCKET_SEND_BUFFER: usize = 1 << 20;
-
 fn transport(settings: &Settings<'_>) -> Result<Arc<TransportConfig>, Error> {
+    if settings.setting == Setting::Default {
+        return Ok(Arc::default());
+    }
     let congestion: Arc<dyn ControllerFactory + Send + Sync> = match settings.congestion.name() {
         "bbr" => Arc::new(BbrConfig::default()),
         "cubic" => Arc::new(CubicConfig::default()),
@@ -41,6 +43,10 @@ fn transport(settings: &Settings<'_>) -> Result<Arc<TransportConfig>, Error> {
 
 fn endpoint(settings: &Settings<'_>, server: Option<ServerConfig>) -> Result<Endpoint, Error> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    if settings.setting == Setting::Default {
+        let (config, runtime) = (EndpointConfig::default(), Arc::new(quinn::TokioRuntime));
+        return Ok(Endpoint::new(config, server, socket, runtime)?);
+    }
     let options = socket2::SockRef::from(&socket);
     options.set_recv_buffer_size(SOCKET_RECEIVE_BUFFER)?;
     options.set_send_buffer_size(SOCKET_SEND_BUFFER)?;
@@ -53,7 +59,7 @@ impl Stack for Quinn {
     same_names!();
 
     fn server(settings: &Settings<'_>) -> Result<(Endpoint, SocketAddr), Error> {
-        let tls = settings.identity.server_tls((settings.provider)())?;
+        let tls = settings.identity.server_tls(settings.provider())?;
         let mut config = ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
         config.transport_config(transport(settings)?);
         let endpoint = endpoint(settings, Some(config))?;
@@ -62,7 +68,7 @@ impl Stack for Quinn {
     }
 
     fn client(settings: &Settings<'_>) -> Result<Endpoint, Error> {
-        let tls = settings.identity.client_tls((settings.provider)())?;
+        let tls = settings.identity.client_tls(settings.provider())?;
         let mut config = ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
         config.transport_config(transport(settings)?);
         let mut endpoint = endpoint(settings, None)?;

@@ -1,6 +1,6 @@
 //! Sutura.
 
-use super::{CONNECTION_WINDOW, STREAM_WINDOW, Settings, Stack};
+use super::{CONNECTION_WINDOW, STREAM_WINDOW, Setting, Settings, Stack};
 use crate::Error;
 use bytes::Bytes;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -15,6 +15,9 @@ use sutura::{
 pub struct Sutura;
 
 fn transport(settings: &Settings<'_>) -> TransportConfig {
+    if settings.setting == Setting::Default {
+        return TransportConfig::default();
+    }
     TransportConfig::default()
         .with_udp_payload_size(settings.payload)
         .with_stream_receive_window(STREAM_WINDOW.into())
@@ -37,7 +40,7 @@ fn observe(endpoint: &Endpoint, settings: &Settings<'_>) {
 impl Sutura {
     /// A server with several workers on a port of its own choice.
     pub fn server_with(settings: &Settings<'_>, workers: usize) -> Result<Endpoint, Error> {
-        let tls = settings.identity.server_tls((settings.provider)())?;
+        let tls = settings.identity.server_tls(settings.provider())?;
         let config = ServerConfig::with_tls(tls)?.transport(transport(settings));
         let endpoint = Endpoint::server_workers(config, (Ipv4Addr::LOCALHOST, 0).into(), workers)?;
         observe(&endpoint, settings);
@@ -55,7 +58,7 @@ impl Stack for Sutura {
     }
 
     fn client(settings: &Settings<'_>) -> Result<Endpoint, Error> {
-        let tls = settings.identity.client_tls((settings.provider)())?;
+        let tls = settings.identity.client_tls(settings.provider())?;
         let config = ClientConfig::with_tls(tls)?.transport(transport(settings));
         let mut endpoint = Endpoint::client((Ipv4Addr::LOCALHOST, 0).into())?;
         observe(&endpoint, settings);

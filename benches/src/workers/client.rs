@@ -1,9 +1,10 @@
 //! The client: threads that have endpoints and connections of their own, and take from one count.
 
-use super::stay_on;
-use crate::child::{Policy, say, settings, since};
-use crate::job::{self, ANSWER, Done, Task};
-use crate::{Error, usage};
+use crate::Error;
+use crate::affinity::stay_on;
+use crate::child::{Policy, settings};
+use crate::job::{self, ANSWER, Done, Task, say};
+use crate::usage::{self, since};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -135,5 +136,5 @@ pub fn run(
     common.barrier.wait();
     let seconds = start.elapsed().as_secs_f64();
     let amount = if is_requests { count * ANSWER } else { count };
-    say(&Done { seconds, amount, usage: since(before)?, repairs: 0 })
+    say(&Done::new(seconds, amount, since(before)?))
 }

@@ -16,19 +16,8 @@ use crate::job::{ANSWER, Done, Job, Listening, Role, Served, Settings, Task};
 use crate::parent::Process;
 use crate::{Error, Options};
 use report::{Load, Measurements, Run};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use sutura_benches::stack::Name;
 use sutura_benches::tls::Identity;
-
-/// Keeps the calling thread on the core with this number among those that the process may use.
-fn stay_on(core: usize) -> Result<(), Error> {
-    let allowed = sched_getaffinity(None)?;
-    let mut cores = (0..CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core));
-    let core = cores.nth(core).ok_or("there are fewer cores than workers")?;
-    let mut own = CpuSet::new();
-    own.set(core);
-    Ok(sched_setaffinity(None, &own)?)
-}
 
 /// One run of a load with this many workers.
 fn run_once(
@@ -38,8 +27,9 @@ fn run_once(
     workers: usize,
 ) -> Result<Run, Error> {
     let together = options.accept_together;
+    let job = |role| Job { settings: settings.clone(), role, core: None };
     let role = Role::Workers { workers, together };
-    let mut server = Process::start(&Job { settings: settings.clone(), role })?;
+    let mut server = Process::start(&job(role), None)?;
     let Listening { address } = server.answer()?;
     let before: Served = server.ask()?;
     let task = match load {
@@ -48,7 +38,7 @@ fn run_once(
     };
     let connections = options.connections;
     let role = Role::Clients { server: address, threads: workers, connections, task };
-    let mut client = Process::start(&Job { settings: settings.clone(), role })?;
+    let mut client = Process::start(&job(role), None)?;
     let done: Done = client.answer()?;
     let after: Served = server.ask()?;
     let count = match load {
@@ -69,7 +59,7 @@ fn run_once(
 pub fn run(options: &Options, workers: usize) -> Result<(), Error> {
     let settings = Settings {
         subject: Name::Sutura.into(),
-        payload: options.payload.first().copied().unwrap_or(1200),
+        payload: Some(options.payload.first().copied().unwrap_or(1200)),
         identity: Identity::new()?,
     };
     let mut measurements = Measurements::default();

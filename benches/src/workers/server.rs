@@ -1,9 +1,9 @@
 //! The server.
 
-use super::stay_on;
 use crate::Error;
-use crate::child::{Input, say};
-use crate::job::{Listening, Served};
+use crate::affinity::stay_on;
+use crate::child::Input;
+use crate::job::{Listening, Served, say};
 use crate::usage;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

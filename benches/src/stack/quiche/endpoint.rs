@@ -150,8 +150,8 @@ impl Endpoint {
             segment_size: Some(batch.segment),
             src_ip: None,
         };
-        let mut call = || self.udp.send((&self.socket).into(), &transmit);
-        while let Err(error) = self.socket.try_io(Interest::WRITABLE, &mut call) {
+        let call = || self.udp.send((&self.socket).into(), &transmit);
+        while let Err(error) = self.socket.try_io(Interest::WRITABLE, call) {
             if error.kind() != io::ErrorKind::WouldBlock {
                 return Err(error);
             }

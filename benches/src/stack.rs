@@ -300,3 +300,71 @@ pub async fn serve<S: Stack>(
         });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Downloads of several sizes on two connections, of which the first one ends.
+    async fn check<S: Stack>(setting: Setting) -> Result<(), Error> {
+        let identity = Identity::new()?;
+        let settings = Settings {
+            identity: &identity,
+            setting,
+            provider: tls::aes_128_gcm,
+            payload: 1452,
+            congestion: Algorithm::CUBIC,
+            redundancy: None,
+            stream_send_buffer: STREAM_WINDOW,
+            connection_send_buffer: CONNECTION_WINDOW,
+            idle_timeout: Duration::from_secs(30),
+            qlog: None,
+        };
+        let (server, address) = S::server(&settings)?;
+        spawn(serve::<S>(server, None, Newest::<S>::default()));
+        let client = S::client(&settings)?;
+        drop(S::connect(&client, address).await?);
+        let connection = Arc::new(S::connect(&client, address).await?);
+        // More than the windows of streams and connections.
+        download::<S>(&connection, 20_000_000).await?;
+        // More than the peer lets us open at a time.
+        let requests: Vec<_> = (0..300)
+            .map(|bytes| {
+                let connection = connection.clone();
+                spawn(async move { download::<S>(&connection, bytes).await })
+            })
+            .collect();
+        for request in requests {
+            request.await??;
+        }
+        Ok(())
+    }
+
+    async fn check_all<S: Stack>() {
+        for setting in [Setting::Tuned, Setting::Default] {
+            check::<S>(setting).await.expect("everything arrives");
+        }
+    }
+
+    #[tokio::test]
+    async fn sutura_delivers() {
+        check_all::<Sutura>().await;
+    }
+
+    #[tokio::test]
+    async fn quinn_delivers() {
+        check_all::<Quinn>().await;
+    }
+
+    #[cfg(feature = "quiche")]
+    #[tokio::test]
+    async fn quiche_delivers() {
+        check_all::<Quiche>().await;
+    }
+
+    #[cfg(feature = "s2n-quic")]
+    #[tokio::test]
+    async fn s2n_quic_delivers() {
+        check_all::<S2nQuic>().await;
+    }
+}

@@ -76,7 +76,7 @@ struct Options {
     /// With --workers: accept and serve all connections in one task, not those of each worker on its thread
     #[arg(long)]
     accept_together: bool,
-    /// The core that both ends share
+    /// The core that both ends share: its number among those that the process may use
     #[arg(long, default_value_t = 0)]
     core: usize,
     /// Run the servers under `perf record`, which leaves a file for each measurement in this directory

@@ -77,7 +77,7 @@ impl Stack for Quiche {
     async fn accept(incoming: Arc<Handle>) -> Result<Arc<Handle>, Error> {
         incoming
             .poll(|entry, cx| {
-                if entry.connection.is_established() {
+                if entry.is_ready {
                     return Poll::Ready(Ok(()));
                 }
                 entry.waiting.wait_for_handshake(cx);

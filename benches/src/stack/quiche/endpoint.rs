@@ -123,7 +123,7 @@ impl Endpoint {
         while let Some(index) = self.touched.pop() {
             let mut sent = 0;
             loop {
-                let batch = {
+                let (batch, is_closing) = {
                     let mut state = self.shared.lock();
                     let Some(entry) = state.get(index) else { break };
                     if sent >= SENT_AT_A_TIME {
@@ -131,11 +131,18 @@ impl Endpoint {
                         state.list(index);
                         break;
                     }
-                    gather(&mut entry.connection, &mut self.outgoing, segments)
+                    let connection = &mut entry.connection;
+                    let is_closing = connection.local_error().is_some();
+                    let segments = if is_closing { 1 } else { segments };
+                    (gather(connection, &mut self.outgoing, segments), is_closing)
                 };
                 let Some(batch) = batch else { break };
                 sent += batch.packets;
                 self.transmit(&batch).await?;
+                // quiche has packets without end for a connection that is closed while it sends probes.
+                if is_closing {
+                    break;
+                }
             }
             self.shared.lock().settle(index);
         }

@@ -81,6 +81,9 @@ pub struct Entry {
     /// The time under which the connection is among the timers.
     pub timer: Option<Instant>,
     pub ids: Vec<Vec<u8>>,
+    /// Whether the handshake is complete, its last message included: quiche would never send that if the application
+    /// closed the connection before.
+    pub is_ready: bool,
     next_own: u64,
     next_of_peer: u64,
     pub has_handle: bool,
@@ -97,6 +100,7 @@ impl Entry {
             is_listed: false,
             timer: None,
             ids,
+            is_ready: false,
             next_own,
             next_of_peer,
             has_handle: true,
@@ -115,6 +119,14 @@ impl Entry {
         self.connection.stream_priority(id, URGENCY, true)?;
         self.next_own += 4;
         Ok(id)
+    }
+
+    /// Notes that everything has been sent for now.
+    pub fn on_flushed(&mut self) {
+        self.is_ready |= self.connection.is_established();
+        if let Some(waker) = self.waiting.handshake.take_if(|_| self.is_ready) {
+            waker.wake();
+        }
     }
 
     pub fn has_ended(&self) -> bool {
@@ -142,9 +154,9 @@ impl Entry {
         if connection.peer_streams_left_bidi() > 0 {
             waiting.openers.drain(..).for_each(Waker::wake);
         }
-        let handshake = waiting.handshake.take_if(|_| connection.is_established());
-        let opened = waiting.opened.take_if(|_| !self.opened.is_empty());
-        handshake.into_iter().chain(opened).for_each(Waker::wake);
+        if let Some(waker) = waiting.opened.take_if(|_| !self.opened.is_empty()) {
+            waker.wake();
+        }
         if self.has_ended() {
             self.waiting.wake_all();
         }

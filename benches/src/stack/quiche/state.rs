@@ -144,6 +144,7 @@ impl State {
     /// Sets the timer of a connection after everything has been sent, or removes the connection once it is over.
     pub fn settle(&mut self, index: usize) {
         let Some(entry) = self.entries[index].as_mut() else { return };
+        entry.on_flushed();
         if entry.has_ended() {
             entry.wake();
         }

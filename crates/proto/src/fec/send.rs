@@ -110,8 +110,6 @@ pub struct SendSessions {
     /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
     /// it yet.
     expired: Option<Instant>,
-    /// The sessions whose policies were not told of all acknowledged symbols.
-    with_arrivals: Vec<u16>,
 }
 
 impl SendSessions {
@@ -408,18 +406,18 @@ impl SendSessions {
         }
     }
 
-    /// The packet with `symbol` was acknowledged, whether or not it had been declared lost.
-    /// The policy learns it from [`tell_arrived`](Self::tell_arrived).
+    /// The packet with `symbol` was acknowledged, whether or not it had been declared lost. The policy learns it
+    /// from [`tell_arrived`](Self::tell_arrived).
     pub fn on_acked(&mut self, symbol: SymbolRef, how: Arrival) {
-        let Some(s) = self.session(symbol.session) else { return };
-        if s.acked(symbol.id, how) {
-            self.with_arrivals.push(symbol.session);
+        if let Some(s) = self.session(symbol.session) {
+            s.acked(symbol.id, how);
         }
     }
 
     /// A session whose policy has to be [told](Self::tell_arrived) of acknowledged symbols.
-    pub fn next_with_arrivals(&mut self) -> Option<u16> {
-        self.with_arrivals.pop()
+    pub fn next_with_arrivals(&self) -> Option<u16> {
+        let mut sessions = (0..).zip(&self.sessions);
+        sessions.find(|(_, s)| s.has_arrivals()).map(|(session, _)| session)
     }
 
     /// Tells the policy of `session` which symbols were acknowledged since the last call: once for all packets

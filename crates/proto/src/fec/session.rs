@@ -486,7 +486,7 @@ impl CodingSession {
 
     /// A repair symbol over `span` was acknowledged, or else lost.
     pub(super) fn repair_settled(&mut self, span: &Range<u64>, arrived: bool) {
-        if !self.arrivals.is_empty() {
+        if self.has_arrivals() {
             // A repair symbol mends nothing below the symbols that arrived before it.
             self.slide();
             self.release_repairs();
@@ -628,14 +628,16 @@ impl CodingSession {
         mended
     }
 
-    /// A packet with a symbol was acknowledged. Returns whether the policy has to be
-    /// [told](Self::tell_arrived), and did not have to be before.
-    pub(super) fn acked(&mut self, id: u64, how: Arrival) -> bool {
-        if self.done(id).is_none() {
-            return false;
+    /// A packet with a symbol was acknowledged.
+    pub(super) fn acked(&mut self, id: u64, how: Arrival) {
+        if self.done(id).is_some() {
+            self.arrivals.push((id, how));
         }
-        self.arrivals.push((id, how));
-        self.arrivals.len() == 1
+    }
+
+    /// Whether the policy has to be [told](Self::tell_arrived) of acknowledged symbols.
+    pub(super) fn has_arrivals(&self) -> bool {
+        !self.arrivals.is_empty()
     }
 
     /// Tells the policy of the symbols that were acknowledged since the last call.

@@ -3,14 +3,17 @@
 mod allowance;
 mod api;
 mod messages;
+mod opening;
 mod recv_stream;
 mod send_stream;
 mod streams;
+mod turns;
 mod upper;
 mod waiters;
 
 pub use self::api::Connection;
 pub use self::messages::MAX_OUTCOMES;
+pub(crate) use self::opening::Opening;
 pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
 pub use self::send_stream::{SendStream, StoppedError, WriteError};
 pub(crate) use self::upper::Upper;
@@ -182,7 +185,8 @@ impl State {
                 // Messages of groups wait until 0-RTT is over.
                 wake(&mut w.messages);
                 // The peer's limits are now known.
-                w.open.iter_mut().for_each(wake);
+                self.serve_openers(Dir::Bi);
+                self.serve_openers(Dir::Uni);
             }
             Event::ZeroRttRejected => {
                 self.rejected = true;
@@ -199,9 +203,7 @@ impl State {
             }
             Event::MessagesWritable => wake(&mut w.messages),
             Event::Stream(StreamEvent::Opened { dir }) => wake(&mut w.accept[dir.index()]),
-            Event::Stream(StreamEvent::Available { dir }) => {
-                wake(&mut w.open[dir.index()]);
-            }
+            Event::Stream(StreamEvent::Available { dir }) => self.serve_openers(dir),
             Event::Stream(StreamEvent::Readable { id }) => {
                 wake_stream(&mut w.readable, id);
             }
@@ -231,10 +233,6 @@ impl State {
     /// Waits until messages are accepted again.
     pub(crate) fn wait_messages(&mut self, cx: &Context<'_>) {
         enlist(&mut self.waiters.messages, cx);
-    }
-
-    pub(crate) fn wait_open(&mut self, dir: Dir, cx: &Context<'_>) {
-        enlist(&mut self.waiters.open[dir.index()], cx);
     }
 
     pub(crate) fn wait_readable(&mut self, id: StreamId, cx: &Context<'_>) {

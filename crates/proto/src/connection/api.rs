@@ -22,6 +22,20 @@ impl Connection {
         self.streams.open(dir)
     }
 
+    /// How many streams of this direction the peer allows to open now.
+    #[must_use]
+    pub fn streams_left(&self, dir: Dir) -> u64 {
+        if self.is_closed() { 0 } else { self.streams.left(dir) }
+    }
+
+    /// Notes that one more stream is wanted, as an [`open`](Self::open) in vain does:
+    /// [`StreamEvent::Available`](crate::StreamEvent::Available) follows once the peer allows one.
+    pub fn want_stream(&mut self, dir: Dir) {
+        if self.streams_left(dir) == 0 {
+            self.streams.want(dir);
+        }
+    }
+
     /// How many streams of this direction the peer may have opened so far in total, as announced by
     /// MAX_STREAMS.
     #[must_use]

@@ -17,21 +17,35 @@ use std::time::Instant;
 use sutura_schedule::{Priority, Urgency};
 
 impl Streams {
-    /// Opens a stream. `None` if the peer's limit for that direction is reached; [`StreamEvent::Available`]
-    /// follows once the limit is raised (section 4.6).
+    /// Opens a stream. `None` if the peer's limit for that direction is reached: then the stream is
+    /// [wanted](Self::want).
     pub fn open(&mut self, dir: Dir) -> Option<StreamId> {
-        let local = &mut self.table.local[dir.index()];
-        if local.next >= local.max {
-            local.wanted = true;
-            if local.blocked_at.replace(local.max) != Some(local.max) {
-                self.control.streams_blocked[dir.index()] = true;
-            }
+        if self.left(dir) == 0 {
+            self.want(dir);
             return None;
         }
+        let local = &mut self.table.local[dir.index()];
         let id = StreamId::new(self.table.side, dir, local.next);
         local.next += 1;
         self.create(id, true);
         Some(id)
+    }
+
+    /// How many streams of this direction the peer's limit still allows to open.
+    #[must_use]
+    pub fn left(&self, dir: Dir) -> u64 {
+        let local = &self.table.local[dir.index()];
+        local.max.saturating_sub(local.next)
+    }
+
+    /// Notes that a stream is wanted although the peer's limit is reached: STREAMS_BLOCKED tells the peer, once
+    /// for each limit, and [`StreamEvent::Available`] follows once the limit is raised (section 4.6).
+    pub fn want(&mut self, dir: Dir) {
+        let local = &mut self.table.local[dir.index()];
+        local.wanted = true;
+        if local.blocked_at.replace(local.max) != Some(local.max) {
+            self.control.streams_blocked[dir.index()] = true;
+        }
     }
 
     /// Accepts the next stream that the peer opened, in the order of stream identifiers. If the stream is

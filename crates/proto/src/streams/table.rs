@@ -73,7 +73,7 @@ pub(super) struct LocalStreams {
     pub(super) next: u64,
     /// The peer's limit.
     pub(super) max: u64,
-    /// Whether an attempt to open a stream has failed since the limit was last raised.
+    /// Whether a stream has been wanted in vain since the limit was last raised.
     pub(super) wanted: bool,
     /// The limit for which STREAMS_BLOCKED was queued.
     pub(super) blocked_at: Option<u64>,

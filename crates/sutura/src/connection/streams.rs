@@ -1,6 +1,7 @@
 //! Opening and accepting the streams of a connection.
 
 use super::Connection;
+use super::opening::Opening;
 use super::recv_stream::RecvStream;
 use super::send_stream::SendStream;
 use crate::sync::enlist;
@@ -15,7 +16,7 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let (id, early) = poll_fn(|cx| self.poll_open(cx, Dir::Bi)).await?;
+        let (id, early) = self.open(Dir::Bi).await?;
         Ok((SendStream::new(self.clone(), id, early), RecvStream::new(self.clone(), id, early)))
     }
 
@@ -24,26 +25,27 @@ impl Connection {
     /// # Errors
     /// The connection is over.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let (id, early) = poll_fn(|cx| self.poll_open(cx, Dir::Uni)).await?;
+        let (id, early) = self.open(Dir::Uni).await?;
         Ok(SendStream::new(self.clone(), id, early))
     }
 
     /// Opens a stream; the flag says whether in 0-RTT.
-    fn poll_open(
-        &self,
-        cx: &Context<'_>,
-        dir: Dir,
-    ) -> Poll<Result<(StreamId, bool), ConnectionError>> {
-        let mut state = self.0.lock();
-        state.check()?;
-        if let Some(id) = state.quic.open(dir) {
-            return Poll::Ready(Ok((id, state.quic.is_sending_0rtt())));
-        }
-        enlist(&mut state.waiters.open[dir.index()], cx);
-        drop(state);
-        // Tells the peer that a stream is wanted.
-        self.0.touch();
-        Poll::Pending
+    async fn open(&self, dir: Dir) -> Result<(StreamId, bool), ConnectionError> {
+        let mut opening = Opening::new(&self.0, dir);
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            state.check()?;
+            if let Some(id) = state.quic.open(dir) {
+                opening.done(&mut state);
+                return Poll::Ready(Ok((id, state.quic.is_sending_0rtt())));
+            }
+            opening.wait(&mut state, cx);
+            drop(state);
+            // Tells the peer that a stream is wanted.
+            self.0.touch();
+            Poll::Pending
+        })
+        .await
     }
 
     /// Waits for the next bidirectional stream that the peer opens.

@@ -1,5 +1,6 @@
 //! The tasks that wait for an event of a connection.
 
+use super::turns::Turns;
 use crate::sync::wake;
 use std::collections::HashMap;
 use std::task::Waker;
@@ -14,7 +15,8 @@ pub(super) type StreamWaiters = HashMap<StreamId, Waker, KeyHash>;
 pub(super) struct Waiters {
     pub(super) connected: Vec<Waker>,
     pub(super) closed: Vec<Waker>,
-    pub(super) open: [Vec<Waker>; 2],
+    /// Tasks that open a stream, by direction.
+    pub(super) open: [Turns; 2],
     pub(super) accept: [Vec<Waker>; 2],
     pub(super) datagram: Vec<Waker>,
     /// Tasks that have a message to send.
@@ -32,15 +34,14 @@ impl Waiters {
         for map in [&mut self.readable, &mut self.writable, &mut self.finished] {
             map.drain().for_each(|(_, waker)| waker.wake());
         }
-        self.open.iter_mut().for_each(wake);
+        self.open.iter_mut().for_each(|openers| openers.call(u64::MAX));
     }
 
     pub(super) fn wake_all(&mut self) {
         self.wake_streams();
-        let mut all = std::mem::take(self);
-        let lists = [&mut all.connected, &mut all.closed, &mut all.datagram];
-        lists.into_iter().chain([&mut all.messages, &mut all.outcomes]).for_each(wake);
-        all.accept.iter_mut().for_each(wake);
+        let Self { connected, closed, datagram, messages, outcomes, .. } = self;
+        let lists = [connected, closed, datagram, messages, outcomes];
+        lists.into_iter().chain(&mut self.accept).for_each(wake);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::exchange::{RequestStream, push_fields, send_error, with_http};
 use super::types::{request_fields, response_of};
 use super::{Body, Config, Error, HttpState, Priority, Protocol};
-use crate::connection::{Connection, Upper};
+use crate::connection::{Connection, Opening, Upper};
 use ::http::{Method, StatusCode};
 use std::fmt::Display;
 use std::future::poll_fn;
@@ -178,6 +178,7 @@ impl Client {
         head: &Fields,
         priority: Option<&Priority>,
     ) -> Result<RequestStream, Error> {
+        let mut opening = Opening::new(&self.connection.0, Dir::Bi);
         let (id, early) = poll_fn(|cx| {
             let mut state = self.connection.0.lock();
             let result = with_http(&mut state, |http, quic| {
@@ -191,9 +192,11 @@ impl Client {
                 result
             })?;
             if result == Err(SendError::StreamsBlocked) {
-                state.wait_open(Dir::Bi, cx);
+                opening.wait(&mut state, cx);
                 // Tells the server that a stream is wanted.
                 self.connection.0.touch();
+            } else {
+                opening.done(&mut state);
             }
             let early = state.quic.is_sending_0rtt();
             drop(state);

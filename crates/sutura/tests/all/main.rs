@@ -11,6 +11,7 @@ mod http;
 mod incoming;
 mod interop_quinn;
 mod migration;
+mod opening;
 mod qlog;
 mod quic;
 mod resumption;

@@ -203,3 +203,22 @@ fn a_bidirectional_stream_lives_until_both_halves_are_over() {
     streams.received_max_stream_data(id, 3).unwrap();
     assert!(!streams.wants_control());
 }
+
+#[test]
+fn what_is_left_to_open_is_known_and_a_wanted_stream_is_announced() {
+    let mut streams = client();
+    let left = streams.left(Dir::Bi);
+    assert!(left > 0);
+    assert!(streams.open(Dir::Bi).is_some());
+    assert_eq!(streams.left(Dir::Bi), left - 1);
+    for _ in 1..left {
+        streams.open(Dir::Bi).unwrap();
+    }
+    assert_eq!(streams.left(Dir::Bi), 0);
+    assert!(!streams.wants_control());
+    streams.want(Dir::Bi);
+    assert_eq!(control(&mut streams), [[encode::STREAMS_BLOCKED_BIDI, left]]);
+    streams.received_max_streams(Dir::Bi, left + 2).unwrap();
+    assert_eq!(events(&mut streams), [StreamEvent::Available { dir: Dir::Bi }]);
+    assert_eq!(streams.left(Dir::Bi), 2);
+}

@@ -1,6 +1,7 @@
 //! The application's interface to streams (RFC 9000 section 2.4).
 
 use super::delivery::{Chunk, Delivery};
+use super::memory::count_storage;
 use super::send::Wake;
 use super::send_pool::SendPool;
 use super::table::{MAX_STREAM_COUNT, Stream};
@@ -154,7 +155,10 @@ impl Streams {
     /// # Errors
     /// The stream was already finished, reset or stopped.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
-        self.sending(id, SendHalf::finish)
+        let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
+        stream.send.as_mut().ok_or(ClosedStream::Closed)?.finish()?;
+        self.out.finished(stream);
+        Ok(())
     }
 
     /// Abandons the sending part of the stream: no more data is sent or retransmitted. Has no effect if the
@@ -294,18 +298,18 @@ impl Streams {
     /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is done in
     /// both directions.
     fn after_read(&mut self, id: StreamId, len: usize) {
-        self.count_received(id);
-        if len == 0 {
-            self.reap(id);
-            return;
+        let Some(stream) = self.table.get_mut(id) else { return };
+        if let Some(recv) = &mut stream.recv {
+            count_storage(&mut self.received_storage, recv);
+            if len > 0 && recv.wants_update() {
+                stream.pending.max_data = true;
+                self.control.queue(stream);
+            }
         }
-        self.release(len as u64);
-        let Some(stream) = self.table.get_mut(id) else {
-            return;
-        };
-        if stream.recv.as_ref().is_some_and(RecvHalf::wants_update) {
-            stream.pending.max_data = true;
-            self.control.queue(stream);
+        if len > 0 {
+            self.release(len as u64);
+        } else if stream.is_done() {
+            self.reap(id);
         }
     }
 

@@ -113,9 +113,15 @@ impl Members {
         group.messages.remove(&member.turn);
     }
 
-    /// Updates the sums of a stream's session after the stream changed.
+    /// Updates the sums of a stream's session, if it belongs to one, after the stream changed.
+    #[inline]
     pub(super) fn update(&mut self, send: &mut SendHalf) {
-        let Some(mut member) = send.membership.take() else { return };
+        if let Some(member) = send.membership.take() {
+            self.update_member(send, member);
+        }
+    }
+
+    fn update_member(&mut self, send: &mut SendHalf, mut member: Box<Membership>) {
         let now = Unsent::of(send);
         if let Some(group) = self.groups.get_mut(usize::from(member.session))
             && now != member.counted

@@ -1,6 +1,7 @@
 //! The memory that the streams of a connection hold, and its limits.
 
 use super::Streams;
+use super::recv::RecvHalf;
 use crate::ids::StreamId;
 
 /// Bytes that the state of a stream takes, apart from the data that it holds: its entry in the table,
@@ -64,8 +65,13 @@ impl Streams {
         let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) else {
             return;
         };
-        let stored = recv.storage();
-        let before = std::mem::replace(&mut recv.stored, stored);
-        self.received_storage = self.received_storage + stored - before;
+        count_storage(&mut self.received_storage, recv);
     }
+}
+
+/// Corrects `sum`, the storage of all streams for received data, after one of them changed.
+pub(super) fn count_storage(sum: &mut usize, recv: &mut RecvHalf) {
+    let stored = recv.storage();
+    let before = std::mem::replace(&mut recv.stored, stored);
+    *sum = *sum + stored - before;
 }

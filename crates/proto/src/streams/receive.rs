@@ -1,5 +1,6 @@
 //! Processing of the peer's frames about streams and flow control (RFC 9000 section 19).
 
+use super::memory::count_storage;
 use super::recv::FrameEffect;
 use super::table::{Lookup, MAX_STREAM_COUNT};
 use super::{EndedMessage, Half, StreamEvent, Streams};
@@ -86,20 +87,21 @@ impl Streams {
             return Ok(());
         };
         let FrameEffect { readable, growth, released } = act(half, credit)?;
-        let stored = half.storage();
-        let before = std::mem::replace(&mut half.stored, stored);
-        self.received_storage = self.received_storage + stored - before;
+        count_storage(&mut self.received_storage, half);
         if !half.may_update() {
             stream.pending.max_data = false;
         }
         if readable {
             Self::notify_readable(&mut self.events, stream);
         }
+        let done = stream.is_done();
         self.received += growth;
         if released > 0 {
             self.release(released);
         }
-        self.reap(id);
+        if done {
+            self.reap(id);
+        }
         Ok(())
     }
 

@@ -225,7 +225,11 @@ impl SendBuffer {
         if range.is_empty() {
             return;
         }
-        self.acked.insert(range.clone());
+        if range.start == self.acked_prefix && self.acked.is_empty() {
+            self.acked_prefix = range.end;
+        } else {
+            self.acked.insert(range.clone());
+        }
         if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_prefix) {
             self.acked_prefix = first.end;
             self.acked.remove(first);

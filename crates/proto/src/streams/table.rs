@@ -130,7 +130,7 @@ impl RemoteStreams {
 pub(super) enum Lookup {
     /// A live stream.
     Live,
-    /// An open stream whose state must be created first.
+    /// An open stream whose state the caller must create.
     Fresh,
     /// A stream that is over: the frame is late and can be ignored.
     Gone,
@@ -220,7 +220,6 @@ impl Table {
         half: Half,
     ) -> Result<(Lookup, bool), TransportError> {
         let dir = id.dir().index();
-        let mut opened = false;
         if id.initiator() == self.side {
             if id.dir() == Dir::Uni && half == Half::Recv {
                 return Err(state_error("the peer cannot send on this stream"));
@@ -238,16 +237,17 @@ impl Table {
                 return Err(TransportError::new(code, "too many streams"));
             }
             if id.index() >= remote.next {
-                remote.implicit.insert(remote.next..id.index() + 1);
+                // The caller creates the state of the stream itself.
+                remote.implicit.insert(remote.next..id.index());
                 remote.next = id.index() + 1;
-                opened = true;
+                return Ok((Lookup::Fresh, true));
             }
             if remote.implicit.contains(id.index()) {
-                return Ok((Lookup::Fresh, opened));
+                return Ok((Lookup::Fresh, false));
             }
         }
         let live = self.streams.contains_key(&id);
-        Ok((if live { Lookup::Live } else { Lookup::Gone }, opened))
+        Ok((if live { Lookup::Live } else { Lookup::Gone }, false))
     }
 
     /// Number of ranges of streams without state.

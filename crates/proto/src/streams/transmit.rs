@@ -99,6 +99,8 @@ pub(super) struct Outgoing {
     pub(super) scheduler: Box<dyn Scheduler>,
     /// Decides which stream resends its lost data next.
     pub(super) order: Box<dyn ResendOrder>,
+    /// Whether lost data waits until the scheduler selects its stream.
+    in_turn: bool,
     /// Connection flow control for the data that we send.
     pub(super) credit: SendCredit,
     /// The connection's limit for send buffers.
@@ -120,6 +122,7 @@ impl Outgoing {
     ) -> Self {
         Self {
             scheduler,
+            in_turn: order.precedence() == Precedence::InTurn,
             order,
             credit: SendCredit::default(),
             pool: SendPool::new(send_buffer),
@@ -132,11 +135,6 @@ impl Outgoing {
     /// The rank of a stream.
     fn rank(&self, send: &SendHalf) -> Rank {
         send.priority.rank(self.scheduler.goes_by_classes())
-    }
-
-    /// Whether lost data waits until the scheduler selects its stream.
-    fn in_turn(&self) -> bool {
-        self.order.precedence() == Precedence::InTurn
     }
 
     /// Whether streams are blocked by the connection's flow control.
@@ -153,11 +151,10 @@ impl Outgoing {
 
     /// Updates the scheduler and the queues after the data that a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
-        let in_turn = self.in_turn();
         let Some(send) = &mut stream.send else { return };
         let fresh = send.new_bytes() > 0;
         self.count_fresh(send, fresh);
-        let ready = fresh || (in_turn && send.resends > 0);
+        let ready = fresh || (self.in_turn && send.resends > 0);
         if ready != send.scheduled {
             send.scheduled = ready;
             if ready {
@@ -166,10 +163,7 @@ impl Outgoing {
                 self.scheduler.deactivate(stream.id.0);
             }
         }
-        if send.wants_bare_fin() && !send.fin_queued {
-            send.fin_queued = true;
-            self.fins.push_back(stream.id);
-        }
+        self.queue_bare_fin(stream.id, send);
         self.account(send);
         let (blocked, reset) = (send.block(), send.take_reset_due());
         if blocked || reset {
@@ -178,6 +172,21 @@ impl Outgoing {
             control.queue(stream);
         }
         self.report_blocked(control);
+    }
+
+    /// Updates the queue of FINs and the sums of the stream's session after the application finished a stream,
+    /// which changes nothing else.
+    pub(super) fn finished(&mut self, stream: &mut Stream) {
+        let Some(send) = &mut stream.send else { return };
+        self.queue_bare_fin(stream.id, send);
+        self.members.update(send);
+    }
+
+    fn queue_bare_fin(&mut self, id: StreamId, send: &mut SendHalf) {
+        if send.wants_bare_fin() && !send.fin_queued {
+            send.fin_queued = true;
+            self.fins.push_back(id);
+        }
     }
 
     fn count_fresh(&mut self, send: &mut SendHalf, fresh: bool) {
@@ -250,7 +259,7 @@ impl Outgoing {
     ) -> Option<Pending> {
         let credit = self.credit.available();
         if credit == 0 {
-            if !self.in_turn() {
+            if !self.in_turn {
                 return None;
             }
             // Without credit, ask the order of resending: the scheduler may select a stream that has only new
@@ -262,7 +271,7 @@ impl Outgoing {
         let grant = self.scheduler.next(room)?;
         let id = StreamId(grant.stream);
         let send = table.get(id)?.send.as_ref()?;
-        if self.in_turn()
+        if self.in_turn
             && let Some(next) = lost(id)
         {
             return Some(Pending::new(id, send, Source::Lost(next)));
@@ -277,7 +286,7 @@ impl Streams {
     /// The stream that resends lost data next, if lost data precedes all new data. Changes nothing.
     #[must_use]
     pub fn next_resending(&self) -> Option<StreamId> {
-        if self.out.in_turn() { None } else { self.out.order.next().map(StreamId) }
+        if self.out.in_turn { None } else { self.out.order.next().map(StreamId) }
     }
 
     /// Lost data of a stream, to be written. `None` if the stream does not exist.
@@ -501,7 +510,10 @@ impl Streams {
             }
             Completion::Finished => {
                 let message = send.message;
-                self.out.refresh(stream, &mut self.control);
+                // A stream that is done altogether leaves all queues when it is freed.
+                if !stream.is_done() {
+                    self.out.refresh(stream, &mut self.control);
+                }
                 let ended = self.report_end(message, StreamEvent::Finished { id }, true);
                 self.reap(id);
                 ended

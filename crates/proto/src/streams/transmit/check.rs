@@ -17,7 +17,7 @@ impl Streams {
             let Some(send) = &stream.send else { continue };
             let told = |wrong| format!("{:?}: {wrong}", stream.id);
             send.check().map_err(told)?;
-            let ready = send.fresh || (out.in_turn() && send.resends > 0);
+            let ready = send.fresh || (out.in_turn && send.resends > 0);
             ensure(send.scheduled == ready, || {
                 told(format!("ready to send: {ready}, in the scheduler: {}", send.scheduled))
             })?;

@@ -3,29 +3,37 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+/// A time in nanoseconds. The gauge computes with these at each acknowledgement, because a [`Duration`] takes
+/// several times as long to add and to divide.
+type Nanos = u64;
+
+fn nanos(time: Duration) -> Nanos {
+    u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
+}
+
 /// Samples that are kept to judge lost packets by their neighbours.
 const MAX_SAMPLES: usize = 128;
 /// For how long the extremes of round-trip times and rates are remembered: twice this at most.
 pub(super) const MEMORY: Duration = Duration::from_secs(10);
 /// Round-trip times that exceed the minimum by up to this share of it still mean an empty queue.
-const NOISE_DIVISOR: u32 = 32;
+const NOISE_DIVISOR: u64 = 32;
 /// So do round-trip times that exceed the minimum by up to this, which is less than two full packets take at
 /// 100 Mbit/s.
-const NOISE: Duration = Duration::from_micros(200);
+const NOISE: Nanos = 200_000;
 /// Packets that an application sends now and then meet at most other packets of the same message. The time
 /// that these take is no queue either: two full packets at 10 Mbit/s.
-const CLUMP_NOISE: Duration = Duration::from_millis(2);
+const CLUMP_NOISE: Nanos = 2_000_000;
 /// Round-trip times in this lowest part of the range that was seen lately mean an empty queue, too.
-const RANGE_DIVISOR: u32 = 4;
+const RANGE_DIVISOR: u64 = 4;
 /// Packets that an application sends now and then, within this share of the minimum, wait for each
 /// other if the link is slower than the sender. Only the shortest of their round-trip times tells how long
 /// the queue was. A sender that fills the window meets its own queue at any time.
-const CLUMP_DIVISOR: u32 = 32;
+const CLUMP_DIVISOR: u64 = 32;
 /// How many changes are remembered between filling the window and not.
 const MAX_CHANGES: usize = 32;
 /// The queue stands if the median of the latest samples is above this share of the range, in percent.
 /// An empty queue leaves most samples near the bottom, a full one near the top.
-const STANDING_PERCENT: u32 = 65;
+const STANDING_PERCENT: u64 = 65;
 /// With fewer samples nothing is known of a queue.
 const MIN_SAMPLES: usize = 8;
 /// How many samples lie between two looks at their median.
@@ -68,7 +76,7 @@ impl<T: Copy + PartialOrd> Extreme<T> {
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     sent: Instant,
-    rtt: Duration,
+    rtt: Nanos,
     /// Whether the packet found the queue empty, if that is known.
     empty: Option<bool>,
 }
@@ -78,7 +86,7 @@ struct Sample {
 struct Clump {
     begun: Instant,
     /// The shortest round-trip time of its packets so far.
-    least: Duration,
+    least: Nanos,
 }
 
 /// Judges the queue by round-trip times.
@@ -90,13 +98,13 @@ struct Clump {
 /// queue. Such a queue shows in the place of the samples within the range.
 #[derive(Debug, Default)]
 pub(super) struct QueueGauge {
-    min: Extreme<Duration>,
-    max: Extreme<Duration>,
+    min: Extreme<Nanos>,
+    max: Extreme<Nanos>,
     clump: Option<Clump>,
     /// Since when packets are sent by an application that does not fill the window, or that does.
     limited: VecDeque<(Instant, bool)>,
     /// The newest round-trip time.
-    latest: Option<Duration>,
+    latest: Option<Nanos>,
     /// In the order in which the packets were sent.
     samples: VecDeque<Sample>,
     /// How many samples there were in all.
@@ -116,6 +124,7 @@ impl QueueGauge {
         rtt: Duration,
         marked: bool,
     ) -> Option<bool> {
+        let rtt = nanos(rtt);
         self.min.update(now, rtt, |a, b| a < b);
         let limited = self.was_limited(sent);
         let rtt = if limited { self.of_clump(sent, rtt) } else { rtt };
@@ -125,7 +134,7 @@ impl QueueGauge {
         let (min, range) = self.range(rtt);
         let share = min / NOISE_DIVISOR;
         let noise = if limited { share.max(CLUMP_NOISE) } else { NOISE };
-        let near = min + (range / RANGE_DIVISOR).max(share).max(noise);
+        let near = min.saturating_add((range / RANGE_DIVISOR).max(share).max(noise));
         self.look_at_median(min, range, noise);
         let filled = rtt > near || marked;
         let empty = (filled || !self.standing).then_some(!filled);
@@ -157,10 +166,10 @@ impl QueueGauge {
     }
 
     /// The shortest round-trip time of the clump to which the packet belongs.
-    fn of_clump(&mut self, sent: Instant, rtt: Duration) -> Duration {
+    fn of_clump(&mut self, sent: Instant, rtt: Nanos) -> Nanos {
         let length = self.min.get(|a, b| a < b).unwrap_or(rtt) / CLUMP_DIVISOR;
         let same = |clump: &Clump| {
-            sent.checked_duration_since(clump.begun).is_some_and(|after| after <= length)
+            sent.checked_duration_since(clump.begun).is_some_and(|after| nanos(after) <= length)
         };
         let clump = match self.clump.filter(same) {
             Some(Clump { begun, least }) => Clump { begun, least: least.min(rtt) },
@@ -171,14 +180,14 @@ impl QueueGauge {
     }
 
     /// The minimum and how far the maximum is above it.
-    fn range(&self, rtt: Duration) -> (Duration, Duration) {
+    fn range(&self, rtt: Nanos) -> (Nanos, Nanos) {
         let min = self.min.get(|a, b| a < b).unwrap_or(rtt);
         let max = self.max.get(|a, b| a > b).unwrap_or(rtt);
         (min, max.saturating_sub(min))
     }
 
     /// Finds out now and then whether the queue stands.
-    fn look_at_median(&mut self, min: Duration, range: Duration, noise: Duration) {
+    fn look_at_median(&mut self, min: Nanos, range: Nanos, noise: Nanos) {
         let due = self.count.is_multiple_of(MEDIAN_INTERVAL) || self.count < MEDIAN_INTERVAL;
         self.count = self.count.wrapping_add(1);
         if !due {
@@ -188,13 +197,12 @@ impl QueueGauge {
             self.standing = true;
             return;
         }
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         let mut rtts = [0; MAX_SAMPLES];
         let rtts = rtts.get_mut(..self.samples.len()).unwrap_or_default();
-        rtts.iter_mut().zip(&self.samples).for_each(|(to, sample)| *to = nanos(sample.rtt));
+        rtts.iter_mut().zip(&self.samples).for_each(|(to, sample)| *to = sample.rtt);
         let (_, median, _) = rtts.select_nth_unstable(rtts.len() / 2);
-        let top = min + range * STANDING_PERCENT / 100;
-        self.standing = *median > nanos(top.max(min + noise));
+        let above = (range.saturating_mul(STANDING_PERCENT) / 100).max(noise);
+        self.standing = *median > min.saturating_add(above);
     }
 
     /// Whether a packet that was sent at `sent` and lost found the queue empty: the samples before
@@ -255,7 +263,7 @@ mod tests {
     #[test]
     fn a_packet_that_is_late_alone_makes_no_range() {
         let (gauge, ..) = gauge(&[100, 500, 100, 110, 110]);
-        assert_eq!(gauge.range(MS), (100 * MS, 10 * MS));
+        assert_eq!(gauge.range(nanos(MS)), (nanos(100 * MS), nanos(10 * MS)));
     }
 
     #[test]

@@ -163,6 +163,11 @@ impl ReceiveBlock {
         }
         let Some(piece) = self.pieces.get_mut(index) else { return };
         let range = offset..offset + data.len() as u64;
+        if self.received.append(&range) {
+            piece.write(offset, data);
+            fresh.push(range);
+            return;
+        }
         for gap in self.received.gaps(range.clone()) {
             let source = (gap.start - offset) as usize..(gap.end - offset) as usize;
             let Some(source) = data.get(source) else { break };

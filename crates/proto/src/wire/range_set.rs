@@ -93,11 +93,34 @@ impl RangeSet {
         range.is_empty() || self.range_of(range.start).is_some_and(|held| held.end >= range.end)
     }
 
+    /// Adds a range, which must not be empty, that begins at or behind the end of all others, as most do that
+    /// come in order. Returns false and changes nothing if this one does not.
+    #[inline]
+    pub fn append(&mut self, range: &Range<u64>) -> bool {
+        debug_assert!(!range.is_empty());
+        let Some(last) = self.ranges.last_mut() else {
+            self.ranges.insert(0, range.clone());
+            return true;
+        };
+        if last.end == range.start {
+            last.end = range.end;
+        } else if last.end < range.start {
+            self.ranges.insert(self.len(), range.clone());
+            self.enforce_cap();
+        } else {
+            return false;
+        }
+        true
+    }
+
     /// Adds every value of `range`; returns how many were new. With a cap, the new values may
     /// themselves be forgotten.
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
+        }
+        if self.append(&range) {
+            return range.end - range.start;
         }
         // Ranges that overlap or touch the new one are merged with it.
         let from = match range.start.checked_sub(1) {

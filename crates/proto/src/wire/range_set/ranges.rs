@@ -41,6 +41,15 @@ impl Ranges {
         }
     }
 
+    /// The last range.
+    #[inline]
+    pub(super) fn last_mut(&mut self) -> Option<&mut Range<u64>> {
+        match self {
+            Self::One(range) => range.as_mut(),
+            Self::Many(ranges) => ranges.back_mut(),
+        }
+    }
+
     /// Index of the first range that ends after `value`.
     pub(super) fn position(&self, value: u64) -> usize {
         match self {

@@ -132,14 +132,8 @@ impl Connection {
         }
         self.exchanges.insert(stream, exchange);
         self.keep_alive(quic);
-        let frame = self.encode(quic, stream, fields.iter().chain(&field));
-        let sent = self.send(quic, stream, |quic, send| {
-            send.phase = SendPhase::Body;
-            send.section(quic, stream, &frame)?;
-            if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
-        });
-        self.keep(frame);
-        sent.map(|()| stream)
+        self.send_section(quic, stream, fields.iter().chain(&field), SendPhase::Body, fin)?;
+        Ok(stream)
     }
 
     /// Sends a response (server): any number of interim responses, then the final one. Set `fin` if
@@ -177,16 +171,8 @@ impl Connection {
             let own = (!head.is_interim()).then(|| PriorityParameters::from_fields(fields));
             exchange.begin_response(quic, stream, own, &self.config.protections);
         }
-        let frame = self.encode(quic, stream, fields);
-        let sent = self.send(quic, stream, |quic, send| {
-            if !head.is_interim() {
-                send.phase = SendPhase::Body;
-            }
-            send.section(quic, stream, &frame)?;
-            if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
-        });
-        self.keep(frame);
-        sent
+        let phase = if head.is_interim() { SendPhase::Head } else { SendPhase::Body };
+        self.send_section(quic, stream, fields, phase, fin)
     }
 
     /// Announces the next `length` bytes of body, which are then sent in one DATA frame, however many calls
@@ -287,13 +273,7 @@ impl Connection {
             send.ready(quic, stream, SendPhase::Body)?;
             send.check_complete()
         })?;
-        let frame = self.encode(quic, stream, fields);
-        let sent = self.send(quic, stream, |quic, send| {
-            send.section(quic, stream, &frame)?;
-            Ok(send.finish(quic, stream)?)
-        });
-        self.keep(frame);
-        sent
+        self.send_section(quic, stream, fields, SendPhase::Body, true)
     }
 
     /// Ends a message after the body sent so far. Never `Blocked`.
@@ -315,6 +295,26 @@ impl Connection {
             send.check_complete()?;
             Ok(send.finish(quic, stream)?)
         })
+    }
+
+    /// Sends a section of the message on `stream`, whose earlier bytes were handed to the transport. The message
+    /// is then at `phase`, or ends if `fin` is set.
+    pub(super) fn send_section<'a, T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        fields: impl IntoIterator<Item = &'a Field> + Clone,
+        phase: SendPhase,
+        fin: bool,
+    ) -> Result<(), SendError> {
+        let frame = self.encode(quic, stream, fields);
+        let sent = self.send(quic, stream, |quic, send| {
+            send.phase = phase;
+            send.section(quic, stream, &frame)?;
+            if fin { Ok(send.finish(quic, stream)?) } else { Ok(()) }
+        });
+        self.memory = frame.into_memory();
+        sent
     }
 
     /// Runs `act` on the sending half of an exchange and handles transport errors.

@@ -26,6 +26,7 @@ use self::exchanges::Exchanges;
 use self::incoming::IncomingStreams;
 use self::outgoing::OutgoingStreams;
 use self::receive::{Fault, Limits, Progress, TooLarge};
+use self::send::SendPhase;
 use self::updates::{Overrides, PriorityUpdates};
 use crate::config::Config;
 use crate::error::{Code, Error};
@@ -483,13 +484,8 @@ impl Connection {
         self.stop_reading(quic, id, Code::NO_ERROR);
         let mut response = Fields::response(what.status());
         response.push(Field::new("content-length", "0"));
-        let frame = self.encode(quic, id, &response);
-        let Some(exchange) = self.exchanges.get_mut(id) else { return false };
-        let sent = exchange.send.section(quic, id, &frame);
-        if let Err(error) = sent.and_then(|()| exchange.send.finish(quic, id)) {
-            self.on_write_error(quic, id, error);
-        }
-        self.keep(frame);
+        // The answer need not arrive.
+        let _ = self.send_section(quic, id, &response, SendPhase::Body, true);
         let (status, reason) = (what.status(), what.reason());
         self.events.push_back(Event::Refused { stream: id, status, reason });
         self.retire(id);

@@ -30,8 +30,7 @@ impl Connection {
     }
 
     /// Puts a HEADERS frame with a section of the message on `stream` into memory for a frame, sends the
-    /// section's additions to the peer's table, and reports them. The frame goes to
-    /// [`Send::section`](super::send::Send::section), and its memory [back](Self::keep).
+    /// section's additions to the peer's table, and reports them. The memory is to be given back.
     pub(super) fn encode<'a, T: Transport>(
         &mut self,
         quic: &mut T,
@@ -52,11 +51,6 @@ impl Connection {
             content: FrameContent::headers(fields),
         });
         frame
-    }
-
-    /// Keeps the memory of a frame for the next one.
-    pub(super) fn keep(&mut self, frame: HeadersFrame) {
-        self.memory = frame.into_memory();
     }
 
     /// Sends the pending instructions of encoder and decoder.

@@ -10,8 +10,11 @@ use std::ops::Range;
 /// Chunks shorter than this are copied into a shared block. To keep them separate would cost more memory than
 /// the copies cost time. The limit also bounds the bookkeeping that an application can cause.
 const COPY_BELOW: usize = 512;
-/// Size of the first block for copied bytes.
-const MIN_BLOCK: usize = 1024;
+/// Size of the smallest block for copied bytes. A stream that has few bytes at a time, such as instructions of
+/// HTTP/3, keeps such a block while it has none, and uses it again.
+const MIN_BLOCK: usize = 64;
+/// Size of the first block of a stream: many streams have no more bytes.
+const FIRST_BLOCK: usize = 1024;
 /// Size of the largest block.
 const MAX_BLOCK: usize = 16 * 1024;
 
@@ -41,7 +44,7 @@ pub(super) struct SendBuffer {
     chunks: VecDeque<StoredChunk>,
     /// The end of the stream: copied bytes in the block that is still growing.
     tail: BytesMut,
-    /// Size of the next block.
+    /// The least size of the next block: twice the size of the last one, up to [`MAX_BLOCK`].
     block: usize,
     /// Maximum number of bytes in `chunks` and `tail`.
     limit: usize,
@@ -65,7 +68,7 @@ impl SendBuffer {
         Self {
             chunks: VecDeque::new(),
             tail: BytesMut::new(),
-            block: MIN_BLOCK,
+            block: FIRST_BLOCK,
             limit,
             retained: 0,
             stored: 0,
@@ -174,22 +177,26 @@ impl SendBuffer {
         self.end - self.tail.len() as u64
     }
 
-    /// Turns the contents of the tail into a chunk; the rest of its block stays usable.
+    /// Turns the contents of the tail into a chunk; the rest of its block, if any, stays usable.
     fn seal_tail(&mut self) {
         let range = self.tail_start()..self.end;
         if !range.is_empty() {
-            let bytes = self.tail.split().freeze();
-            self.push(range.start, bytes);
+            let is_full = self.tail.len() == self.tail.capacity();
+            // A block that is split is counted, which takes memory of its own.
+            let bytes = if is_full { std::mem::take(&mut self.tail) } else { self.tail.split() };
+            self.push(range.start, bytes.freeze());
             self.free(&range);
         }
     }
 
-    /// Starts a block suitable for `len` more bytes. Blocks grow with the stream.
+    /// Starts a block suitable for `len` more bytes. Blocks grow with the bytes that the peer may need.
     fn start_block(&mut self, len: usize) {
         self.seal_tail();
         let size = len.clamp(self.block, MAX_BLOCK);
         self.block = (size * 2).min(MAX_BLOCK);
-        self.tail.reserve(size);
+        if !self.tail.try_reclaim(size) {
+            self.tail = BytesMut::with_capacity(size);
+        }
     }
 
     /// Appends the bytes of `range` to `out`. All of them must still be held.
@@ -278,12 +285,19 @@ impl SendBuffer {
         }
     }
 
-    /// Frees the acknowledged beginning of the tail.
+    /// Frees the acknowledged beginning of the tail. Once no byte is needed, a small block is used again from its
+    /// beginning, and a larger one is freed.
     fn free_tail(&mut self) {
         let done = self.acked_prefix.saturating_sub(self.tail_start());
         if done > 0 {
             self.tail.advance(done as usize);
             self.retained -= done as usize;
+        }
+        if self.is_all_acked() {
+            if self.block > 2 * MIN_BLOCK || !self.tail.try_reclaim(MIN_BLOCK) {
+                self.tail = BytesMut::new();
+            }
+            self.block = MIN_BLOCK;
         }
     }
 
@@ -330,6 +344,12 @@ impl SendBuffer {
     #[cfg(test)]
     pub(super) fn storage_by_walk(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.stored).sum::<usize>() + self.tail.capacity()
+    }
+
+    /// Where the tail is in memory.
+    #[cfg(test)]
+    pub(super) fn tail_address(&self) -> usize {
+        self.tail.as_ptr().addr()
     }
 
     /// Number of separate chunks.

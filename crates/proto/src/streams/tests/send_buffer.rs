@@ -146,6 +146,35 @@ fn small_writes_share_blocks() {
 }
 
 #[test]
+fn without_bytes_that_are_needed_at_most_a_small_block_is_held() {
+    let mut buffer = SendBuffer::new(100_000);
+    for len in [40, 1000, 50_000, 10, 600] {
+        assert_eq!(buffer.write(&vec![7; len]), len);
+        assert!(buffer.storage() >= len);
+        buffer.sent(len as u64);
+        buffer.acked(0..buffer.end());
+        assert!(buffer.storage() <= 64, "{}", buffer.storage());
+    }
+}
+
+#[test]
+fn few_bytes_at_a_time_use_the_same_block_again() {
+    let mut buffer = SendBuffer::new(100_000);
+    buffer.write(b"x");
+    buffer.sent(1);
+    buffer.acked(0..1);
+    buffer.write(b"x");
+    let block = buffer.tail_address();
+    for byte in 0..1000 {
+        let at = buffer.tail_address();
+        assert!((block..block + 64).contains(&at), "byte {byte}");
+        buffer.sent(1);
+        buffer.acked(0..buffer.end());
+        buffer.write(b"x");
+    }
+}
+
+#[test]
 fn a_chunk_is_not_copied() {
     let data = Bytes::from(vec![3; 4096]);
     let mut buffer = SendBuffer::new(10_000);

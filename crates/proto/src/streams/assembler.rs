@@ -1,6 +1,6 @@
 //! Reassembly of a stream: which bytes were received, and which were delivered.
 
-use super::block::{Fresh, ReceiveBlock, bounds};
+use super::block::{Fresh, Needs, ReceiveBlock, bounds};
 use crate::wire::range_set::RangeSet;
 use bytes::BytesMut;
 use std::collections::VecDeque;
@@ -63,12 +63,13 @@ impl Assembler {
         fresh: &mut Fresh,
     ) -> Result<(), TooManyGaps> {
         let end = offset + data.len() as u64;
+        let needs = Needs { last, at_a_time: data.len() };
         let mut at = offset.max(self.read);
         while at < end {
             let Some(part) = self.undelivered(at..end) else { break };
             at = part.end;
             let bytes = (part.start - offset) as usize..(part.end - offset) as usize;
-            self.store(part.start, data.get(bytes).unwrap_or_default(), last, fresh)?;
+            self.store(part.start, data.get(bytes).unwrap_or_default(), needs, fresh)?;
         }
         self.end = self.end.max(end);
         let undelivered = self.end - self.delivered;
@@ -87,7 +88,7 @@ impl Assembler {
         &mut self,
         mut offset: u64,
         mut data: &[u8],
-        last: u64,
+        needs: Needs,
         fresh: &mut Fresh,
     ) -> Result<(), TooManyGaps> {
         while !data.is_empty() {
@@ -98,7 +99,7 @@ impl Assembler {
             let Some(block) = self.blocks.get_mut(index) else { break };
             let before = block.fragments();
             let stretch = || self.ahead.gap_of(offset, within.start.max(self.read)..within.end);
-            block.fill(offset, head, stretch, last, fresh);
+            block.fill(offset, head, stretch, needs, fresh);
             self.fragments = self.fragments + block.fragments() - before;
             if block.pieces() > MAX_PIECES {
                 return Err(TooManyGaps);
@@ -201,6 +202,19 @@ impl Assembler {
             self.drop_if_empty(0);
         }
         Some(bytes)
+    }
+
+    /// Copies the next bytes in stream order to the beginning of `out`, as many as lie together; returns how many
+    /// they are. Their storage is used again, as it is nowhere else in use.
+    #[inline]
+    pub(super) fn read_front(&mut self, out: &mut [u8]) -> Option<usize> {
+        let block = self.blocks.front_mut()?;
+        let (len, ended) = block.read_front(self.read, out)?;
+        self.advance_front(len as u64);
+        if ended {
+            self.drop_if_empty(0);
+        }
+        Some(len)
     }
 
     /// Records that `range`, in block `index`, was delivered.
@@ -338,15 +352,17 @@ mod tests {
     #[test]
     fn a_chunk_is_a_view_of_the_block_and_no_copy() {
         let mut assembler = Assembler::default();
-        insert_bytes(&mut assembler, 0, &bytes(0..600)).unwrap();
+        insert_bytes(&mut assembler, 0, &bytes(0..2048)).unwrap();
+        assert_eq!(assembler.read(2048), bytes(0..2048));
+        insert_bytes(&mut assembler, 2048, &bytes(2048..2648)).unwrap();
         let first = assembler.take_front(100).unwrap();
         let second = assembler.take_front(usize::MAX).unwrap();
         assert_eq!(first.as_ptr().wrapping_add(100), second.as_ptr());
         // The rest of the block is still used after its beginning was handed out.
-        insert_bytes(&mut assembler, 600, &bytes(600..1000)).unwrap();
+        insert_bytes(&mut assembler, 2648, &bytes(2648..4000)).unwrap();
         let third = assembler.take_front(usize::MAX).unwrap();
         assert_eq!(second.as_ptr().wrapping_add(500), third.as_ptr());
-        assert_eq!([first, second, third].concat(), bytes(0..1000));
+        assert_eq!([first, second, third].concat(), bytes(2048..4000));
     }
 
     #[test]
@@ -366,6 +382,22 @@ mod tests {
         let mut assembler = Assembler::default();
         assembler.insert(0, &bytes(0..20), 20, &mut Fresh::new()).unwrap();
         assert_eq!(assembler.allocated(), 20);
+    }
+
+    #[test]
+    fn few_bytes_at_a_time_take_little_storage() {
+        const LEN: usize = 20;
+        let mut assembler = Assembler::default();
+        for start in (0..4 * MAX_BLOCK).step_by(LEN) {
+            insert(&mut assembler, start..start + LEN as u64).unwrap();
+            let (mut out, mut done) = ([0; LEN], 0);
+            while done < LEN {
+                done += assembler.read_front(&mut out[done..]).unwrap();
+            }
+            assert_eq!(out[..], bytes(start..start + LEN as u64));
+            let most = if start == 0 { 64 } else { 64 * LEN };
+            assert!(assembler.allocated() <= most, "{} at {start}", assembler.allocated());
+        }
     }
 
     #[test]

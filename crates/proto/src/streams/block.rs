@@ -2,7 +2,7 @@
 
 use crate::wire::range_set::RangeSet;
 use crate::work;
-use bytes::BytesMut;
+use bytes::{Buf, BytesMut};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -11,6 +11,11 @@ use std::ops::Range;
 const MIN_BLOCK: u64 = 1024;
 /// Size of the largest block.
 pub(super) const MAX_BLOCK: u64 = 32 * 1024;
+/// Bytes of the smallest storage. A stream that has few bytes at a time, such as instructions of HTTP/3, keeps
+/// such storage while it has none, and uses it again.
+const MIN_STORAGE: usize = 64;
+/// New storage has room for at most this many times the bytes that come at a time.
+const TIMES: usize = 64;
 /// A piece that is left over after its surroundings were delivered keeps the whole allocation alive. If the
 /// allocation is more than this many times the size of the piece, the piece is copied out.
 const MAX_WASTE: usize = 4;
@@ -33,26 +38,32 @@ pub(super) fn bounds(offset: u64) -> Range<u64> {
 /// Ranges of a frame that were not received before.
 pub(crate) type Fresh = SmallVec<[Range<u64>; 2]>;
 
-/// A stretch of the stream of which no byte was delivered, with storage for all of it.
+/// What is known about the storage that received bytes need.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needs {
+    /// The highest offset at which the stream may end.
+    pub(super) last: u64,
+    /// Bytes that come at a time.
+    pub(super) at_a_time: usize,
+}
+
+/// A stretch of the stream of which no byte was delivered, with storage for its beginning.
 #[derive(Debug)]
 struct Stretch {
     /// Stream offset of the first byte of `buf`.
     start: u64,
     /// Stream offset at which the stretch ends.
     end: u64,
-    /// The bytes up to the highest received byte; gaps are filled with zeros. Never grows beyond its initial
-    /// capacity.
+    /// The bytes up to the highest received byte; gaps are filled with zeros.
     buf: BytesMut,
     /// Size of the allocation that `buf` is a part of.
     pinned: usize,
 }
 
 impl Stretch {
-    /// Allocates storage for the part of `stretch` below `last`.
-    fn new(stretch: Range<u64>, last: u64) -> Self {
-        let size = stretch.end.min(last).saturating_sub(stretch.start) as usize;
-        let buf = BytesMut::with_capacity(size);
-        Self { start: stretch.start, end: stretch.end, pinned: size, buf }
+    /// A stretch without storage.
+    fn new(stretch: Range<u64>) -> Self {
+        Self { start: stretch.start, end: stretch.end, buf: BytesMut::new(), pinned: 0 }
     }
 
     fn range(&self) -> Range<u64> {
@@ -60,8 +71,11 @@ impl Stretch {
     }
 
     /// Stores bytes that were not received before.
-    fn write(&mut self, offset: u64, data: &[u8]) {
+    fn write(&mut self, offset: u64, data: &[u8], needs: Needs) {
         let at = (offset - self.start) as usize;
+        if at + data.len() > self.buf.capacity() {
+            self.grow(at + data.len(), needs);
+        }
         match self.buf.get_mut(at..at + data.len()) {
             Some(hole) => hole.copy_from_slice(data),
             None => {
@@ -71,12 +85,37 @@ impl Stretch {
         }
     }
 
+    /// Makes room for the first `len` bytes. Storage in which nothing is held is used again, if it suffices. New
+    /// storage is as large as all bytes of the stream before it together, but not much larger than what comes at
+    /// a time. If that does not suffice, there is room for the whole stretch.
+    #[cold]
+    fn grow(&mut self, len: usize, needs: Needs) {
+        let mut size = self.end.min(needs.last).saturating_sub(self.start) as usize;
+        if self.buf.is_empty() {
+            if self.buf.try_reclaim(len) {
+                return;
+            }
+            let before = usize::try_from(self.start).unwrap_or(usize::MAX);
+            let wanted = before.min(needs.at_a_time.saturating_mul(TIMES));
+            size = size.min(wanted.max(MIN_STORAGE)).max(len);
+        }
+        let mut buf = BytesMut::with_capacity(size);
+        buf.extend_from_slice(&self.buf);
+        (self.buf, self.pinned) = (buf, size);
+    }
+
     /// Takes the first `len` bytes, with the whole allocation if it has room for no more.
     fn take_front(&mut self, len: usize) -> BytesMut {
         if len == self.buf.capacity() {
             return std::mem::take(&mut self.buf);
         }
         self.buf.split_to(len)
+    }
+
+    /// Moves bytes to `out`, which is not longer than what is held.
+    fn read(&mut self, out: &mut [u8]) {
+        out.copy_from_slice(&self.buf[..out.len()]);
+        self.buf.advance(out.len());
     }
 
     /// Copies the piece out of its allocation if it is only a small part of the allocation.
@@ -146,20 +185,19 @@ impl ReceiveBlock {
     }
 
     /// Copies the new bytes of `data`, none of which was delivered, and adds their ranges to `fresh`.
-    /// `stretch` finds the undelivered stretch around `data` within the block. `last` is the highest offset
-    /// at which the stream may end.
+    /// `stretch` finds the undelivered stretch around `data` within the block.
     pub(super) fn fill(
         &mut self,
         offset: u64,
         data: &[u8],
         stretch: impl FnOnce() -> Range<u64>,
-        last: u64,
+        needs: Needs,
         fresh: &mut Fresh,
     ) {
         let index = self.position(offset);
         if self.pieces.get(index).is_none_or(|piece| piece.start > offset) {
             work::steps(self.pieces.len() - index);
-            self.pieces.insert(index, Stretch::new(stretch(), last));
+            self.pieces.insert(index, Stretch::new(stretch()));
         }
         let Some(piece) = self.pieces.get_mut(index) else { return };
         let range = offset..offset + data.len() as u64;
@@ -171,7 +209,7 @@ impl ReceiveBlock {
         for gap in self.received.gaps(range.clone()) {
             let source = (gap.start - offset) as usize..(gap.end - offset) as usize;
             let Some(source) = data.get(source) else { break };
-            piece.write(gap.start, source);
+            piece.write(gap.start, source, needs);
             fresh.push(gap);
         }
         self.received.insert(range);
@@ -215,16 +253,37 @@ impl ReceiveBlock {
     /// the piece ends with these bytes, in which case the piece is removed.
     #[inline]
     pub(super) fn take_front(&mut self, offset: u64, max: usize) -> Option<(BytesMut, bool)> {
+        let len = self.front_len(offset, max)?;
+        let bytes = self.pieces.first_mut()?.take_front(len);
+        Some((bytes, self.advance_front(len)))
+    }
+
+    /// Copies the first bytes of [`front`](Self::front) to the beginning of `out` and frees them. Returns how many
+    /// they are, and whether the piece ends with these bytes, in which case the piece is removed.
+    #[inline]
+    pub(super) fn read_front(&mut self, offset: u64, out: &mut [u8]) -> Option<(usize, bool)> {
+        let len = self.front_len(offset, out.len())?;
+        self.pieces.first_mut()?.read(&mut out[..len]);
+        Some((len, self.advance_front(len)))
+    }
+
+    /// How many of at most `max` bytes are at the front; `None` without any.
+    fn front_len(&self, offset: u64, max: usize) -> Option<usize> {
         let front = self.front(offset)?;
         let len = usize::try_from(front.end - offset).map_or(max, |len| len.min(max));
-        let piece = self.pieces.first_mut().filter(|_| len > 0)?;
-        let bytes = piece.take_front(len);
+        (len > 0).then_some(len)
+    }
+
+    /// The first `len` bytes of the first piece were delivered. Returns whether it ends with them, and was
+    /// removed.
+    fn advance_front(&mut self, len: usize) -> bool {
+        let Some(piece) = self.pieces.first_mut() else { return false };
         piece.start += len as u64;
         let ended = piece.start == piece.end;
         if ended {
             self.pieces.remove(0);
         }
-        Some((bytes, ended))
+        ended
     }
 
     /// Takes out `range`, which lies within one [`range_of`](Self::range_of). Returns the bytes and
@@ -307,7 +366,8 @@ mod tests {
     #[test]
     fn what_is_left_of_a_block_moves_out_when_it_is_small() {
         let mut block = ReceiveBlock::new(MAX_BLOCK);
-        block.fill(0, &[7; MAX_BLOCK as usize], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
+        let needs = Needs { last: MAX_BLOCK, at_a_time: 1 };
+        block.fill(0, &[7; MAX_BLOCK as usize], || 0..MAX_BLOCK, needs, &mut Fresh::new());
         let (bytes, left) = block.take(&(100..MAX_BLOCK)).unwrap();
         assert_eq!((bytes.len() as u64, left), (MAX_BLOCK - 100, 0..2));
         block.settle(1, |_| false);
@@ -323,12 +383,27 @@ mod tests {
     #[test]
     fn a_stretch_in_which_nothing_is_held_has_no_storage() {
         let mut block = ReceiveBlock::new(MAX_BLOCK);
-        block.fill(500, &[7; 500], || 0..MAX_BLOCK, MAX_BLOCK, &mut Fresh::new());
+        let needs = Needs { last: MAX_BLOCK, at_a_time: 1 };
+        block.fill(500, &[7; 500], || 0..MAX_BLOCK, needs, &mut Fresh::new());
         block.take(&(500..1000)).unwrap();
         block.settle(1, |_| true);
         assert_eq!(block.pieces(), 2);
         block.settle(1, |_| false);
         block.settle(0, |_| false);
         assert_eq!((block.pieces(), block.held().count()), (0, 0));
+    }
+
+    #[test]
+    fn storage_is_used_again_once_its_bytes_were_copied_out() {
+        let mut block = ReceiveBlock::new(MIN_BLOCK);
+        let needs = Needs { last: u64::MAX, at_a_time: 20 };
+        let mut addresses = Vec::new();
+        for start in (0..1000).step_by(20) {
+            block.fill(start, &[7; 20], || 0..MIN_BLOCK, needs, &mut Fresh::new());
+            addresses.push(block.pieces[0].buf.as_ptr().addr());
+            assert_eq!(block.read_front(start, &mut [0; 20]), Some((20, false)));
+        }
+        let (first, last) = (addresses.iter().min().unwrap(), addresses.iter().max().unwrap());
+        assert!(last - first < MIN_STORAGE);
     }
 }

@@ -428,9 +428,27 @@ impl RecvHalf {
             None => (self.assembler.read_offset(), self.assembler.take_front(max)?),
             Some(_) => self.deliver_chosen(max)?,
         };
-        self.credited += bytes.len() as u64;
-        self.window.consume(bytes.len() as u64);
+        self.credit(bytes.len());
         Some((start, bytes))
+    }
+
+    /// Counts bytes as delivered.
+    fn credit(&mut self, bytes: usize) {
+        self.credited += bytes as u64;
+        self.window.consume(bytes as u64);
+    }
+
+    /// Copies some of the next bytes to the beginning of `out`; returns how many.
+    #[inline]
+    fn deliver_into(&mut self, out: &mut [u8]) -> Option<usize> {
+        if self.delivery.is_none() {
+            let len = self.assembler.read_front(out)?;
+            self.credit(len);
+            return Some(len);
+        }
+        let (_, bytes) = self.deliver(out.len())?;
+        out[..bytes.len()].copy_from_slice(&bytes);
+        Some(bytes.len())
     }
 
     /// Takes out the bytes that the delivery chooses.
@@ -497,9 +515,8 @@ impl RecvHalf {
         }
         let mut total = 0;
         while let Some(space) = out.get_mut(total..).filter(|space| !space.is_empty()) {
-            let Some((_, bytes)) = self.deliver(space.len()) else { break };
-            space[..bytes.len()].copy_from_slice(&bytes);
-            total += bytes.len();
+            let Some(len) = self.deliver_into(space) else { break };
+            total += len;
         }
         if total > 0 || (out.is_empty() && self.next().is_some()) {
             return Ok(Read::Data(total));
@@ -541,8 +558,7 @@ impl RecvHalf {
         };
         let end = end.min(start.saturating_add(max as u64));
         let Some(bytes) = self.assembler.take(start..end) else { return Err(ReadError::Blocked) };
-        self.credited += bytes.len() as u64;
-        self.window.consume(bytes.len() as u64);
+        self.credit(bytes.len());
         Ok(Some(Chunk { offset: start, bytes: bytes.freeze() }))
     }
 }

@@ -21,11 +21,13 @@ pub struct Quic<'a> {
 }
 
 impl Quic<'_> {
-    /// Sets stream order for a new stream, whatever the connection's default delivery is: frames
-    /// make sense only in sequence (RFC 9114 section 4).
+    /// Sets stream order for a new stream, unless it is the connection's default delivery: frames make sense
+    /// only in sequence (RFC 9114 section 4).
     fn keep_order(&mut self, id: StreamId) {
-        // A send-only stream has no delivery order.
-        let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
+        if !self.connection.delivers_in_stream_order() {
+            // A send-only stream has no delivery order.
+            let _ = self.connection.recv_stream(id).set_delivery(&StreamOrder);
+        }
     }
 
     /// How far the peer has taken the data written on a stream, if any of it is still held.

@@ -43,6 +43,14 @@ impl Connection {
         self.streams.peer_stream_limit(dir)
     }
 
+    /// Whether new streams are delivered in stream order, as [`TransportConfig::delivery`] says.
+    ///
+    /// [`TransportConfig::delivery`]: crate::TransportConfig::delivery
+    #[must_use]
+    pub fn delivers_in_stream_order(&self) -> bool {
+        self.streams.delivers_in_stream_order()
+    }
+
     /// Sets how many streams of this direction the peer may have open at a time, instead of what
     /// [`TransportConfig`](crate::TransportConfig) says. A lower number has no effect on streams that the
     /// peer was already allowed to open.

@@ -46,7 +46,7 @@ pub use transmit::{Backlog, Pending, Written};
 pub use crate::fec::Protection;
 use crate::ids::{Dir, MessageId, Side, StreamId};
 use control::Control;
-use delivery::{DeliveryFactory, StreamOrder};
+use delivery::DeliveryFactory;
 use events::Events;
 use flow::RecvWindow;
 use recv::RecvHalf;
@@ -255,8 +255,8 @@ pub struct Streams {
     out: Outgoing,
     control: Control,
     events: Events,
-    /// Builds the delivery of new streams.
-    delivery: Arc<dyn DeliveryFactory>,
+    /// Builds the delivery of new streams. `None` for stream order.
+    delivery: Option<Arc<dyn DeliveryFactory>>,
     /// The protection of new streams.
     protection: Option<Protection>,
     /// Streams to be stopped because repair completed them.
@@ -286,16 +286,23 @@ impl Streams {
             out,
             control: Control::default(),
             events: Events::default(),
-            delivery: Arc::new(StreamOrder),
+            delivery: None,
             protection: None,
             whole: Whole::default(),
         }
     }
 
-    /// Sets the delivery of future streams, [`StreamOrder`] by default.
+    /// Sets the delivery of future streams, [`StreamOrder`](delivery::StreamOrder) by default.
     #[must_use]
     pub fn with_delivery(self, delivery: Arc<dyn DeliveryFactory>) -> Self {
+        let delivery = (!delivery.build().is_stream_order()).then_some(delivery);
         Self { delivery, ..self }
+    }
+
+    /// Whether new streams are delivered in stream order.
+    #[must_use]
+    pub fn delivers_in_stream_order(&self) -> bool {
+        self.delivery.is_none()
     }
 
     /// Sets the protection of future streams.
@@ -384,7 +391,7 @@ impl Streams {
         });
         let recv = (!ours || id.dir() == Dir::Bi).then(|| {
             let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
-            RecvHalf::new(window, self.delivery.build())
+            RecvHalf::new(window, self.delivery.as_ref().map(|delivery| delivery.build()))
         });
         if let Some(send) = &send {
             self.out.pool.opened();

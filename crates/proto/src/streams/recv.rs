@@ -8,7 +8,6 @@ use super::{Read, ReadError};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::wire::coding::VARINT_MAX;
 use bytes::{Bytes, BytesMut};
-use std::any::Any;
 use std::ops::Range;
 
 /// States of RFC 9000 section 3.2, figure 3.
@@ -99,19 +98,14 @@ fn flow_control_error(reason: &'static str) -> TransportError {
     TransportError::new(TransportErrorCode::FLOW_CONTROL_ERROR, reason)
 }
 
-/// `delivery`, or `None` if `delivery` is stream order, which is implemented here.
-fn unless_stream_order(delivery: Box<dyn Delivery>) -> Option<Box<dyn Delivery>> {
-    let any: &dyn Any = &*delivery;
-    (!any.is::<StreamOrder>()).then_some(delivery)
-}
-
 impl RecvHalf {
-    pub(super) fn new(window: RecvWindow, delivery: Box<dyn Delivery>) -> Self {
-        let ordered = delivery.is_ordered();
+    /// Before the first byte. Without a `delivery`, bytes are delivered in stream order.
+    pub(super) fn new(window: RecvWindow, delivery: Option<Box<dyn Delivery>>) -> Self {
+        let ordered = delivery.as_ref().is_none_or(|delivery| delivery.is_ordered());
         Self {
             state: RecvState::Recv,
             assembler: Assembler::default(),
-            delivery: unless_stream_order(delivery),
+            delivery,
             ordered,
             scattered: false,
             ahead: 0,
@@ -401,7 +395,7 @@ impl RecvHalf {
             delivery.on_received(range, &held);
         }
         self.ordered = delivery.is_ordered();
-        self.delivery = unless_stream_order(delivery);
+        self.delivery = (!delivery.is_stream_order()).then_some(delivery);
     }
 
     /// The bytes that are delivered next. An invalid answer of the delivery counts as no answer.

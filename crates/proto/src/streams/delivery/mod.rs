@@ -103,6 +103,14 @@ pub trait Delivery: Any + Debug + Send {
     fn on_delivered(&mut self, _range: Range<u64>, _held: &Held<'_>) {}
 }
 
+impl dyn Delivery {
+    /// Whether this is [`StreamOrder`], which needs no state and no policy.
+    pub(super) fn is_stream_order(&self) -> bool {
+        let any: &dyn Any = self;
+        any.is::<StreamOrder>()
+    }
+}
+
 /// Builds deliveries of one kind.
 pub trait DeliveryFactory: Debug + Send + Sync {
     /// The name of the kind.

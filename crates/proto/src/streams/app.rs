@@ -63,7 +63,7 @@ impl Streams {
         }
         if let Some(stream) = self.table.get_mut(id) {
             stream.accepted = true;
-            if stream.recv.as_ref().is_some_and(RecvHalf::is_readable) {
+            if stream.halves.recv().is_some_and(RecvHalf::is_readable) {
                 Self::notify_readable(&mut self.events, stream);
             }
         }
@@ -73,8 +73,8 @@ impl Streams {
     fn stream_mut(&mut self, id: StreamId, half: Half) -> Result<&mut Stream, ClosedStream> {
         let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
         let has_half = match half {
-            Half::Send => stream.send.is_some(),
-            Half::Recv => stream.recv.is_some(),
+            Half::Send => stream.halves.send().is_some(),
+            Half::Recv => stream.halves.recv().is_some(),
         };
         if has_half { Ok(stream) } else { Err(ClosedStream::Closed) }
     }
@@ -86,7 +86,7 @@ impl Streams {
         act: impl FnOnce(&mut SendHalf) -> Result<T, E>,
     ) -> Result<T, E> {
         let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
-        let result = act(stream.send.as_mut().ok_or(ClosedStream::Closed)?);
+        let result = act(stream.halves.send_mut().ok_or(ClosedStream::Closed)?);
         self.out.refresh(stream, &mut self.control);
         result
     }
@@ -99,7 +99,7 @@ impl Streams {
         write: impl FnOnce(&mut SendHalf, &SendPool) -> Result<usize, WriteError>,
     ) -> Result<usize, WriteError> {
         let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
-        let send = stream.send.as_mut().ok_or(ClosedStream::Closed)?;
+        let send = stream.halves.send_mut().ok_or(ClosedStream::Closed)?;
         let result = write(send, &self.out.pool);
         if result == Err(WriteError::Blocked) && send.buffer.room() > 0 {
             self.out.pool.queue(id, send);
@@ -131,7 +131,7 @@ impl Streams {
     /// The stream is closed for writing.
     pub fn room(&self, id: StreamId) -> Result<usize, WriteError> {
         let stream = self.table.get(id).ok_or(ClosedStream::Closed)?;
-        Ok(stream.send.as_ref().ok_or(ClosedStream::Closed)?.room(&self.out.pool)?)
+        Ok(stream.halves.send().ok_or(ClosedStream::Closed)?.room(&self.out.pool)?)
     }
 
     /// Makes [`StreamEvent::Writable`] follow once there is room, as after a write that found no room.
@@ -156,7 +156,7 @@ impl Streams {
     /// The stream was already finished, reset or stopped.
     pub fn finish(&mut self, id: StreamId) -> Result<(), ClosedStream> {
         let stream = self.table.get_mut(id).ok_or(ClosedStream::Closed)?;
-        stream.send.as_mut().ok_or(ClosedStream::Closed)?.finish()?;
+        stream.halves.send_mut().ok_or(ClosedStream::Closed)?.finish()?;
         self.out.finished(stream);
         Ok(())
     }
@@ -190,7 +190,7 @@ impl Streams {
 
     fn cut(&mut self, id: StreamId, code: u64, reliable: u64) {
         let Some(stream) = self.table.get_mut(id) else { return };
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         send.reset(code, reliable);
         self.out.refresh(stream, &mut self.control);
         self.out.prune_fins(&mut self.table);
@@ -203,7 +203,7 @@ impl Streams {
     /// There is no such stream, or all of it was read.
     pub fn stop(&mut self, id: StreamId, code: u64) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Recv)?;
-        let stopped = stream.recv.as_mut().and_then(|recv| recv.stop(code.min(VARINT_MAX)));
+        let stopped = stream.halves.recv_mut().and_then(|recv| recv.stop(code.min(VARINT_MAX)));
         let (released, tell) = stopped.ok_or(ClosedStream::Closed)?;
         if tell {
             stream.pending.stop = true;
@@ -281,7 +281,7 @@ impl Streams {
         delivery: Box<dyn Delivery>,
     ) -> Result<(), ReadError> {
         let stream = self.table.get_mut(id).ok_or(ReadError::Closed)?;
-        let recv = stream.recv.as_mut().ok_or(ReadError::Closed)?;
+        let recv = stream.halves.recv_mut().ok_or(ReadError::Closed)?;
         let readable = recv.is_readable();
         recv.set_delivery(delivery)?;
         if !readable && recv.is_readable() {
@@ -292,14 +292,14 @@ impl Streams {
 
     fn receiving(&mut self, id: StreamId) -> Result<&mut RecvHalf, ReadError> {
         let stream = self.table.get_mut(id);
-        stream.and_then(|stream| stream.recv.as_mut()).ok_or(ReadError::Closed)
+        stream.and_then(|stream| stream.halves.recv_mut()).ok_or(ReadError::Closed)
     }
 
     /// Updates the flow-control windows after `len` bytes were read, and frees the stream if it is done in
     /// both directions.
     fn after_read(&mut self, id: StreamId, len: usize) {
         let Some(stream) = self.table.get_mut(id) else { return };
-        if let Some(recv) = &mut stream.recv {
+        if let Some(recv) = stream.halves.recv_mut() {
             count_storage(&mut self.received_storage, recv);
             if len > 0 && recv.wants_update() {
                 stream.pending.max_data = true;
@@ -319,7 +319,7 @@ impl Streams {
     /// There is no such stream, or it has no sending part.
     pub fn set_priority(&mut self, id: StreamId, priority: Priority) -> Result<(), ClosedStream> {
         let stream = self.stream_mut(id, Half::Send)?;
-        if let Some(send) = stream.send.as_mut().filter(|send| send.priority != priority) {
+        if let Some(send) = stream.halves.send_mut().filter(|send| send.priority != priority) {
             send.priority = priority.clone();
             self.out.order.reprioritize(id.0, &priority);
             self.out.scheduler.reprioritize(id.0, priority);
@@ -372,7 +372,7 @@ impl Streams {
     /// There is no such stream, or it has no sending part.
     pub fn announce(&mut self, id: StreamId, message: Message) -> Result<(), ClosedStream> {
         self.sending(id, |send| {
-            send.messages.announce(send.buffer.end(), message);
+            send.messages.get_or_insert_default().announce(send.buffer.end(), message);
             Ok(())
         })
     }
@@ -380,18 +380,18 @@ impl Streams {
     /// The message to which a frame's first byte belongs.
     #[must_use]
     pub fn message_of(&self, frame: &StreamToken) -> Option<Message> {
-        self.send_half(frame.id).and_then(|send| send.messages.at(frame.offset))
+        self.send_half(frame.id).and_then(|send| send.messages.as_ref()?.at(frame.offset))
     }
 
     /// The deadline for a frame's bytes to reach the receiver, if the application set one.
     #[must_use]
     pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {
-        self.send_half(frame.id).and_then(|send| send.messages.deadline(frame.offset))
+        self.send_half(frame.id).and_then(|send| send.messages.as_ref()?.deadline(frame.offset))
     }
 
     /// Sets the erasure-coding session that the stream belongs to.
     pub fn set_session(&mut self, id: StreamId, session: Option<u16>) {
-        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.halves.send_mut()) {
             match session {
                 Some(session) => self.out.members.join(send, session),
                 None => self.out.members.leave(send),
@@ -469,7 +469,7 @@ impl Streams {
     }
 
     pub(super) fn send_half(&self, id: StreamId) -> Option<&SendHalf> {
-        self.table.get(id).and_then(|stream| stream.send.as_ref())
+        self.table.get(id).and_then(|stream| stream.halves.send())
     }
 
     /// Notifies a blocked writer, once, that there is room again.
@@ -478,7 +478,7 @@ impl Streams {
         pool: &mut SendPool,
         events: &mut super::Events,
     ) {
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         match send.take_writable(pool) {
             Wake::No => {}
             Wake::Now => Self::push_writable(events, stream),
@@ -490,7 +490,7 @@ impl Streams {
     pub(super) fn wake_writers(&mut self) {
         while let Some(id) = self.out.pool.wake() {
             let Some(stream) = self.table.get_mut(id) else { continue };
-            let Some(send) = &mut stream.send else { continue };
+            let Some(send) = stream.halves.send_mut() else { continue };
             send.pool_turn = None;
             if send.buffer.room() > 0 && send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);
@@ -502,7 +502,7 @@ impl Streams {
     pub(super) fn wake_all_writers(&mut self) {
         for id in self.out.pool.take_waiting() {
             let Some(stream) = self.table.get_mut(id) else { continue };
-            let Some(send) = &mut stream.send else { continue };
+            let Some(send) = stream.halves.send_mut() else { continue };
             send.pool_turn = None;
             if send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);

@@ -202,7 +202,7 @@ impl ReceiveBlock {
         let Some(piece) = self.pieces.get_mut(index) else { return };
         let range = offset..offset + data.len() as u64;
         if self.received.append(&range) {
-            piece.write(offset, data);
+            piece.write(offset, data, needs);
             fresh.push(range);
             return;
         }

@@ -3,7 +3,8 @@
 //! Pending frames are only marks. Their values are read when the frame is written, so a lost frame
 //! is sent again with its current value, or not at all.
 
-use super::send::ResetFrame;
+use super::recv::RecvHalf;
+use super::send::{ResetFrame, SendHalf};
 use super::table::{PendingControl, Stream};
 use super::{Streams, flow};
 use crate::ids::{Dir, StreamId};
@@ -152,7 +153,9 @@ impl Streams {
             ControlToken::ResetStream(id) => self.reset_acked(id, 0),
             ControlToken::ResetStreamAt(id, reliable) => self.reset_acked(id, reliable),
             ControlToken::StopSending(id) => {
-                if let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
+                if let Some(recv) =
+                    self.table.get_mut(id).and_then(|stream| stream.halves.recv_mut())
+                {
                     recv.stop_acked();
                     self.reap(id);
                 }
@@ -168,7 +171,7 @@ impl Streams {
     }
 
     fn reset_acked(&mut self, id: StreamId, reliable: u64) {
-        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+        if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.halves.send_mut()) {
             send.reset_acked(reliable);
             self.reap(id);
         }
@@ -187,7 +190,7 @@ impl Streams {
                 stream.pending.max_data = true;
             }),
             ControlToken::StreamDataBlocked(id, limit) => self.again(id, |stream| {
-                let send = stream.send.as_ref();
+                let send = stream.halves.send();
                 stream.pending.blocked |=
                     send.is_some_and(|send| send.is_blocked() && send.max_data() == limit);
             }),
@@ -228,9 +231,9 @@ fn put_reset(id: StreamId, reset: ResetFrame, page: &mut Page) -> bool {
 /// Writes a stream's frames that still apply; false if not all of them fit.
 fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: &mut Page) -> bool {
     let id = stream.id;
-    let Stream { send, recv, pending, .. } = stream;
+    let Stream { halves, pending, .. } = stream;
     if pending.reset {
-        if let Some(reset) = send.as_ref().and_then(|send| send.reset_frame())
+        if let Some(reset) = halves.send().and_then(SendHalf::reset_frame)
             && !put_reset(id, reset, page)
         {
             return false;
@@ -238,7 +241,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
         pending.reset = false;
     }
     if pending.stop {
-        if let Some(code) = recv.as_ref().and_then(|recv| recv.stop_frame())
+        if let Some(code) = halves.recv().and_then(RecvHalf::stop_frame)
             && !page.put(&Frame::StopSending { id, code }, ControlToken::StopSending(id))
         {
             return false;
@@ -246,7 +249,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
         pending.stop = false;
     }
     if pending.max_data {
-        if let Some(recv) = recv.as_mut().filter(|recv| recv.may_update()) {
+        if let Some(recv) = halves.recv_mut().filter(|recv| recv.may_update()) {
             let update: flow::Update = recv.window.propose(now, rtt);
             let frame = Frame::MaxStreamData { id, max: update.limit };
             if !page.put(&frame, ControlToken::MaxStreamData(id)) {
@@ -257,7 +260,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
         pending.max_data = false;
     }
     if pending.blocked {
-        if let Some(send) = send.as_ref().filter(|send| send.is_blocked()) {
+        if let Some(send) = halves.send().filter(|send| send.is_blocked()) {
             let limit = send.max_data();
             let frame = Frame::StreamDataBlocked { id, limit };
             if !page.put(&frame, ControlToken::StreamDataBlocked(id, limit)) {

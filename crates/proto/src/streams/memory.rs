@@ -62,7 +62,7 @@ impl Streams {
 
     /// Counts the storage of a stream's received data anew after it may have changed.
     pub(super) fn count_received(&mut self, id: StreamId) {
-        let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) else {
+        let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.halves.recv_mut()) else {
             return;
         };
         count_storage(&mut self.received_storage, recv);

@@ -107,7 +107,7 @@ impl Streams {
     /// Whether the stream carries a message of an ordered group.
     #[must_use]
     pub fn is_fenced(&self, id: StreamId) -> bool {
-        let newest = self.send_half(id).and_then(|send| send.messages.newest());
+        let newest = self.send_half(id).and_then(|send| send.messages.as_ref()?.newest());
         newest.is_some_and(|message| message.stage != Stage::Apart)
     }
 

@@ -54,7 +54,7 @@ use resend_order::ResendOrder;
 use send::SendHalf;
 use std::sync::Arc;
 use sutura_schedule::Scheduler;
-use table::{Half, MAX_STREAM_COUNT, Stream, Table};
+use table::{Half, MAX_STREAM_COUNT, Stream, StreamHalf, Table};
 use transmit::Outgoing;
 use whole::Whole;
 
@@ -326,7 +326,7 @@ impl Streams {
         self.raise_max_streams(Dir::Uni, peer.max_streams_uni.min(MAX_STREAM_COUNT));
         let side = self.table.side;
         for stream in self.table.iter_mut() {
-            if let Some(send) = &mut stream.send {
+            if let Some(send) = stream.halves.send_mut() {
                 send.raise_max_data(peer.stream_data(side, stream.id));
                 self.out.refresh(stream, &mut self.control);
             }
@@ -375,32 +375,40 @@ impl Streams {
             ..StreamStats::default()
         };
         for stream in self.table.iter() {
-            stats.send_buffered += stream.send.as_ref().map_or(0, |send| send.buffer.retained());
-            stats.receive_buffered += stream.recv.as_ref().map_or(0, RecvHalf::allocated);
+            stats.send_buffered += stream.halves.send().map_or(0, |send| send.buffer.retained());
+            stats.receive_buffered += stream.halves.recv().map_or(0, RecvHalf::allocated);
         }
         stats
     }
 
     /// Creates the state of an open stream.
     fn create(&mut self, id: StreamId, accepted: bool) -> &mut Stream {
-        let side = self.table.side;
-        let ours = id.initiator() == side;
-        let send = (ours || id.dir() == Dir::Bi).then(|| {
-            let max_data = self.peer.stream_data(side, id);
-            SendHalf::new(max_data, self.limits.send_buffer, self.protection.clone())
-        });
-        let recv = (!ours || id.dir() == Dir::Bi).then(|| {
-            let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
-            RecvHalf::new(window, self.delivery.as_ref().map(|delivery| delivery.build()))
-        });
-        if let Some(send) = &send {
-            self.out.pool.opened();
-            self.out.order.insert(id.0, &send.priority);
-            self.out.scheduler.insert(id.0, send.priority.clone());
-        }
-        let stream = self.table.insert(Stream::new(id, send, recv));
+        let stream = if id.dir() == Dir::Bi {
+            Stream::bidirectional(id, self.new_send(id), self.new_recv())
+        } else if id.initiator() == self.table.side {
+            Stream::unidirectional(id, StreamHalf::Send(self.new_send(id)))
+        } else {
+            Stream::unidirectional(id, StreamHalf::Recv(self.new_recv()))
+        };
+        let stream = self.table.insert(stream);
         stream.accepted = accepted;
         stream
+    }
+
+    /// The sending half of a new stream.
+    fn new_send(&mut self, id: StreamId) -> SendHalf {
+        let max_data = self.peer.stream_data(self.table.side, id);
+        let send = SendHalf::new(max_data, self.limits.send_buffer, self.protection.clone());
+        self.out.pool.opened();
+        self.out.order.insert(id.0, &send.priority);
+        self.out.scheduler.insert(id.0, send.priority.clone());
+        send
+    }
+
+    /// The receiving half of a new stream.
+    fn new_recv(&self) -> RecvHalf {
+        let window = RecvWindow::new(self.limits.stream_window, self.limits.max_stream_window);
+        RecvHalf::new(window, self.delivery.as_ref().map(|delivery| delivery.build()))
     }
 
     /// Frees a stream that is done in both directions, and lets the peer open another stream in its place.
@@ -408,10 +416,10 @@ impl Streams {
         let Some(stream) = self.table.get_mut(id).filter(|stream| stream.is_done()) else {
             return;
         };
-        if let Some(send) = &mut stream.send {
+        if let Some(send) = stream.halves.send_mut() {
             self.out.remove(id, send);
         }
-        if let Some(recv) = &mut stream.recv {
+        if let Some(recv) = stream.halves.recv_mut() {
             self.received_storage -= std::mem::take(&mut recv.stored);
         }
         let dir = id.dir().index();

@@ -27,7 +27,7 @@ impl Streams {
 
     /// Notes that data of the stream came in a 0-RTT packet.
     pub fn set_early(&mut self, id: StreamId) {
-        if let Some(half) = self.table.get_mut(id).and_then(|stream| stream.recv.as_mut()) {
+        if let Some(half) = self.table.get_mut(id).and_then(|stream| stream.halves.recv_mut()) {
             half.early = true;
         }
     }
@@ -35,7 +35,7 @@ impl Streams {
     /// Whether data of the stream came in a 0-RTT packet.
     #[must_use]
     pub fn is_early(&self, id: StreamId) -> bool {
-        let half = self.table.get(id).and_then(|stream| stream.recv.as_ref());
+        let half = self.table.get(id).and_then(|stream| stream.halves.recv());
         half.is_some_and(|half| half.early)
     }
 
@@ -83,7 +83,7 @@ impl Streams {
         let Some(stream) = self.table.get_mut(id) else {
             return Ok(());
         };
-        let Some(half) = stream.recv.as_mut() else {
+        let Some(half) = stream.halves.recv_mut() else {
             return Ok(());
         };
         let FrameEffect { readable, growth, released } = act(half, credit)?;
@@ -122,7 +122,7 @@ impl Streams {
     /// is [wanted](Self::with_stop_recovered): the sender then knows that the stream is complete without an
     /// acknowledgement of each part.
     pub fn recovered(&mut self, id: StreamId) {
-        let half = self.table.get(id).and_then(|stream| stream.recv.as_ref());
+        let half = self.table.get(id).and_then(|stream| stream.halves.recv());
         if half.is_some_and(|half| half.is_whole()) {
             self.whole.add(id);
         }
@@ -144,7 +144,7 @@ impl Streams {
             .open_by_peer(id, Half::Send)
             .map_err(|error| error.in_frame(FrameKind::StopSending.wire_type()))?;
         let stream = self.table.get_mut(id).filter(|_| exists);
-        let Some(send) = stream.and_then(|stream| stream.send.as_mut()) else {
+        let Some(send) = stream.and_then(|stream| stream.halves.send_mut()) else {
             return Ok(None);
         };
         let message = send.message;
@@ -179,7 +179,7 @@ impl Streams {
         let Some(stream) = self.table.get_mut(id).filter(|_| exists) else {
             return Ok(());
         };
-        if let Some(send) = &mut stream.send {
+        if let Some(send) = stream.halves.send_mut() {
             send.raise_max_data(limit);
             self.out.refresh(stream, &mut self.control);
         }

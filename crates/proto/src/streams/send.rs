@@ -126,7 +126,7 @@ pub(super) struct SendHalf {
     /// The code of the peer's STOP_SENDING.
     pub(super) stopped: Option<u64>,
     /// Our reset of the stream.
-    reset: Option<Reset>,
+    reset: Option<Box<Reset>>,
     /// The reset has to be announced as soon as all bytes that are still to be delivered were sent.
     reset_due: bool,
     /// Bytes that the peer does not have were given up, most recently with this code.
@@ -137,7 +137,8 @@ pub(super) struct SendHalf {
     pub(super) protection: Option<Protection>,
     /// The coding session that the stream belongs to.
     pub(super) membership: Option<Box<Membership>>,
-    pub(super) messages: StreamMessages,
+    /// The messages that the application has announced, if it ever did.
+    pub(super) messages: Option<Box<StreamMessages>>,
     /// The message for which the stream was opened.
     pub(super) message: Option<MessageId>,
     /// The stream is active in the scheduler.
@@ -171,7 +172,7 @@ impl SendHalf {
             priority: Priority::default(),
             protection,
             membership: None,
-            messages: StreamMessages::default(),
+            messages: None,
             message: None,
             scheduled: false,
             fresh: false,
@@ -254,15 +255,15 @@ impl SendHalf {
     pub(super) fn reset(&mut self, code: u64, reliable: u64) {
         let reliable = reliable.min(self.buffer.end());
         let sent = self.buffer.unsent();
-        let reset = match self.reset {
+        let reset = match self.reset.as_deref() {
             None if self.is_sending() => Reset { code, reliable, sent, acked: false },
-            Some(before) if reliable < before.reliable && self.state == SendState::ResetSent => {
+            Some(&before) if reliable < before.reliable && self.state == SendState::ResetSent => {
                 Reset { reliable, sent: sent.max(before.sent), acked: false, ..before }
             }
             None | Some(_) => return,
         };
         self.state = SendState::ResetSent;
-        self.reset = Some(reset);
+        self.reset = Some(Box::new(reset));
         self.reset_due = true;
         // From now on only the reset frame tells the final size.
         self.fin = Fin::Open;
@@ -295,7 +296,7 @@ impl SendHalf {
     pub(super) fn reset_frame(&self) -> Option<ResetFrame> {
         let ready = self.state == SendState::ResetSent && self.buffer.unsent() == self.buffer.end();
         let Reset { code, reliable, sent, .. } =
-            self.reset.filter(|reset| ready && !reset.acked)?;
+            *self.reset.as_deref().filter(|reset| ready && !reset.acked)?;
         Some(ResetFrame { code, reliable, final_size: sent.max(self.buffer.unsent()) })
     }
 
@@ -309,7 +310,7 @@ impl SendHalf {
 
     /// Ends the stream if the peer knows of the reset and has all bytes that were to be delivered.
     fn finish_reset(&mut self) {
-        let known = self.reset.is_some_and(|reset| reset.acked);
+        let known = self.reset.as_ref().is_some_and(|reset| reset.acked);
         if known && self.state == SendState::ResetSent && self.buffer.is_all_acked() {
             self.state = SendState::ResetRecvd;
         }

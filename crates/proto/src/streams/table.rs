@@ -30,12 +30,59 @@ pub(super) struct PendingControl {
     pub(super) blocked: bool,
 }
 
+/// One half of a stream.
+#[derive(Debug)]
+pub(super) enum StreamHalf {
+    Send(SendHalf),
+    Recv(RecvHalf),
+}
+
+/// The halves that a stream has, the sending one first. A half that it does not have takes no memory.
+#[derive(Debug)]
+pub(super) struct Halves<H: ?Sized = [StreamHalf]>(H);
+
+impl Halves {
+    /// The sending half.
+    #[inline]
+    pub(super) fn send(&self) -> Option<&SendHalf> {
+        match self.0.first() {
+            Some(StreamHalf::Send(half)) => Some(half),
+            _ => None,
+        }
+    }
+
+    /// The sending half.
+    #[inline]
+    pub(super) fn send_mut(&mut self) -> Option<&mut SendHalf> {
+        match self.0.first_mut() {
+            Some(StreamHalf::Send(half)) => Some(half),
+            _ => None,
+        }
+    }
+
+    /// The receiving half.
+    #[inline]
+    pub(super) fn recv(&self) -> Option<&RecvHalf> {
+        match self.0.last() {
+            Some(StreamHalf::Recv(half)) => Some(half),
+            _ => None,
+        }
+    }
+
+    /// The receiving half.
+    #[inline]
+    pub(super) fn recv_mut(&mut self) -> Option<&mut RecvHalf> {
+        match self.0.last_mut() {
+            Some(StreamHalf::Recv(half)) => Some(half),
+            _ => None,
+        }
+    }
+}
+
 /// A stream that is not finished.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct Stream<H: ?Sized = [StreamHalf]> {
     pub(super) id: StreamId,
-    pub(super) send: Option<SendHalf>,
-    pub(super) recv: Option<RecvHalf>,
     pub(super) pending: PendingControl,
     /// Whether the stream is in the queue of streams with control frames.
     pub(super) control_queued: bool,
@@ -43,26 +90,38 @@ pub(super) struct Stream {
     pub(super) accepted: bool,
     pub(super) readable_queued: bool,
     pub(super) writable_queued: bool,
+    pub(super) halves: Halves<H>,
 }
 
-impl Stream {
-    pub(super) fn new(id: StreamId, send: Option<SendHalf>, recv: Option<RecvHalf>) -> Self {
-        Self {
+impl<H> Stream<H> {
+    fn new(id: StreamId, halves: H) -> Box<Self> {
+        Box::new(Self {
             id,
-            send,
-            recv,
             pending: PendingControl::default(),
             control_queued: false,
             accepted: false,
             readable_queued: false,
             writable_queued: false,
-        }
+            halves: Halves(halves),
+        })
+    }
+}
+
+impl Stream {
+    /// A stream with both halves.
+    pub(super) fn bidirectional(id: StreamId, send: SendHalf, recv: RecvHalf) -> Box<Self> {
+        Stream::new(id, [StreamHalf::Send(send), StreamHalf::Recv(recv)])
+    }
+
+    /// A stream with one half.
+    pub(super) fn unidirectional(id: StreamId, half: StreamHalf) -> Box<Self> {
+        Stream::new(id, [half])
     }
 
     /// Whether both directions of the stream are done.
     pub(super) fn is_done(&self) -> bool {
-        self.send.as_ref().is_none_or(SendHalf::is_done)
-            && self.recv.as_ref().is_none_or(RecvHalf::is_done)
+        self.halves.send().is_none_or(SendHalf::is_done)
+            && self.halves.recv().is_none_or(RecvHalf::is_done)
     }
 }
 
@@ -186,12 +245,12 @@ impl Table {
     }
 
     /// Adds the state of an open stream.
-    pub(super) fn insert(&mut self, stream: Stream) -> &mut Stream {
+    pub(super) fn insert(&mut self, stream: Box<Stream>) -> &mut Stream {
         let id = stream.id;
         if id.initiator() != self.side {
             self.remote[id.dir().index()].implicit.remove(id.index()..id.index() + 1);
         }
-        self.streams.entry(id).insert_entry(Box::new(stream)).into_mut()
+        self.streams.entry(id).insert_entry(stream).into_mut()
     }
 
     /// Removes a stream that is done; returns whether the peer opened it.

@@ -151,7 +151,7 @@ impl Outgoing {
 
     /// Updates the scheduler and the queues after the data that a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         let fresh = send.new_bytes() > 0;
         self.count_fresh(send, fresh);
         let ready = fresh || (self.in_turn && send.resends > 0);
@@ -177,7 +177,7 @@ impl Outgoing {
     /// Updates the queue of FINs and the sums of the stream's session after the application finished a stream,
     /// which changes nothing else.
     pub(super) fn finished(&mut self, stream: &mut Stream) {
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         self.queue_bare_fin(stream.id, send);
         self.members.update(send);
     }
@@ -232,7 +232,7 @@ impl Outgoing {
     /// The first stream that has only FIN left to send.
     fn next_fin(&self, table: &Table) -> Option<Pending> {
         let id = *self.fins.front()?;
-        let send = table.get(id)?.send.as_ref()?;
+        let send = table.get(id)?.halves.send()?;
         debug_assert!(send.wants_bare_fin(), "a stream without a bare FIN is first");
         Some(Pending::new(id, send, Source::New(0)))
     }
@@ -240,7 +240,7 @@ impl Outgoing {
     /// Removes streams that no longer have a bare FIN to send from the front of the queue.
     pub(super) fn prune_fins(&mut self, table: &mut Table) {
         while let Some(&id) = self.fins.front() {
-            if let Some(send) = table.get_mut(id).and_then(|stream| stream.send.as_mut()) {
+            if let Some(send) = table.get_mut(id).and_then(|stream| stream.halves.send_mut()) {
                 if send.wants_bare_fin() {
                     return;
                 }
@@ -265,12 +265,12 @@ impl Outgoing {
             // Without credit, ask the order of resending: the scheduler may select a stream that has only new
             // bytes.
             let id = StreamId(self.order.next()?);
-            let send = table.get(id)?.send.as_ref()?;
+            let send = table.get(id)?.halves.send()?;
             return Some(Pending::new(id, send, Source::Lost(lost(id)?)));
         }
         let grant = self.scheduler.next(room)?;
         let id = StreamId(grant.stream);
-        let send = table.get(id)?.send.as_ref()?;
+        let send = table.get(id)?.halves.send()?;
         if self.in_turn
             && let Some(next) = lost(id)
         {
@@ -321,7 +321,7 @@ impl Streams {
     ) -> Option<Written> {
         let id = pending.id;
         let stream = self.table.get_mut(id)?;
-        let send = stream.send.as_mut()?;
+        let send = stream.halves.send_mut()?;
         let next = match pending.source {
             Source::Lost(NextLost::Bytes(next)) if send.is_sending() => next,
             Source::Lost(_) => return None,
@@ -366,7 +366,7 @@ impl Streams {
             Source::Lost(NextLost::Symbol(_)) => return None,
             Source::New(_) => send.buffer.unsent(),
         };
-        send.messages.deadline(offset)
+        send.messages.as_ref()?.deadline(offset)
     }
 
     /// Charges streams for the frames of a source symbol that was sent again.
@@ -385,7 +385,7 @@ impl Streams {
     pub fn backlog(&self) -> Backlog {
         let credit = self.out.credit.available() > 0;
         let mut backlog = Backlog::Empty;
-        for send in self.table.iter().filter_map(|stream| stream.send.as_ref()) {
+        for send in self.table.iter().filter_map(|stream| stream.halves.send()) {
             let fresh = send.new_bytes() > 0;
             if send.wants_bare_fin() || (fresh && credit) {
                 return Backlog::Sendable;
@@ -424,7 +424,7 @@ impl Streams {
     /// One more lost frame of a stream waits to be sent again.
     pub fn queued(&mut self, id: StreamId) {
         let Some(stream) = self.table.get_mut(id) else { return };
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         send.resends += 1;
         self.out.order.queued(id.0);
         self.out.refresh(stream, &mut self.control);
@@ -434,7 +434,7 @@ impl Streams {
     /// frames still wait.
     pub fn dequeued(&mut self, id: StreamId, left: usize) {
         let Some(stream) = self.table.get_mut(id) else { return };
-        let Some(send) = &mut stream.send else { return };
+        let Some(send) = stream.halves.send_mut() else { return };
         send.resends = left;
         self.out.order.dequeued(id.0, left);
         self.out.refresh(stream, &mut self.control);
@@ -501,7 +501,7 @@ impl Streams {
         act: impl FnOnce(&mut SendHalf) -> Completion,
     ) -> Option<EndedMessage> {
         let stream = self.table.get_mut(id)?;
-        let send = stream.send.as_mut()?;
+        let send = stream.halves.send_mut()?;
         let ended = match act(send) {
             Completion::Open => {
                 self.out.account(send);

@@ -29,7 +29,7 @@ impl Unsent {
             is_sendable: send.new_bytes() > 0,
             bytes: if send.is_sending() { unsent() } else { 0 },
             peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
-            message: send.messages.newest(),
+            message: send.messages.as_ref().and_then(|messages| messages.newest()),
         }
     }
 
@@ -74,7 +74,7 @@ impl Streams {
                 && send.priority.urgency != Urgency::CONTROL
                 && send.has_unsent()
         };
-        let all = self.table.iter().filter(|stream| stream.send.as_ref().is_some_and(waits));
+        let all = self.table.iter().filter(|stream| stream.halves.send().is_some_and(waits));
         let mut ids: Vec<_> = all.map(|stream| stream.id).collect();
         ids.sort_unstable();
         ids
@@ -90,7 +90,7 @@ impl Streams {
     /// the sums.
     #[cfg(feature = "testing")]
     pub(super) fn visit_unsent(&self, session: u16) -> (usize, Unsent) {
-        let sending = self.table.iter().filter_map(|stream| stream.send.as_ref());
+        let sending = self.table.iter().filter_map(|stream| stream.halves.send());
         let mut members: Vec<_> = sending.filter(|send| send.session() == Some(session)).collect();
         members.sort_by_key(|send| send.turn());
         let count = members.len();

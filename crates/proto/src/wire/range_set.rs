@@ -12,22 +12,29 @@ use std::ops::Range;
 /// either end. A ring buffer makes both ends cheap, and a set of one range allocates no memory. If a peer
 /// controls the inserted numbers, the set must be created [`with_cap`](Self::with_cap), or its owner must bound
 /// it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct RangeSet {
     ranges: Ranges,
-    cap: Option<usize>,
+    /// The most ranges.
+    cap: usize,
+}
+
+impl Default for RangeSet {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl RangeSet {
     /// An empty set of any number of ranges.
     pub const fn new() -> Self {
-        Self { ranges: Ranges::One(None), cap: None }
+        Self { ranges: Ranges::One(None), cap: usize::MAX }
     }
 
     /// An empty set that keeps at most `cap` ranges (at least one) and forgets the smallest first.
     #[must_use]
     pub fn with_cap(cap: usize) -> Self {
-        Self { cap: Some(cap.max(1)), ..Self::default() }
+        Self { cap: cap.max(1), ..Self::new() }
     }
 
     /// Number of disjoint ranges.
@@ -151,7 +158,7 @@ impl RangeSet {
     }
 
     fn enforce_cap(&mut self) {
-        let excess = self.cap.map_or(0, |cap| self.ranges.len().saturating_sub(cap));
+        let excess = self.ranges.len().saturating_sub(self.cap);
         self.ranges.remove(0..excess);
     }
 

@@ -177,8 +177,8 @@ impl Host {
 fn storage_by_walk(streams: &Streams) -> (usize, usize) {
     let mut sum = (0, 0);
     for stream in streams.table.iter() {
-        sum.0 += stream.send.as_ref().map_or(0, |send| send.buffer.storage_by_walk());
-        sum.1 += stream.recv.as_ref().map_or(0, RecvHalf::storage);
+        sum.0 += stream.halves.send().map_or(0, |send| send.buffer.storage_by_walk());
+        sum.1 += stream.halves.recv().map_or(0, RecvHalf::storage);
     }
     sum
 }

@@ -105,7 +105,7 @@ fn windows_grow_when_they_are_what_limits_the_peer() {
         let mut out = Vec::new();
         streams.write_control(now, RTT, &mut out, ROOM, &mut Tokens::new());
         now += RTT / 2;
-        let recv = streams.table.get(uni(0)).unwrap().recv.as_ref().unwrap();
+        let recv = streams.table.get(uni(0)).unwrap().halves.recv().unwrap();
         assert!(recv.window.size() >= largest, "windows never shrink");
         largest = recv.window.size();
     }

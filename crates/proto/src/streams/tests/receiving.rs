@@ -9,7 +9,7 @@ use crate::wire::coding::VARINT_MAX;
 const FINAL_SIZE: TransportErrorCode = TransportErrorCode::FINAL_SIZE_ERROR;
 
 fn state(streams: &Sender) -> RecvState {
-    streams.table.get(ID).unwrap().recv.as_ref().unwrap().state()
+    streams.table.get(ID).unwrap().halves.recv().unwrap().state()
 }
 
 /// A server that accepted the stream after these frames arrived.

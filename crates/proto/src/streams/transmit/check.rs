@@ -14,7 +14,7 @@ impl Streams {
         let (mut fresh, mut pooled, mut waiting) = (0, 0, 0);
         let (mut lost, mut scheduled) = (false, false);
         for stream in self.table.iter() {
-            let Some(send) = &stream.send else { continue };
+            let Some(send) = stream.halves.send() else { continue };
             let told = |wrong| format!("{:?}: {wrong}", stream.id);
             send.check().map_err(told)?;
             let ready = send.fresh || (out.in_turn && send.resends > 0);
@@ -55,7 +55,7 @@ impl Streams {
 
     /// How many streams have lost frames that wait to be sent again. Visits every stream.
     pub fn resending(&self) -> usize {
-        let halves = self.table.iter().filter_map(|stream| stream.send.as_ref());
+        let halves = self.table.iter().filter_map(|stream| stream.halves.send());
         halves.filter(|send| send.resends > 0).count()
     }
 

@@ -12,6 +12,8 @@ use sutura::{Algorithm, TransportConfig};
 use sutura_benches::stack::Quiche;
 #[cfg(feature = "s2n-quic")]
 use sutura_benches::stack::S2nQuic;
+#[cfg(feature = "aws-lc-rs")]
+use sutura_benches::stack::SuturaAwsLc;
 use sutura_benches::stack::{self, Name, Newest, Quinn, Setting, Settings, Stack, Sutura};
 use sutura_benches::tls;
 use sutura_proto::policy::RedundancyFactory;
@@ -90,6 +92,8 @@ pub fn run() -> Result<(), Error> {
         let lines = BufReader::new(tokio::io::stdin()).lines();
         match name {
             Name::Sutura => work::<Sutura>(job, lines).await,
+            #[cfg(feature = "aws-lc-rs")]
+            Name::SuturaAwsLc => work::<SuturaAwsLc>(job, lines).await,
             Name::Quinn => work::<Quinn>(job, lines).await,
             #[cfg(feature = "quiche")]
             Name::Quiche => work::<Quiche>(job, lines).await,

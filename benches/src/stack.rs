@@ -80,12 +80,16 @@ pub use self::quinn::Quinn;
 #[cfg(feature = "s2n-quic")]
 pub use self::s2n_quic::S2nQuic;
 pub use self::sutura::Sutura;
+#[cfg(feature = "aws-lc-rs")]
+pub use self::sutura::SuturaAwsLc;
 
 /// The name of an implementation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Name {
     Sutura,
+    /// With the feature `aws-lc-rs`.
+    SuturaAwsLc,
     Quinn,
     /// With the feature of this name.
     Quiche,
@@ -101,7 +105,7 @@ pub enum Name {
 impl Name {
     /// The implementations that are built in.
     pub fn built_in() -> Vec<Self> {
-        let all = [Self::Sutura, Self::Quinn, Self::Quiche, Self::S2nQuic];
+        let all = [Self::Sutura, Self::SuturaAwsLc, Self::Quinn, Self::Quiche, Self::S2nQuic];
         all.into_iter().filter(|name| name.is_built_in()).collect()
     }
 
@@ -109,6 +113,7 @@ impl Name {
     pub fn is_built_in(self) -> bool {
         match self {
             Self::Sutura | Self::Quinn | Self::Floor => true,
+            Self::SuturaAwsLc => cfg!(feature = "aws-lc-rs"),
             Self::Quiche => cfg!(feature = "quiche"),
             Self::S2nQuic => cfg!(feature = "s2n-quic"),
         }
@@ -119,6 +124,7 @@ impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
             Self::Sutura => "sutura",
+            Self::SuturaAwsLc => "sutura-aws-lc",
             Self::Quinn => "quinn",
             Self::Quiche => "quiche",
             Self::S2nQuic => "s2n-quic",
@@ -174,6 +180,15 @@ impl Settings<'_> {
         match self.setting {
             Setting::Tuned => (self.provider)(),
             Setting::Default => tls::defaults(),
+        }
+    }
+
+    /// AWS-LC in place of ring.
+    #[cfg(feature = "aws-lc-rs")]
+    fn provider_of_aws_lc(&self) -> Arc<CryptoProvider> {
+        match self.setting {
+            Setting::Tuned => tls::aes_128_gcm_of_aws_lc(),
+            Setting::Default => tls::defaults_of_aws_lc(),
         }
     }
 }
@@ -351,6 +366,12 @@ mod tests {
     #[tokio::test]
     async fn sutura_delivers() {
         check_all::<Sutura>().await;
+    }
+
+    #[cfg(feature = "aws-lc-rs")]
+    #[tokio::test]
+    async fn sutura_delivers_with_aws_lc() {
+        check_all::<SuturaAwsLc>().await;
     }
 
     #[tokio::test]

@@ -1,8 +1,11 @@
 //! Certificates and TLS settings of both ends.
 
 use crate::Error;
+#[cfg(feature = "aws-lc-rs")]
+use rustls::crypto::aws_lc_rs;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{CipherSuite, NamedGroup};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -10,17 +13,32 @@ use std::sync::Arc;
 pub const ALPN: &[u8] = b"perf";
 
 /// One cipher and one group, so that no end negotiates a cheaper one.
+fn only_aes_128_gcm(mut provider: CryptoProvider) -> Arc<CryptoProvider> {
+    provider.cipher_suites.retain(|s| s.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256);
+    provider.kx_groups.retain(|group| group.name() == NamedGroup::X25519);
+    Arc::new(provider)
+}
+
+/// One cipher and one group of ring.
 pub fn aes_128_gcm() -> Arc<CryptoProvider> {
-    Arc::new(CryptoProvider {
-        cipher_suites: vec![ring::cipher_suite::TLS13_AES_128_GCM_SHA256],
-        kx_groups: vec![ring::kx_group::X25519],
-        ..ring::default_provider()
-    })
+    only_aes_128_gcm(ring::default_provider())
 }
 
 /// All ciphers and groups of ring, as rustls orders them.
 pub fn defaults() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
+}
+
+/// One cipher and one group of AWS-LC.
+#[cfg(feature = "aws-lc-rs")]
+pub fn aes_128_gcm_of_aws_lc() -> Arc<CryptoProvider> {
+    only_aes_128_gcm(aws_lc_rs::default_provider())
+}
+
+/// All ciphers and groups of AWS-LC, as rustls orders them.
+#[cfg(feature = "aws-lc-rs")]
+pub fn defaults_of_aws_lc() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
 }
 
 /// A certificate that its clients trust, and its private key, both in DER.

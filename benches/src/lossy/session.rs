@@ -78,7 +78,7 @@ pub fn run(job: &Job, identity: &Identity, qlog: Option<&Path>) -> Result<Outcom
     match job.peer.name {
         Name::Sutura => local.block_on(&runtime, session::<Sutura>(job, &settings)),
         Name::Quinn => local.block_on(&runtime, session::<Quinn>(job, &settings)),
-        name @ (Name::Quiche | Name::S2nQuic | Name::Floor) => {
+        name @ (Name::SuturaAwsLc | Name::Quiche | Name::S2nQuic | Name::Floor) => {
             Err(format!("{name} is not compared").into())
         }
     }

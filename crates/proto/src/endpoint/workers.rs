@@ -72,6 +72,18 @@ impl Common {
 )]
 pub struct WorkerCountError(usize);
 
+impl EndpointConfig {
+    /// Whether `count` endpoints can share an address with these limits, so that nothing has to be made for
+    /// workers that cannot be.
+    ///
+    /// # Errors
+    /// `count` is 0 or above [`MAX_WORKERS`], or more than the handshakes or connections that are allowed.
+    pub fn check_workers(&self, count: usize) -> Result<(), WorkerCountError> {
+        let most = MAX_WORKERS.min(self.max_handshakes).min(self.max_connections);
+        if (1..=most).contains(&count) { Ok(()) } else { Err(WorkerCountError(count)) }
+    }
+}
+
 impl Endpoint {
     /// Creates `count` endpoints that share an address, for one socket each, in the order of the numbers of
     /// [`DatagramEvent::Elsewhere`](super::DatagramEvent::Elsewhere). They accept each other's tokens, refuse
@@ -83,17 +95,14 @@ impl Endpoint {
     /// All datagrams of a client's address must go to the same endpoint until its handshake is complete.
     ///
     /// # Errors
-    /// `count` is 0 or above [`MAX_WORKERS`], or more than the handshakes or connections that are allowed.
+    /// Those of [`EndpointConfig::check_workers`].
     pub fn workers(
         config: &EndpointConfig,
         server: Option<&Arc<ServerConfig>>,
         seed: [u8; 32],
         count: usize,
     ) -> Result<Vec<Self>, WorkerCountError> {
-        let most = MAX_WORKERS.min(config.max_handshakes).min(config.max_connections);
-        if !(1..=most).contains(&count) {
-            return Err(WorkerCountError(count));
-        }
+        config.check_workers(count)?;
         let common = Common::new(config, seed);
         let mut random = StdRng::from_seed(seed);
         let mut key = [0; 16];

@@ -19,6 +19,10 @@ use sutura_proto as proto;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
+fn impossible(count: proto::WorkerCountError) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, count)
+}
+
 /// A worker's thread, which waits for the state to drive.
 struct Thread {
     socket: Arc<SystemSocket>,
@@ -123,10 +127,7 @@ impl Endpoint {
             return Self::bind(config, Some(server), address);
         }
         Handle::try_current().map_err(io::Error::other)?;
-        if !(1..=proto::MAX_WORKERS).contains(&workers) {
-            let problem = format!("{workers} workers are not from 1 to {}", proto::MAX_WORKERS);
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
-        }
+        config.check_workers(workers).map_err(impossible)?;
         let sockets = UdpSocket::share(address, workers)?.into_iter().enumerate();
         let threads = sockets.map(|(number, socket)| Thread::spawn(number, socket));
         let threads = threads.collect::<io::Result<Vec<Thread>>>()?;
@@ -135,7 +136,7 @@ impl Endpoint {
         let early_data = server.accepts_early_data();
         let server = Arc::new(server.into_proto());
         let protos = proto::Endpoint::workers(&config, Some(&server), random_seed()?, workers)
-            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+            .map_err(impossible)?;
         let dirty: Vec<Arc<Dirty>> = (0..workers).map(|_| Arc::default()).collect();
         let mailboxes: Arc<[Mailbox]> = dirty.iter().cloned().map(Mailbox::new).collect();
         let budget = MemoryBudget::default();

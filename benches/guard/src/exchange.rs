@@ -1,7 +1,7 @@
 //! Small requests and answers on streams of a pair, without HTTP/3.
 
 use crate::Error;
-use crate::load::{ANSWER, Load};
+use crate::load::{ANSWER, Load, PATIENCE, REQUESTS};
 use crate::pair::Pair;
 use sutura_proto::{Connection, Dir, Event, Read, ReadError, Side, StreamEvent, StreamId};
 
@@ -64,6 +64,47 @@ impl Exchanges {
             Ok(())
         })
     }
+
+    /// Sends a request, if the server lets the client open a stream. Returns whether it does.
+    ///
+    /// # Errors
+    /// The connection fails.
+    fn try_send(&mut self) -> Result<bool, Error> {
+        self.pair.work(Side::Client, |connection| {
+            let Some(stream) = connection.open(Dir::Bi) else { return Ok(false) };
+            connection.send_stream(stream).write(&[0; REQUEST])?;
+            connection.send_stream(stream).finish()?;
+            Ok(true)
+        })
+    }
+
+    /// Keeps `at_once` requests under way: another one follows each answer, as soon as the server lets the client open
+    /// a stream. The first half is a warm-up. Returns how many answers came while it was measured.
+    ///
+    /// # Errors
+    /// Not all requests are answered.
+    pub fn keep_up(mut self, at_once: usize) -> Result<u64, Error> {
+        let half = REQUESTS.max(10 * at_once);
+        let (mut sent, mut before) = (0, 0);
+        let end = self.pair.now + PATIENCE;
+        while self.answered < 2 * half {
+            self.work()?;
+            if before == 0 && self.answered >= half {
+                before = self.answered;
+                self.pair.meter.switch(true);
+            }
+            while sent < 2 * half && sent < self.answered + at_once && self.try_send()? {
+                sent += 1;
+            }
+            if !self.pair.step(end) && self.answered < 2 * half {
+                return Err("not all requests were answered".into());
+            }
+        }
+        if self.received != sent * ANSWER {
+            return Err("not all of the answers arrived".into());
+        }
+        Ok((self.answered - before) as u64)
+    }
 }
 
 impl Load for Exchanges {
@@ -96,11 +137,7 @@ impl Load for Exchanges {
     }
 
     fn send(&mut self) -> Result<(), Error> {
-        self.pair.work(Side::Client, |connection| {
-            let stream = connection.open(Dir::Bi).ok_or("no stream may be opened")?;
-            connection.send_stream(stream).write(&[0; REQUEST])?;
-            Ok(connection.send_stream(stream).finish()?)
-        })
+        if self.try_send()? { Ok(()) } else { Err("no stream may be opened".into()) }
     }
 
     fn answered(&self) -> usize {

@@ -6,8 +6,10 @@ mod curves;
 mod exchange;
 mod gauge;
 mod load;
+mod loopback;
 mod pair;
 mod rows;
+mod sockets;
 mod web;
 
 pub use curves::{CURVES, Curve, SEED, Series};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 /// The bytes of an answer.
 pub const ANSWER: usize = 1000;
 /// No request takes longer.
-const PATIENCE: Duration = Duration::from_secs(10);
+pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The applications of both ends of a pair.
 pub trait Load {
@@ -78,7 +78,7 @@ pub trait Load {
 }
 
 /// The least number of requests that are measured.
-const REQUESTS: usize = 400;
+pub const REQUESTS: usize = 400;
 
 /// Plays rounds of requests, of which the first half is a warm-up. Each round goes on until all data is
 /// acknowledged. Returns how many requests were measured.

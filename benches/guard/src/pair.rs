@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_proto::crypto::null::{NullClientConfig, NullServerConfig};
 use sutura_proto::{
-    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, Event, ServerConfig,
-    Side, Transmit, TransportConfig,
+    ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, EcnCodepoint, Endpoint,
+    EndpointConfig, Event, ServerConfig, Side, SocketFeatures, Transmit, TransportConfig,
 };
 use sutura_random::Rng;
 
@@ -39,9 +39,14 @@ pub struct End {
 }
 
 impl End {
-    fn new(address: SocketAddr, server: Option<Arc<ServerConfig>>, seed: [u8; 32]) -> Self {
+    fn new(
+        address: SocketAddr,
+        config: Arc<EndpointConfig>,
+        server: Option<Arc<ServerConfig>>,
+        seed: [u8; 32],
+    ) -> Self {
         Self {
-            endpoint: Endpoint::new(Arc::default(), server, seed),
+            endpoint: Endpoint::new(config, server, seed),
             address,
             handle: None,
             connection: None,
@@ -72,13 +77,14 @@ impl End {
         self.connection.as_mut()?.poll_transmit(now, BATCH, &mut self.buffer)
     }
 
-    fn receive(&mut self, now: Instant, from: SocketAddr, datagram: &mut [u8]) {
+    fn receive(&mut self, now: Instant, from: SocketAddr, flying: &mut Flying) {
+        let Flying { ecn, datagram, .. } = flying;
         if let DatagramEvent::NewConnection(incoming) = self.endpoint.handle(now, from, datagram) {
             self.handle = Some(incoming.handle());
             self.connection = self.endpoint.accept(now, incoming);
         }
         if let Some(connection) = &mut self.connection {
-            connection.handle_datagram(now, from, None, datagram);
+            connection.handle_datagram(now, from, *ecn, datagram);
         }
         self.settle();
     }
@@ -120,6 +126,7 @@ fn other(side: Side) -> Side {
 struct Flying {
     to: Side,
     arrives: Instant,
+    ecn: Option<EcnCodepoint>,
     datagram: Vec<u8>,
 }
 
@@ -160,8 +167,20 @@ impl Pair {
     /// # Errors
     /// The client cannot connect.
     pub fn new(transport: &TransportConfig, meter: Meter) -> Result<Self, Error> {
+        Self::with_sockets(SocketFeatures::default(), transport, meter)
+    }
+
+    /// The same with sockets of these abilities.
+    ///
+    /// # Errors
+    /// The client cannot connect.
+    pub fn with_sockets(
+        socket: SocketFeatures,
+        transport: &TransportConfig,
+        meter: Meter,
+    ) -> Result<Self, Error> {
         let address = ([192, 0, 2, 1], 40_000).into();
-        Self::of([1; 32], address, Instant::now(), transport, meter)
+        Self::of([1; 32], address, Instant::now(), socket, transport, meter)
     }
 
     /// A client of its own seed and address that has begun to connect at `now`.
@@ -172,16 +191,18 @@ impl Pair {
         seed: [u8; 32],
         address: SocketAddr,
         now: Instant,
+        socket: SocketFeatures,
         transport: &TransportConfig,
         meter: Meter,
     ) -> Result<Self, Error> {
+        let endpoint = Arc::new(EndpointConfig::default().with_socket(socket));
         let transport = Arc::new(transport.clone());
         let crypto = Arc::new(NullServerConfig::new(vec![PROTOCOL.to_vec()]));
         let config = Arc::new(ServerConfig::new(crypto, transport.clone()));
         let crypto = Arc::new(NullClientConfig::new(vec![PROTOCOL.to_vec()]));
         let config_of_client = ClientConfig::new(crypto, transport);
-        let mut client = End::new(address, None, seed);
-        let server = End::new(([192, 0, 2, 2], 443).into(), Some(config), [2; 32]);
+        let mut client = End::new(address, endpoint.clone(), None, seed);
+        let server = End::new(([192, 0, 2, 2], 443).into(), endpoint, Some(config), [2; 32]);
         let to = server.address;
         let made = meter.run(Side::Client, || {
             Some(client.endpoint.connect(now, config_of_client, to, "example.org"))
@@ -242,7 +263,8 @@ impl Pair {
                 let mut lost = losses.map(|losses| move || losses.rng.chance(losses.share));
                 let arriving =
                     datagrams.into_iter().filter(|_| !lost.as_mut().is_some_and(|lost| lost()));
-                self.wire.extend(arriving.map(|datagram| Flying { to, arrives, datagram }));
+                let ecn = transmit.ecn;
+                self.wire.extend(arriving.map(|datagram| Flying { to, arrives, ecn, datagram }));
             }
         }
     }
@@ -264,7 +286,7 @@ impl Pair {
         while let Some(mut flying) = self.wire.pop_front_if(|flying| flying.arrives <= now) {
             let from = self.end(other(flying.to)).address;
             let end = self.end(flying.to);
-            meter.run(flying.to, || end.receive(now, from, &mut flying.datagram));
+            meter.run(flying.to, || end.receive(now, from, &mut flying));
         }
         for side in [Side::Client, Side::Server] {
             let end = self.end(side);

@@ -5,7 +5,9 @@ use crate::bulk::Bulk;
 use crate::exchange::Exchanges;
 use crate::gauge::{Gauge, Meter};
 use crate::load::{Load, in_turn, play};
+use crate::loopback;
 use crate::pair::{Pair, REST};
+use crate::sockets;
 use crate::web::Web;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,6 +84,27 @@ pub const ROWS: &[Row] = &[
     Row::work("exchange among 100 at the server", Side::Server, |meter| exchanges(meter, 100)),
     Row::work("exchange among 1000 at the client", Side::Client, |meter| exchanges(meter, 1000)),
     Row::work("exchange among 1000 at the server", Side::Server, |meter| exchanges(meter, 1000)),
+    Row::work("loopback exchange in turn at the client", Side::Client, |m| loopback::untuned(m, 1)),
+    Row::work("loopback exchange in turn at the server", Side::Server, |m| loopback::untuned(m, 1)),
+    Row::work("loopback exchange among 100 at the client", Side::Client, |m| {
+        loopback::untuned(m, 100)
+    }),
+    Row::work("loopback exchange among 100 at the server", Side::Server, |m| {
+        loopback::untuned(m, 100)
+    }),
+    Row::work("tuned loopback exchange in turn at the client", Side::Client, |m| {
+        loopback::tuned(m, 1)
+    }),
+    Row::work("tuned loopback exchange in turn at the server", Side::Server, |m| {
+        loopback::tuned(m, 1)
+    }),
+    Row::work("tuned loopback exchange among 100 at the client", Side::Client, |m| {
+        loopback::tuned(m, 100)
+    }),
+    Row::work("tuned loopback exchange among 100 at the server", Side::Server, |m| {
+        loopback::tuned(m, 100)
+    }),
+    Row::work("exchange in turn over sockets at both ends", Side::Client, sockets::exchanges),
     Row::work("bulk packet sent", Side::Client, |meter| bulk(meter, None, EPS)),
     Row::work("bulk packet sent by hmm", Side::Client, |meter| bulk(meter, None, HMM)),
     Row::work("bulk packet sent by hls", Side::Client, |meter| bulk(meter, None, HLS)),

@@ -8,7 +8,7 @@ use crate::pair::Pair;
 use std::mem;
 use std::net::SocketAddr;
 use std::time::Duration;
-use sutura_proto::{Connection, Side, TransportConfig};
+use sutura_proto::{Connection, Side, SocketFeatures, TransportConfig};
 
 /// Longer than a handshake takes.
 const HANDSHAKE: Duration = Duration::from_millis(200);
@@ -27,7 +27,14 @@ fn joined(server: &mut Pair, others: u32) -> Result<Vec<Box<Connection>>, Error>
         seed[..4].copy_from_slice(&number.to_be_bytes());
         let [_, a, b, c] = number.to_be_bytes();
         let address = SocketAddr::from(([10, a, b, c], 40_000));
-        let mut pair = Pair::of(seed, address, server.now, &transport, server.meter)?;
+        let mut pair = Pair::of(
+            seed,
+            address,
+            server.now,
+            SocketFeatures::default(),
+            &transport,
+            server.meter,
+        )?;
         mem::swap(&mut pair.server.endpoint, &mut server.server.endpoint);
         pair.pass(HANDSHAKE);
         mem::swap(&mut pair.server.endpoint, &mut server.server.endpoint);

@@ -398,6 +398,16 @@ fn a_run_of_padding_is_one_frame() {
 }
 
 #[test]
+fn padding_of_any_length_is_one_item() {
+    for len in 1..200 {
+        let mut payload = vec![0; len];
+        payload.push(1);
+        let frames: Result<Vec<_>, _> = FrameIter::new(&payload, Carrier::OneRtt).collect();
+        assert_eq!(frames, Ok(vec![Frame::Padding, Frame::Ping]), "{len}");
+    }
+}
+
+#[test]
 fn malformed_frames_are_encoding_errors() {
     let ack = FrameKind::Ack.wire_type();
     let cid = |len: u8| {

@@ -199,10 +199,27 @@ impl SendBuffer {
         }
     }
 
+    /// The index of the first chunk that ends after `offset`. Chunks are mostly of one size, so that it can be
+    /// guessed without a search.
+    fn position(&self, offset: u64) -> usize {
+        let before = || {
+            let first = self.chunks.front()?.start;
+            let each = (self.tail_start() - first) / self.chunks.len() as u64;
+            usize::try_from(offset.checked_sub(first)?.checked_div(each)?).ok()
+        };
+        let holds = |index: &usize| {
+            let chunk = self.chunks.get(*index);
+            chunk.is_some_and(|chunk| chunk.start <= offset && offset < chunk.end())
+        };
+        let guess = before().unwrap_or_default();
+        let guess = [guess, guess + 1].into_iter().find(holds);
+        guess.unwrap_or_else(|| self.chunks.partition_point(|chunk| chunk.end() <= offset))
+    }
+
     /// Appends the bytes of `range` to `out`. All of them must still be held.
     pub(super) fn copy_to(&self, range: Range<u64>, out: &mut Vec<u8>) {
         let mut at = range.start;
-        let mut index = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        let mut index = self.position(at);
         while at < range.end {
             let (start, bytes) = match self.chunks.get(index) {
                 Some(chunk) => (chunk.start, &chunk.bytes[..]),
@@ -273,7 +290,7 @@ impl SendBuffer {
         if self.acked.is_empty() {
             return;
         }
-        let mut index = self.chunks.partition_point(|chunk| chunk.end() <= range.start);
+        let mut index = self.position(range.start);
         while let Some(chunk) = self.chunks.get(index).filter(|chunk| chunk.start < range.end) {
             if self.acked.contains_range(&(chunk.start..chunk.end())) {
                 self.retained -= chunk.bytes.len();

@@ -138,8 +138,9 @@ async fn work<S: Stack>(job: Job, mut lines: Input) -> Result<(), Error> {
         Role::Workers { workers, together } => {
             workers::run_server(settings, workers, together, lines).await
         }
-        Role::Clients { server, threads, connections, task } => {
-            workers::run_client(&job.settings, server, threads, connections, task)
+        Role::Clients { server, threads, connections, moves, task } => {
+            let plan = workers::Plan { server, threads, connections, moves };
+            workers::run_client(&job.settings, plan, task)
         }
     }
 }

@@ -91,6 +91,8 @@ pub enum Role {
         server: SocketAddr,
         threads: usize,
         connections: usize,
+        /// Whether each connection goes over to another port before the measurement.
+        moves: bool,
         task: Task,
     },
 }

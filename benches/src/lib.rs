@@ -1,5 +1,6 @@
 //! The common parts of the benches.
 
+pub mod costs;
 pub mod cpu;
 pub mod output;
 pub mod stack;

@@ -7,6 +7,7 @@ use crate::{Error, Options, workers};
 use serde::de::DeserializeOwned;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use sutura_benches::costs::Costs;
 use sutura_benches::stack::Setting;
 use sutura_benches::tls::Identity;
 
@@ -120,6 +121,11 @@ impl<'a> Pair<'a> {
     }
 }
 
+/// The costs of a client's task together, of which the server's part took `server_cpu` seconds.
+pub fn costs(done: &Done, server_cpu: f64) -> Costs {
+    Costs { seconds: done.seconds, server_cpu, client_cpu: done.usage.cpu_seconds }
+}
+
 fn bulk(settings: &Settings, options: &Options) -> Result<Bulk, Error> {
     let name = profile::name(&settings.subject, &"bulk", settings.payload);
     let profile = Profile::new(options.profile.as_deref(), &name);
@@ -128,10 +134,8 @@ fn bulk(settings: &Settings, options: &Options) -> Result<Bulk, Error> {
     Ok(Bulk {
         subject: settings.subject.clone(),
         payload: settings.payload,
-        seconds: done.seconds,
         bytes: done.amount,
-        server_cpu: server.usage.cpu_seconds,
-        client_cpu: done.usage.cpu_seconds,
+        costs: costs(&done, server.usage.cpu_seconds),
         repairs_sent: server.repairs,
         repairs_received: done.repairs,
     })
@@ -150,16 +154,14 @@ fn small(
     let name = profile::name(&settings.subject, &load, settings.payload);
     let profile = Profile::new(options.profile.as_deref(), &name);
     let (done, server) = Pair { settings, core, profile }.measure(task)?;
-    let per = match load {
+    let count = match load {
         Load::Requests { .. } => done.amount / ANSWER,
         Load::Handshakes | Load::HandshakesOnOneCore => done.amount,
     };
     Ok(Small {
         subject: settings.subject.clone(),
         load,
-        seconds: done.seconds / per as f64,
-        server_cpu: server.usage.cpu_seconds / per as f64,
-        client_cpu: done.usage.cpu_seconds / per as f64,
+        costs: costs(&done, server.usage.cpu_seconds).over(count as f64),
         latency: done.latency,
     })
 }

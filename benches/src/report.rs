@@ -9,6 +9,7 @@ use std::fmt;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell, Column, Table};
+use sutura_benches::costs::Costs;
 use sutura_benches::stack::Setting;
 
 /// One bulk download.
@@ -17,11 +18,10 @@ pub struct Bulk {
     pub subject: Subject,
     /// `None` if it is what the stack has found itself.
     pub payload: Option<u16>,
-    pub seconds: f64,
     pub bytes: u64,
-    /// Seconds of CPU time.
-    pub server_cpu: f64,
-    pub client_cpu: f64,
+    /// The costs of the whole download.
+    #[serde(flatten)]
+    pub costs: Costs,
     /// Repair symbols that the server sent, and that the client received.
     pub repairs_sent: u64,
     pub repairs_received: u64,
@@ -29,19 +29,15 @@ pub struct Bulk {
 
 impl Bulk {
     fn gigabits_per_second(&self) -> f64 {
-        self.bytes as f64 * 8e-9 / self.seconds
+        self.bytes as f64 * 8e-9 / self.costs.seconds
     }
 
     fn per_gib(&self, cpu: f64) -> f64 {
         cpu / (self.bytes as f64 / f64::from(1 << 30))
     }
 
-    fn cpu(&self) -> f64 {
-        self.server_cpu + self.client_cpu
-    }
-
     fn gigabits_per_cpu_second(&self) -> f64 {
-        self.bytes as f64 * 8e-9 / self.cpu()
+        self.bytes as f64 * 8e-9 / self.costs.cpu()
     }
 }
 
@@ -87,28 +83,15 @@ impl fmt::Display for Load {
     }
 }
 
-/// The costs of one small operation, in seconds.
+/// The costs of one small operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Small {
     pub subject: Subject,
     pub load: Load,
-    /// The whole time over the number of operations.
-    pub seconds: f64,
-    /// Seconds of CPU time.
-    pub server_cpu: f64,
-    pub client_cpu: f64,
+    #[serde(flatten)]
+    pub costs: Costs,
     /// How long the client waited for each.
     pub latency: Option<Latency>,
-}
-
-impl Small {
-    fn per_second(&self) -> f64 {
-        1.0 / self.seconds
-    }
-
-    fn cpu(&self) -> f64 {
-        self.server_cpu + self.client_cpu
-    }
 }
 
 /// All measurements.
@@ -163,7 +146,7 @@ fn chosen<'a, T>(
 type Figure<'a> = &'a dyn Fn(&Bulk) -> f64;
 
 /// A figure of a small load.
-type SmallFigure<'a> = &'a dyn Fn(&Small) -> f64;
+type SmallFigure<'a> = &'a dyn Fn(&Costs) -> f64;
 
 /// Two subjects whose downloads with a size of datagrams are compared.
 type Compared<'a> = (Option<u16>, (&'a Subject, &'a Subject));
@@ -229,8 +212,8 @@ impl Measurements {
             (what, &|row| row.1.to_string().into()),
             ("settings", &|row| settings_cell(&row.1)),
             ("Gbit/s", &|row| spread(row, &Bulk::gigabits_per_second, 2)),
-            ("server CPU s/GiB", &|row| spread(row, &|b| b.per_gib(b.server_cpu), 2)),
-            ("client CPU s/GiB", &|row| spread(row, &|b| b.per_gib(b.client_cpu), 2)),
+            ("server CPU s/GiB", &|row| spread(row, &|b| b.per_gib(b.costs.server_cpu), 2)),
+            ("client CPU s/GiB", &|row| spread(row, &|b| b.per_gib(b.costs.client_cpu), 2)),
             ("Gbit per CPU s", &|row| spread(row, &Bulk::gigabits_per_cpu_second, 2)),
             ("repairs sent", &|row| spread(row, &|b| b.repairs_sent as f64, 0)),
             ("repairs received", &|row| spread(row, &|b| b.repairs_received as f64, 0)),
@@ -238,7 +221,7 @@ impl Measurements {
         let of_floor = |row: &Row, figure: Figure<'_>| self.bulk_over_floor(options, row, figure);
         let over_floor: &[Column<'_, Row>] = &[
             ("goodput over the floor's", &|row| of_floor(row, &Bulk::gigabits_per_second)),
-            ("CPU over the floor's", &|row| of_floor(row, &|b| b.per_gib(b.cpu()))),
+            ("CPU over the floor's", &|row| of_floor(row, &|b| b.per_gib(b.costs.cpu()))),
         ];
         Table::of("Bulk download", options.downloads(), &chosen(options, columns, over_floor))
     }
@@ -282,9 +265,9 @@ impl Measurements {
                 ("payload", &|row| payload_cell(row.0)),
                 ("policy", &|row| row.1.1.to_string().into()),
                 ("goodput", &|row| ratio(row, &Bulk::gigabits_per_second)),
-                ("server CPU", &|row| ratio(row, &|b| b.server_cpu)),
-                ("client CPU", &|row| ratio(row, &|b| b.client_cpu)),
-                ("CPU", &|row| ratio(row, &Bulk::cpu)),
+                ("server CPU", &|row| ratio(row, &|b| b.costs.server_cpu)),
+                ("client CPU", &|row| ratio(row, &|b| b.costs.client_cpu)),
+                ("CPU", &|row| ratio(row, &|b| b.costs.cpu())),
             ],
         )
     }
@@ -296,7 +279,10 @@ impl Measurements {
     fn small_table(&self, options: &Options) -> Table {
         type Row = (Load, Subject);
         let spread = |(load, subject): &Row, figure: SmallFigure<'_>, places| {
-            Cell::spread(Spread::of(self.small_of(*load, subject).map(figure)), places)
+            Cell::spread(
+                Spread::of(self.small_of(*load, subject).map(|s| figure(&s.costs))),
+                places,
+            )
         };
         let latency = |(load, subject): &Row, figure: &dyn Fn(Latency) -> f64| {
             let latencies = self.small_of(*load, subject).filter_map(|small| small.latency);
@@ -307,16 +293,16 @@ impl Measurements {
             ("load", &|row| row.0.to_string().into()),
             (what, &|row| row.1.to_string().into()),
             ("settings", &|row| settings_cell(&row.1)),
-            ("per second", &|row| spread(row, &Small::per_second, 0)),
+            ("per second", &|row| spread(row, &Costs::per_second, 0)),
             ("p50 us", &|row| latency(row, &|latency| latency.p50)),
             ("p99 us", &|row| latency(row, &|latency| latency.p99)),
-            ("server CPU us", &|row| spread(row, &|s| s.server_cpu * 1e6, 1)),
-            ("client CPU us", &|row| spread(row, &|s| s.client_cpu * 1e6, 1)),
+            ("server CPU us", &|row| spread(row, &|costs| costs.server_cpu * 1e6, 1)),
+            ("client CPU us", &|row| spread(row, &|costs| costs.client_cpu * 1e6, 1)),
         ];
         let of_floor = |row: &Row, figure: SmallFigure<'_>| self.small_over_floor(row, figure);
         let over_floor: &[Column<'_, Row>] = &[
-            ("rate over the floor's", &|row| of_floor(row, &Small::per_second)),
-            ("CPU over the floor's", &|row| of_floor(row, &Small::cpu)),
+            ("rate over the floor's", &|row| of_floor(row, &Costs::per_second)),
+            ("CPU over the floor's", &|row| of_floor(row, &Costs::cpu)),
         ];
         Table::of("Small operations", options.small(), &chosen(options, columns, over_floor))
     }
@@ -327,7 +313,7 @@ impl Measurements {
             loads.iter().flat_map(|(load, _)| pairs(&subjects).map(move |pair| (*load, pair)));
         let ratio = |(load, (a, b)): (Load, (&Subject, &Subject)), figure: SmallFigure<'_>| {
             let both = self.small_of(load, a).zip(self.small_of(load, b));
-            Cell::spread(Spread::of(both.map(|(a, b)| figure(a) / figure(b))), 2)
+            Cell::spread(Spread::of(both.map(|(a, b)| figure(&a.costs) / figure(&b.costs))), 2)
         };
         Table::of(
             "Small operations of the first over another, round by round",
@@ -336,8 +322,8 @@ impl Measurements {
                 ("load", &|row| row.0.to_string().into()),
                 ("over", &|row| row.1.1.to_string().into()),
                 ("settings", &|row| settings_cell(row.1.1)),
-                ("rate", &|row| ratio(*row, &Small::per_second)),
-                ("CPU", &|row| ratio(*row, &Small::cpu)),
+                ("rate", &|row| ratio(*row, &Costs::per_second)),
+                ("CPU", &|row| ratio(*row, &Costs::cpu)),
             ],
         )
     }
@@ -385,10 +371,8 @@ mod tests {
         let run = |stack: Name, seconds| Bulk {
             subject: stack.into(),
             payload: Some(1200),
-            seconds,
             bytes: 1 << 30,
-            server_cpu: 1.0,
-            client_cpu: 1.0,
+            costs: Costs { seconds, server_cpu: 1.0, client_cpu: 1.0 },
             repairs_sent: 0,
             repairs_received: 0,
         };

@@ -65,6 +65,12 @@ impl Identity {
         &self.key
     }
 
+    /// The certificate and the private key, each in PEM.
+    pub fn to_pem(&self) -> (String, String) {
+        let encode = |tag: &str, der: &[u8]| pem::encode(&pem::Pem::new(tag, der));
+        (encode("CERTIFICATE", &self.certificate), encode("PRIVATE KEY", &self.key))
+    }
+
     pub fn server_tls(&self, provider: Arc<CryptoProvider>) -> Result<rustls::ServerConfig, Error> {
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(self.key.clone()));
         let mut tls = rustls::ServerConfig::builder_with_provider(provider)

@@ -1,6 +1,6 @@
 //! What the stacks do over the least that any of them has to do, round by round.
 
-use super::{Bulk, Figure, Load, Measurements, Small, SmallFigure};
+use super::{Bulk, Figure, Load, Measurements, SmallFigure};
 use crate::Options;
 use crate::job::Subject;
 use sutura_analysis::statistics::Spread;
@@ -32,8 +32,8 @@ impl Measurements {
         figure: SmallFigure<'_>,
     ) -> Cell {
         let floor = Subject::from(Name::Floor);
-        let floor: Vec<&Small> = self.small_of(*load, &floor).collect();
-        let ratios = self.small_of(*load, subject).zip(floor).map(|(a, b)| figure(a) / figure(b));
+        let both = self.small_of(*load, subject).zip(self.small_of(*load, &floor));
+        let ratios = both.map(|(a, b)| figure(&a.costs) / figure(&b.costs));
         Cell::spread((!subject.is_floor()).then(|| Spread::of(ratios)).flatten(), 2)
     }
 }

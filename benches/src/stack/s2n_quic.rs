@@ -5,9 +5,8 @@ use super::{
     Stack,
 };
 use crate::Error;
-use crate::tls::{ALPN, Identity};
+use crate::tls::ALPN;
 use bytes::Bytes;
-use pem::Pem;
 use s2n_quic::client::Connect;
 use s2n_quic::connection::{Handle, StreamAcceptor};
 use s2n_quic::provider::io::tokio::Provider as Io;
@@ -26,6 +25,9 @@ pub struct S2nQuic;
 
 /// Bytes of the headers of IPv4 and UDP, which s2n-quic counts with a datagram.
 const HEADERS: u16 = 28;
+/// The policy of s2n-tls that prefers what the other stacks are tuned to, AES-128-GCM and X25519. By itself, s2n-quic
+/// prefers P-256.
+const TUNED_POLICY: &str = "AWS-CRT-SDK-TLSv1.3";
 /// Pieces of a stream that are taken in one call, at most.
 const PIECES: usize = 64;
 
@@ -59,10 +61,12 @@ fn split(stream: BidirectionalStream) -> (SendStream, Recv) {
     (send, Recv { stream, pieces: VecDeque::new(), is_open: true })
 }
 
-/// The certificate and the private key in PEM.
-fn pem(identity: &Identity) -> (String, String) {
-    let encode = |tag: &str, der: &[u8]| pem::encode(&Pem::new(tag, der));
-    (encode("CERTIFICATE", identity.certificate()), encode("PRIVATE KEY", identity.key()))
+/// Sets the ciphers and groups, unless they are those that s2n-quic has by itself.
+fn choose(settings: &Settings<'_>, config: &mut tls::config::Builder) -> Result<(), Error> {
+    if settings.setting == Setting::Tuned {
+        config.set_security_policy(&tls::security::Policy::from_version(TUNED_POLICY)?)?;
+    }
+    Ok(())
 }
 
 fn limits(settings: &Settings<'_>) -> Result<Limits, Error> {
@@ -104,10 +108,10 @@ impl Stack for S2nQuic {
     type Recv = Recv;
 
     fn server(settings: &Settings<'_>) -> Result<(Endpoint, SocketAddr), Error> {
-        let (certificate, key) = pem(settings.identity);
-        let tls = tls::Server::builder()
-            .with_certificate(certificate, key)?
-            .with_application_protocols([ALPN])?;
+        let (certificate, key) = settings.identity.to_pem();
+        let mut tls = tls::Server::builder();
+        choose(settings, tls.config_mut())?;
+        let tls = tls.with_certificate(certificate, key)?.with_application_protocols([ALPN])?;
         let server = Server::builder()
             .with_tls(tls.build()?)?
             .with_limits(limits(settings)?)?
@@ -118,8 +122,10 @@ impl Stack for S2nQuic {
     }
 
     fn client(settings: &Settings<'_>) -> Result<Endpoint, Error> {
-        let (certificate, _) = pem(settings.identity);
-        let tls = tls::Client::builder()
+        let (certificate, _) = settings.identity.to_pem();
+        let mut tls = tls::Client::builder();
+        choose(settings, tls.config_mut())?;
+        let tls = tls
             .with_empty_trust_store()?
             .with_certificate(certificate)?
             .with_application_protocols([ALPN])?;

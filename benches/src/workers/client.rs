@@ -5,7 +5,7 @@ use crate::affinity::stay_on;
 use crate::child::{Policy, settings};
 use crate::job::{self, ANSWER, Done, Task, say};
 use crate::usage::{self, since};
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Barrier};
@@ -19,13 +19,24 @@ use tokio::task::{LocalSet, spawn_local};
 /// Handshakes that are under way at a time, by all threads together.
 const HANDSHAKES: usize = 32;
 
+/// What the client is to do.
+#[derive(Debug, Clone, Copy)]
+pub struct Plan {
+    pub server: SocketAddr,
+    /// Threads, each on a core of its own.
+    pub threads: usize,
+    /// Connections of all threads, each from an endpoint of its own.
+    pub connections: usize,
+    /// Whether each connection goes over to another port before the measurement.
+    pub moves: bool,
+}
+
 /// What the threads have in common.
 struct Common {
     settings: job::Settings,
-    server: SocketAddr,
+    plan: Plan,
     /// How many endpoints each thread has.
     endpoints: usize,
-    threads: usize,
     is_requests: bool,
     /// How many operations are left to do.
     left: AtomicI64,
@@ -58,9 +69,16 @@ async fn open(
 ) -> Result<(), Error> {
     let mut turns = (first..endpoints.len()).step_by(step).cycle();
     while let Some(turn) = turns.next().filter(|_| common.take()) {
-        drop(Sutura::connect(&endpoints[turn], common.server).await?);
+        drop(Sutura::connect(&endpoints[turn], common.plan.server).await?);
     }
     Ok(())
+}
+
+/// A connection that goes on from another port than the one it came from. The server has answered from both.
+async fn move_away(endpoint: &Endpoint, connection: &Connection) -> Result<(), Error> {
+    stack::download::<Sutura>(connection, ANSWER).await?;
+    endpoint.rebind(UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?)?;
+    stack::download::<Sutura>(connection, ANSWER).await
 }
 
 /// The part of one thread.
@@ -73,14 +91,18 @@ async fn work(common: Arc<Common>) -> Result<(), Error> {
     if common.is_requests {
         let mut connections = Vec::new();
         for endpoint in &*endpoints {
-            connections.push(Sutura::connect(endpoint, common.server).await?);
+            let connection = Sutura::connect(endpoint, common.plan.server).await?;
+            if common.plan.moves {
+                move_away(endpoint, &connection).await?;
+            }
+            connections.push(connection);
         }
         common.barrier.wait();
         let asking = connections.into_iter().map(|open| ask(open, common.clone()));
         parts.extend(asking.map(spawn_local));
     } else {
         common.barrier.wait();
-        let step = (HANDSHAKES / common.threads).clamp(1, endpoints.len());
+        let step = (HANDSHAKES / common.plan.threads).clamp(1, endpoints.len());
         let opening = (0..step).map(|first| open(first, step, endpoints.clone(), common.clone()));
         parts.extend(opening.map(spawn_local));
     }
@@ -104,15 +126,9 @@ fn run_thread(core: usize, common: Arc<Common>) {
     }
 }
 
-/// Does a task by this many threads, each on a core of its own, with this many connections, each from an
-/// endpoint of its own.
-pub fn run(
-    settings: &job::Settings,
-    server: SocketAddr,
-    threads: usize,
-    connections: usize,
-    task: Task,
-) -> Result<(), Error> {
+/// Does a task as the plan says.
+pub fn run(settings: &job::Settings, plan: Plan, task: Task) -> Result<(), Error> {
+    let Plan { threads, connections, .. } = plan;
     let (is_requests, count) = match task {
         Task::Requests { count, .. } => (true, count),
         Task::Handshakes { count } => (false, count),
@@ -120,9 +136,8 @@ pub fn run(
     };
     let common = Arc::new(Common {
         settings: settings.clone(),
-        server,
+        plan,
         endpoints: (connections / threads).max(1),
-        threads,
         is_requests,
         left: AtomicI64::new(count.try_into()?),
         barrier: Barrier::new(threads + 1),

@@ -6,14 +6,15 @@
 //! system chooses the worker by the client's port.
 
 mod client;
+mod model;
 mod report;
 mod server;
 
-pub use client::run as run_client;
+pub use client::{Plan, run as run_client};
 pub use server::run as run_server;
 
 use crate::job::{ANSWER, Done, Job, Listening, Role, Served, Settings, Task};
-use crate::parent::Process;
+use crate::parent::{Process, costs};
 use crate::{Error, Options};
 use report::{Load, Measurements, Run};
 use sutura_benches::stack::Name;
@@ -33,24 +34,23 @@ fn run_once(
     let Listening { address } = server.answer()?;
     let before: Served = server.ask()?;
     let task = match load {
-        Load::Requests => Task::Requests { count: options.requests, at_once: 1 },
+        Load::Requests | Load::Moved => Task::Requests { count: options.requests, at_once: 1 },
         Load::Handshakes => Task::Handshakes { count: options.handshakes },
     };
-    let connections = options.connections;
-    let role = Role::Clients { server: address, threads: workers, connections, task };
+    let (connections, moves) = (options.connections, load == Load::Moved);
+    let role = Role::Clients { server: address, threads: workers, connections, moves, task };
     let mut client = Process::start(&job(role), None)?;
     let done: Done = client.answer()?;
     let after: Served = server.ask()?;
     let count = match load {
-        Load::Requests => done.amount / ANSWER,
+        Load::Requests | Load::Moved => done.amount / ANSWER,
         Load::Handshakes => done.amount,
     } as f64;
+    let server_cpu = after.usage.cpu_seconds - before.usage.cpu_seconds;
     Ok(Run {
         load,
         workers,
-        seconds: done.seconds / count,
-        server_cpu: (after.usage.cpu_seconds - before.usage.cpu_seconds) / count,
-        client_cpu: done.usage.cpu_seconds / count,
+        costs: costs(&done, server_cpu).over(count),
         connections: after.connections,
     })
 }

@@ -1,11 +1,13 @@
 //! From runs to tables.
 
+use super::model::{self, Model};
 use crate::Options;
 use serde::Serialize;
 use std::fmt;
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::Spread;
 use sutura_analysis::table::{Cell, Table};
+use sutura_benches::costs::Costs;
 
 /// The kind of a small operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -13,45 +15,38 @@ use sutura_analysis::table::{Cell, Table};
 pub enum Load {
     /// Requests with small answers, one at a time on each connection.
     Requests,
+    /// The same from another port than the one that the client came from, so that its datagrams reach whichever
+    /// worker the system chooses, which hands them to the worker that has the connection.
+    Moved,
     Handshakes,
 }
 
 impl Load {
-    pub const ALL: [Self; 2] = [Self::Requests, Self::Handshakes];
+    pub const ALL: [Self; 3] = [Self::Requests, Self::Moved, Self::Handshakes];
 }
 
 impl fmt::Display for Load {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Requests => "requests",
+            Self::Moved => "requests of clients that have moved",
             Self::Handshakes => "handshakes",
         })
     }
 }
 
-/// The cost of one operation, in seconds.
+/// The costs of one operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
     pub load: Load,
     pub workers: usize,
-    /// The whole time over the number of operations.
-    pub seconds: f64,
-    /// Seconds of CPU time.
-    pub server_cpu: f64,
-    pub client_cpu: f64,
+    #[serde(flatten)]
+    pub costs: Costs,
     /// How many connections each worker accepted.
     pub connections: Vec<u64>,
 }
 
 impl Run {
-    fn per_second(&self) -> f64 {
-        1.0 / self.seconds
-    }
-
-    fn cpu(&self) -> f64 {
-        self.server_cpu + self.client_cpu
-    }
-
     /// The share of a worker that accepted this many connections, in per cent.
     fn share(&self, connections: Option<&u64>) -> f64 {
         let all: u64 = self.connections.iter().sum();
@@ -99,8 +94,8 @@ impl Measurements {
         Report {
             name: "workers".to_owned(),
             title: "Several workers over the loopback device".to_owned(),
-            text: vec![text],
-            tables: vec![self.table(workers), self.ratios(workers)],
+            text: vec![text, model::TEXT.to_owned()],
+            tables: vec![self.table(workers), self.ratios(workers), self.outlook(options, workers)],
             ..Report::default()
         }
     }
@@ -116,11 +111,43 @@ impl Measurements {
             &[
                 ("load", &|row| row.0.to_string().into()),
                 ("workers", &|row| (row.1 as u64).into()),
-                ("per second", &|row| spread(*row, &Run::per_second, 0)),
-                ("server CPU us", &|row| spread(*row, &|run| run.server_cpu * 1e6, 1)),
-                ("client CPU us", &|row| spread(*row, &|run| run.client_cpu * 1e6, 1)),
+                ("per second", &|row| spread(*row, &|run| run.costs.per_second(), 0)),
+                ("server CPU us", &|row| spread(*row, &|run| run.costs.server_cpu * 1e6, 1)),
+                ("client CPU us", &|row| spread(*row, &|run| run.costs.client_cpu * 1e6, 1)),
                 ("smallest share of connections, %", &|row| spread(*row, &Run::least, 1)),
                 ("largest, %", &|row| spread(*row, &Run::most, 1)),
+            ],
+        )
+    }
+
+    /// What more cores would give, by the model.
+    fn outlook(&self, options: &Options, workers: usize) -> Table {
+        let median = |ratio: Option<Spread>| ratio.map_or(f64::NAN, |spread| spread.median);
+        let cpu = |load| median(self.ratio(load, workers, &|run| run.costs.cpu()));
+        let moved = self.of(Load::Moved, workers).zip(self.of(Load::Requests, workers));
+        let moved = moved.map(|(moved, still)| moved.costs.cpu() / still.costs.cpu());
+        let moved = median(Spread::of(moved)) - 1.0;
+        let model = |load| Model {
+            workers,
+            more: cpu(load) - 1.0,
+            moved,
+            connections: options.connections,
+        };
+        let [requests, handshakes] = [Load::Requests, Load::Handshakes].map(model);
+        let times = |speedup: f64| Cell::Text(format!("{speedup:.1}"));
+        Table::of(
+            "What more cores would give, over one",
+            [2, 4, 8, 16, 32],
+            &[
+                ("cores", &|cores| (*cores as u64).into()),
+                ("requests, if costs level off", &|c| times(requests.level(*c, 0.0))),
+                ("if they grow", &|c| times(requests.growing(*c, 0.0))),
+                ("if they level off and all clients have moved", &|c| {
+                    times(requests.level(*c, 1.0))
+                }),
+                ("handshakes, if costs level off", &|c| times(handshakes.level(*c, 0.0))),
+                ("if costs of handshakes grow", &|c| times(handshakes.growing(*c, 0.0))),
+                ("balance", &|cores| Cell::Text(format!("{:.2}", requests.balance(*cores)))),
             ],
         )
     }
@@ -134,9 +161,9 @@ impl Measurements {
             Load::ALL,
             &[
                 ("load", &|load| load.to_string().into()),
-                ("rate", &|load| ratio(*load, &Run::per_second)),
-                ("CPU", &|load| ratio(*load, &Run::cpu)),
-                ("server CPU", &|load| ratio(*load, &|run| run.server_cpu)),
+                ("rate", &|load| ratio(*load, &|run| run.costs.per_second())),
+                ("CPU", &|load| ratio(*load, &|run| run.costs.cpu())),
+                ("server CPU", &|load| ratio(*load, &|run| run.costs.server_cpu)),
             ],
         )
     }
@@ -151,9 +178,7 @@ mod tests {
         let run = |workers, seconds, connections: &[u64]| Run {
             load: Load::Requests,
             workers,
-            seconds,
-            server_cpu: 1.0,
-            client_cpu: 1.0,
+            costs: Costs { seconds, server_cpu: 1.0, client_cpu: 1.0 },
             connections: connections.to_vec(),
         };
         let runs = vec![
@@ -163,7 +188,7 @@ mod tests {
             run(1, 20.0, &[9]),
         ];
         assert_eq!((runs[1].least(), runs[1].most()), (30.0, 70.0));
-        let ratio = Measurements { runs }.ratio(Load::Requests, 2, &Run::per_second);
+        let ratio = Measurements { runs }.ratio(Load::Requests, 2, &|run| run.costs.per_second());
         assert_eq!(ratio, Some(Spread { median: 2.0, low: 2.0, high: 4.0 }));
     }
 }

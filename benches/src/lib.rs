@@ -3,6 +3,7 @@
 pub mod costs;
 pub mod cpu;
 pub mod output;
+pub mod process;
 pub mod stack;
 pub mod tls;
 

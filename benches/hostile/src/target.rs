@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use sutura_benches::Error;
+use sutura_benches::process;
 use sutura_benches::tls::Identity;
 use tempfile::TempDir;
 
@@ -16,9 +17,6 @@ pub const SMALL: &str = "/small";
 pub const LARGE: &str = "/large";
 const SMALL_BYTES: usize = 10_000;
 const LARGE_BYTES: usize = 2 << 20;
-
-/// Ticks of a CPU's clock in a second, which Linux promises to programs.
-const TICKS_PER_SECOND: f64 = 100.0;
 
 /// What is attacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Serialize)]
@@ -66,9 +64,9 @@ impl Site {
         fs::create_dir(&files.www)?;
         fs::write(files.www.join(&SMALL[1..]), vec![b's'; SMALL_BYTES])?;
         fs::write(files.www.join(&LARGE[1..]), vec![b'l'; LARGE_BYTES])?;
-        let pem = |tag: &str, der: &[u8]| pem::encode(&pem::Pem::new(tag, der));
-        fs::write(files.certificate, pem("CERTIFICATE", site.identity.certificate()))?;
-        fs::write(files.key, pem("PRIVATE KEY", site.identity.key()))?;
+        let (certificate, key) = site.identity.to_pem();
+        fs::write(files.certificate, certificate)?;
+        fs::write(files.key, key)?;
         Ok(site)
     }
 
@@ -143,17 +141,14 @@ impl Target {
         Ok(target)
     }
 
-    fn read(&self, name: &str) -> Result<String, Error> {
-        let path = format!("/proc/{}/{name}", self.child.id());
-        fs::read_to_string(&path).map_err(|error| format!("{path}: {error}").into())
-    }
-
     /// The resources that the process has used so far.
     pub fn usage(&self) -> Result<Usage, Error> {
-        let cpu = cpu_seconds(&self.read("stat")?).ok_or("/proc/…/stat is not understood")?;
-        let resident_kib =
-            kib(&self.read("smaps_rollup")?, "Rss").ok_or("/proc/…/smaps_rollup has no Rss")?;
-        let peak_kib = kib(&self.read("status")?, "VmHWM").ok_or("/proc/…/status has no VmHWM")?;
+        let id = self.child.id();
+        let cpu = process::cpu_seconds(id)?;
+        let resident_kib = kib(&process::read(id, "smaps_rollup")?, "Rss")
+            .ok_or("/proc/…/smaps_rollup has no Rss")?;
+        let peak_kib =
+            kib(&process::read(id, "status")?, "VmHWM").ok_or("/proc/…/status has no VmHWM")?;
         // The kernel updates the peak in `status` only now and then.
         Ok(Usage { cpu, resident_kib, peak_kib: peak_kib.max(resident_kib) })
     }
@@ -170,15 +165,6 @@ fn kib(text: &str, field: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// User and system time in a process's `stat`. The process's name, in parentheses, may contain any character.
-fn cpu_seconds(stat: &str) -> Option<f64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    let mut fields = fields.split_whitespace().skip(11);
-    let user: f64 = fields.next()?.parse().ok()?;
-    let system: f64 = fields.next()?.parse().ok()?;
-    Some((user + system) / TICKS_PER_SECOND)
-}
-
 /// How long a new server gets before it counts as idle.
 pub const SETTLE: Duration = Duration::from_millis(500);
 
@@ -188,8 +174,6 @@ mod tests {
 
     #[test]
     fn fields_of_proc_are_read() {
-        let stat = "17 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0 0";
-        assert_eq!(cpu_seconds(stat), Some(3.0));
         assert_eq!(kib("VmPeak:\t 9 kB\nVmHWM:\t  1234 kB\n", "VmHWM"), Some(1234));
         assert_eq!(kib("Rss: x kB", "Rss"), None);
     }

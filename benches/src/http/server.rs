@@ -134,7 +134,7 @@ impl Server {
         drop((TcpListener::bind(address)?, udp));
         let quoted = |name: &str| format!("\"{}\"", site.at(name).display());
         let file = format!(
-            "{{\n\tadmin off\n\tpersist_config off\n\tauto_https off\n\tlog {{\n\t\tlevel ERROR\n\t}}\n}}\n\
+            "{{\n\tadmin off\n\tauto_https off\n\tlog {{\n\t\tlevel ERROR\n\t}}\n}}\n\
              https://localhost:{} {{\n\tbind 127.0.0.1\n\ttls {} {}\n\troot * {}\n\tfile_server\n}}\n",
             address.port(),
             quoted("certificate.pem"),

@@ -6,6 +6,8 @@ use sutura_guard::Error;
 
 /// The largest increase over the table that is not a fault.
 const TOLERANCE: f64 = 0.02;
+/// The same where sockets and timers are real, so that a busy machine changes what goes together.
+const TOLERANCE_OVER_SOCKETS: f64 = 0.05;
 const HEADER: &str = "row,instructions,allocations,bytes allocated,bytes held";
 const TOOLCHAIN: &str = "# ";
 
@@ -127,7 +129,7 @@ impl Display for Verdict {
             writeln!(f, "the table is of {before},\nand this is {now}:\nfigures are not judged")?;
         }
         for (what, lines) in [
-            ("DEARER by more than 2 %", &self.dearer),
+            ("DEARER by more than 2 % (over sockets 5 %)", &self.dearer),
             ("NOT in both, the table and what was counted (--update writes it)", &self.unmatched),
             ("cheaper by more than 2 %; write it down with --update", &self.cheaper),
         ] {
@@ -137,6 +139,11 @@ impl Display for Verdict {
         }
         writeln!(f, "{}", if self.holds() { "the table holds" } else { "the table does NOT hold" })
     }
+}
+
+/// The largest increase of a row that is not a fault.
+fn tolerance(row: &str) -> f64 {
+    if row.contains("over sockets") { TOLERANCE_OVER_SOCKETS } else { TOLERANCE }
 }
 
 /// Compares the counted figures with the table.
@@ -162,8 +169,9 @@ pub fn compare(before: &Table, now: &Table) -> Verdict {
 impl Verdict {
     fn judge(&mut self, before: &Line, now: &Line) {
         let figures = before.counts.named().into_iter().zip(now.counts.named());
+        let name = &now.name;
+        let tolerance = tolerance(name);
         for ((figure, before), (_, after)) in figures {
-            let name = &now.name;
             let (Some(before), Some(after)) = (before, after) else {
                 if before.is_some() != after.is_some() {
                     self.unmatched.push(format!("{name}: {figure}"));
@@ -176,9 +184,9 @@ impl Verdict {
             let change = if before == after { 0.0 } else { after / before - 1.0 };
             let text =
                 || format!("{name}: {figure} {before} -> {after} ({:+.1} %)", change * 100.0);
-            if after > before * (1.0 + TOLERANCE) {
+            if after > before * (1.0 + tolerance) {
                 self.dearer.push(text());
-            } else if after < before * (1.0 - TOLERANCE) {
+            } else if after < before * (1.0 - tolerance) {
                 self.cheaper.push(text());
             }
         }
@@ -203,6 +211,15 @@ mod tests {
             ["", "# rustc 1\n", "# rustc 1\nrow\n", "a,1,2,3,4", &format!("{table}a,1,2\n")]
         {
             assert!(wrong.parse::<Table>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn rows_in_real_time_may_vary_more() {
+        for (name, holds) in [("a row over sockets", true), ("a row", false)] {
+            let before = table("rustc 1", name, 1000.0, None);
+            let verdict = compare(&before, &table("rustc 1", name, 1050.0, None));
+            assert_eq!(verdict.holds(), holds, "{name}");
         }
     }
 

@@ -34,14 +34,21 @@ pub(crate) fn wake(list: &mut Vec<Waker>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
     use std::task::Wake;
 
+    /// Counts how often it is woken.
     #[derive(Default)]
-    struct Task(AtomicUsize);
+    pub(crate) struct Task(AtomicUsize);
+
+    impl Task {
+        pub(crate) fn woken(&self) -> usize {
+            self.0.load(Relaxed)
+        }
+    }
 
     impl Wake for Task {
         fn wake(self: Arc<Self>) {
@@ -62,6 +69,6 @@ mod tests {
         }
         assert!(list.len() <= 2 * tasks.len(), "{}", list.len());
         wake(&mut list);
-        assert!(tasks.iter().all(|task| task.0.load(Relaxed) > 0));
+        assert!(tasks.iter().all(|task| task.woken() > 0));
     }
 }

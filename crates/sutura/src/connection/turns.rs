@@ -75,19 +75,8 @@ impl Turns {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sync::tests::Task;
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-    use std::task::Wake;
-
-    /// Counts how often the task is woken.
-    #[derive(Default)]
-    struct Task(AtomicUsize);
-
-    impl Wake for Task {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Relaxed);
-        }
-    }
 
     fn wait(turns: &mut Turns, task: &Arc<Task>, ticket: &mut Ticket) {
         turns.wait(ticket, &Context::from_waker(&task.clone().into()));
@@ -101,7 +90,7 @@ mod tests {
         for (task, ticket) in tasks.iter().zip(&mut tickets) {
             wait(&mut turns, task, ticket);
         }
-        let woken = || tasks.each_ref().map(|task| task.0.load(Relaxed));
+        let woken = || tasks.each_ref().map(|task| task.woken());
         turns.call(2);
         assert_eq!(woken(), [1, 1, 0]);
         // Two tasks are on their way already.
@@ -125,7 +114,7 @@ mod tests {
         wait(&mut turns, &task, &mut ticket);
         wait(&mut turns, &task, &mut ticket);
         turns.call(2);
-        assert_eq!(task.0.load(Relaxed), 1);
+        assert_eq!(task.woken(), 1);
         assert!(turns.leave(&mut ticket));
         assert!(!turns.leave(&mut ticket));
     }

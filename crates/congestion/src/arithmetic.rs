@@ -9,6 +9,12 @@ fn narrow(value: u128) -> u64 {
     u64::try_from(value).unwrap_or(u64::MAX)
 }
 
+/// `time` in nanoseconds.
+#[inline]
+pub(super) fn nanos(time: Duration) -> u64 {
+    narrow(time.as_nanos())
+}
+
 /// `value * numerator / denominator` without intermediate overflow; a denominator of 0 counts as 1.
 pub(super) fn mul_div(value: u64, numerator: u64, denominator: u64) -> u64 {
     narrow(u128::from(value) * u128::from(numerator) / u128::from(denominator.max(1)))

@@ -3,7 +3,7 @@
 //! Each packet carries a snapshot of the bytes delivered until it was sent. Its acknowledgement turns the
 //! snapshot into a rate: the lower of the rates at which the data since then was sent and acknowledged.
 
-use super::arithmetic::rate_of;
+use super::arithmetic::{nanos, rate_of};
 use super::{Packet, PacketState, Sent};
 use std::time::{Duration, Instant};
 
@@ -194,7 +194,7 @@ impl DeliverySampler {
 
 /// Converts `time` to the sampler's clock.
 fn nanos_since(epoch: Instant, time: Instant) -> u64 {
-    u64::try_from(time.saturating_duration_since(epoch).as_nanos()).unwrap_or(u64::MAX)
+    nanos(time.saturating_duration_since(epoch))
 }
 
 #[cfg(test)]

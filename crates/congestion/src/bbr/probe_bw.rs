@@ -1,6 +1,7 @@
 //! ProbeBW, the steady state (section 5.3.3).
 
 use super::{Bbr, Phase, State, UNBOUNDED};
+use crate::arithmetic::nanos;
 use std::time::{Duration, Instant};
 
 /// The least time between probes, and the random time added to it.
@@ -103,7 +104,7 @@ impl Bbr {
     /// PickProbeWait of section 5.3.3.8.
     fn pick_probe_wait(&mut self) {
         self.probe.rounds_since_up = self.prng.below(2);
-        let spread = u64::try_from(PROBE_WAIT_SPREAD.as_nanos()).unwrap_or(u64::MAX);
+        let spread = nanos(PROBE_WAIT_SPREAD);
         self.probe.wait = PROBE_WAIT + Duration::from_nanos(self.prng.below(spread));
     }
 

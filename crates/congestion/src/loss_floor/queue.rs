@@ -1,15 +1,12 @@
 //! Whether the queue of the path was empty when a packet passed it.
 
+use crate::arithmetic::nanos;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// A time in nanoseconds. The gauge computes with these at each acknowledgement, because a [`Duration`] takes
 /// several times as long to add and to divide.
 type Nanos = u64;
-
-fn nanos(time: Duration) -> Nanos {
-    u64::try_from(time.as_nanos()).unwrap_or(Nanos::MAX)
-}
 
 /// Samples that are kept to judge lost packets by their neighbours.
 const MAX_SAMPLES: usize = 128;

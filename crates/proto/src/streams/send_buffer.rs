@@ -249,17 +249,23 @@ impl SendBuffer {
         if range.is_empty() {
             return;
         }
-        if range.start == self.acked_prefix && self.acked.is_empty() {
-            self.acked_prefix = range.end;
-        } else {
+        if range.start > self.acked_prefix {
             self.acked.insert(range.clone());
-        }
-        if let Some(first) = self.acked.first().filter(|first| first.start <= self.acked_prefix) {
-            self.acked_prefix = first.end;
-            self.acked.remove(first);
+        } else {
+            self.extend_prefix(range.end);
         }
         self.free(&range);
         self.free_tail();
+    }
+
+    /// The peer has all bytes below `end`, and those that it has behind them without a gap.
+    fn extend_prefix(&mut self, end: u64) {
+        self.acked.remove(self.acked_prefix..end);
+        self.acked_prefix = end;
+        if let Some(next) = self.acked.first().filter(|next| next.start == end) {
+            self.acked_prefix = next.end;
+            self.acked.remove(next);
+        }
     }
 
     /// Whether the peer has all of `range`, as far as the range was not dropped.

@@ -4,6 +4,7 @@ pub mod costs;
 pub mod cpu;
 pub mod output;
 pub mod process;
+pub mod server;
 pub mod stack;
 pub mod tls;
 

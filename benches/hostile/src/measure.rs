@@ -4,12 +4,13 @@ use crate::Options;
 use crate::attacks::{Attack, Pace, quota};
 use crate::fleet::{Fleet, Tally};
 use crate::honest::{Honest, Service};
-use crate::target::{SETTLE, Site, Stack, Target, Usage};
+use crate::target::{self, SETTLE, Site, Stack, Usage};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 use sutura_benches::Error;
+use sutura_benches::server::Server;
 
 /// How long honest clients are watched alone.
 const BEFORE: Duration = Duration::from_secs(3);
@@ -99,7 +100,7 @@ fn assault(
     options: &Options,
     label: &str,
     fleet: &mut Fleet,
-    target: &mut Target,
+    target: &mut Server,
 ) -> Result<Duration, Error> {
     let time = Duration::from_secs(options.seconds.unwrap_or(attack.seconds));
     let mut tactic = (attack.start)();
@@ -138,7 +139,7 @@ fn aftermath(
     label: &str,
     options: &Options,
     idle: Usage,
-    target: &mut Target,
+    target: &mut Server,
 ) -> Result<Usage, Error> {
     let bar = bar(label, "aftermath", Duration::from_secs(options.after));
     let start = Instant::now();
@@ -146,7 +147,7 @@ fn aftermath(
         if !target.is_alive() {
             return Ok(Usage::default());
         }
-        let usage = target.usage()?;
+        let usage = Usage::of(target.id())?;
         let elapsed = start.elapsed();
         let is_back = elapsed >= AT_LEAST && usage.resident_kib * 2 <= idle.resident_kib * 3;
         if is_back || elapsed >= Duration::from_secs(options.after) {
@@ -178,19 +179,19 @@ pub fn measure(
     options: &Options,
 ) -> Result<Measurement, Error> {
     let extra = &options.server_arguments;
-    let mut target = Target::start(stack, attack.needs, site, &options.server, extra)?;
+    let mut target = target::start(stack, attack.needs, site, &options.server, extra)?;
     let label = format!("{} on {}", attack.name, stack.name());
     let honest = Honest::start(target.address, &site.identity)?;
     sleep(SETTLE);
-    let (began, at_first) = (Instant::now(), target.usage()?);
+    let (began, at_first) = (Instant::now(), Usage::of(target.id())?);
     wait(&label, "honest clients alone", BEFORE);
-    let (attacked, idle) = (Instant::now(), target.usage()?);
+    let (attacked, idle) = (Instant::now(), Usage::of(target.id())?);
     let honest_load = (idle.cpu - at_first.cpu) / (attacked - began).as_secs_f64();
     let mut fleet = Fleet::new(target.address, attack.setup(&site.identity)?)?;
     let took = assault(attack, options, &label, &mut fleet, &mut target)?;
     let ended = Instant::now();
     let died = !target.is_alive();
-    let end = if died { Usage::default() } else { target.usage()? };
+    let end = if died { Usage::default() } else { Usage::of(target.id())? };
     let tally: Tally = fleet.tally;
     // From here on, no socket answers at the attackers' addresses.
     drop(fleet);

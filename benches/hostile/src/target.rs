@@ -2,13 +2,12 @@
 
 use serde::Serialize;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 use sutura_benches::Error;
 use sutura_benches::process;
+use sutura_benches::server::{self, Server};
 use sutura_benches::tls::Identity;
 use tempfile::TempDir;
 
@@ -50,29 +49,17 @@ pub struct Site {
     pub identity: Identity,
 }
 
-/// The files of a [`Site`].
-pub struct Files {
-    pub www: PathBuf,
-    pub certificate: PathBuf,
-    pub key: PathBuf,
-}
-
 impl Site {
     pub fn new() -> Result<Self, Error> {
         let site = Self { directory: tempfile::tempdir()?, identity: Identity::new()? };
-        let files = site.files();
-        fs::create_dir(&files.www)?;
-        fs::write(files.www.join(&SMALL[1..]), vec![b's'; SMALL_BYTES])?;
-        fs::write(files.www.join(&LARGE[1..]), vec![b'l'; LARGE_BYTES])?;
+        let at = |name: &str| site.directory.path().join(name);
+        fs::create_dir(at("www"))?;
+        fs::write(at("www").join(&SMALL[1..]), vec![b's'; SMALL_BYTES])?;
+        fs::write(at("www").join(&LARGE[1..]), vec![b'l'; LARGE_BYTES])?;
         let (certificate, key) = site.identity.to_pem();
-        fs::write(files.certificate, certificate)?;
-        fs::write(files.key, key)?;
+        fs::write(at("certificate.pem"), certificate)?;
+        fs::write(at("key.pem"), key)?;
         Ok(site)
-    }
-
-    pub fn files(&self) -> Files {
-        let at = |name: &str| self.directory.path().join(name);
-        Files { www: at("www"), certificate: at("certificate.pem"), key: at("key.pem") }
     }
 }
 
@@ -86,76 +73,43 @@ pub struct Usage {
     pub peak_kib: u64,
 }
 
-/// The server's process; it ends with this value.
-pub struct Target {
-    child: Child,
-    pub address: SocketAddr,
-}
-
-impl Drop for Target {
-    fn drop(&mut self) {
-        // The process has ended already, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Target {
-    /// Starts a server of the site. `binary` is the binary of `sutura`, `extra` its further arguments.
-    pub fn start(
-        stack: Stack,
-        needs: Needs,
-        site: &Site,
-        binary: &Path,
-        extra: &[String],
-    ) -> Result<Self, Error> {
-        let files = site.files();
-        let mut command = match stack {
-            Stack::Sutura => {
-                let mut command = Command::new(binary);
-                command.arg("serve").arg(&files.www).args(["--listen", "127.0.0.1:0", "--json"]);
-                command.arg("--cert").arg(&files.certificate).arg("--key").arg(&files.key);
-                command.arg("--state-dir").arg(site.directory.path().join("state")).args(extra);
-                command
-            }
-            Stack::Quinn => {
-                let mut command = Command::new(std::env::current_exe()?);
-                command.arg("--serve").arg(site.directory.path());
-                command
-            }
-        };
-        if needs.retry {
-            command.arg("--retry");
+/// Starts a server of the site. `binary` is the binary of `sutura`, `extra` its further arguments.
+pub fn start(
+    stack: Stack,
+    needs: Needs,
+    site: &Site,
+    binary: &Path,
+    extra: &[String],
+) -> Result<Server, Error> {
+    let directory = site.directory.path();
+    let mut command = match stack {
+        Stack::Sutura => {
+            let mut command = server::sutura(binary, directory);
+            command.args(extra);
+            command
         }
-        let started = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
-        let mut child =
-            started.map_err(|error| format!("cannot start {}: {error}", binary.display()))?;
-        let output = child.stdout.take().ok_or("no standard output")?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        let mut target = Self { child, address: ([127, 0, 0, 1], 0).into() };
-        let said: serde_json::Value = serde_json::from_str(&line)
-            .map_err(|error| format!("the server does not say where it listens: {error}"))?;
-        let address = said.get("listening").and_then(|value| value.as_str());
-        target.address = address.ok_or("the server does not say where it listens")?.parse()?;
-        Ok(target)
+        Stack::Quinn => {
+            let mut command = Command::new(std::env::current_exe()?);
+            command.arg("--serve").arg(directory);
+            command
+        }
+    };
+    if needs.retry {
+        command.arg("--retry");
     }
+    Server::start(&mut command)
+}
 
-    /// The resources that the process has used so far.
-    pub fn usage(&self) -> Result<Usage, Error> {
-        let id = self.child.id();
+impl Usage {
+    /// The resources that a process has used so far.
+    pub fn of(id: u32) -> Result<Self, Error> {
         let cpu = process::cpu_seconds(id)?;
         let resident_kib = kib(&process::read(id, "smaps_rollup")?, "Rss")
             .ok_or("/proc/…/smaps_rollup has no Rss")?;
         let peak_kib =
             kib(&process::read(id, "status")?, "VmHWM").ok_or("/proc/…/status has no VmHWM")?;
         // The kernel updates the peak in `status` only now and then.
-        Ok(Usage { cpu, resident_kib, peak_kib: peak_kib.max(resident_kib) })
-    }
-
-    /// Whether the process still runs.
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        Ok(Self { cpu, resident_kib, peak_kib: peak_kib.max(resident_kib) })
     }
 }
 
@@ -181,8 +135,8 @@ mod tests {
     #[test]
     fn this_process_can_be_watched() {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
-        let mut target = Target { child, address: ([127, 0, 0, 1], 1).into() };
-        let usage = target.usage().unwrap();
+        let mut target = Server::new(child, ([127, 0, 0, 1], 1).into());
+        let usage = Usage::of(target.id()).unwrap();
         assert!(usage.resident_kib > 0 && usage.peak_kib >= usage.resident_kib, "{usage:?}");
         assert!(target.is_alive());
     }

@@ -1,14 +1,15 @@
 //! The client, which is Sutura's.
 
 use crate::report::Load;
-use crate::server::{Resource, Server, Site};
+use crate::server::{Resource, Site};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura::{ClientConfig, Endpoint, http};
 use sutura_benches::costs::Costs;
+use sutura_benches::server::Server;
 use sutura_benches::tls::{self, Identity};
-use sutura_benches::{Error, cpu};
+use sutura_benches::{Error, cpu, process};
 use tokio::time::{sleep, timeout};
 
 /// How long a new server gets until it listens.
@@ -57,12 +58,12 @@ impl Client {
             Load::Large => (site.large, 1),
         };
         self.get_all(resource, count.div_ceil(10), at_once).await?;
-        let (server_before, client_before) = (server.cpu_seconds()?, cpu::now());
+        let (server_before, client_before) = (process::cpu_seconds(server.id())?, cpu::now());
         let start = Instant::now();
         let done = self.get_all(resource, count, at_once).await?;
         let all = Costs {
             seconds: start.elapsed().as_secs_f64(),
-            server_cpu: server.cpu_seconds()? - server_before,
+            server_cpu: process::cpu_seconds(server.id())? - server_before,
             client_cpu: (cpu::now() - client_before).as_secs_f64(),
         };
         Ok(all.over(done as f64))

@@ -69,7 +69,7 @@ impl Options {
 
 /// Measures all loads on a new server of this kind.
 fn round(kind: Kind, site: &Site, options: &Options) -> Result<Vec<Run>, Error> {
-    let server = server::Server::start(kind, options.binary(kind), site)?;
+    let server = server::start(kind, options.binary(kind), site)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let client = client::Client::new(server.address, &site.identity).await?;

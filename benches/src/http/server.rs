@@ -3,12 +3,12 @@
 use serde::Serialize;
 use std::fmt;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
+use sutura_benches::Error;
+use sutura_benches::server::{self, Server};
 use sutura_benches::tls::Identity;
-use sutura_benches::{Error, process};
 use tempfile::TempDir;
 
 /// A resource: its path and its size.
@@ -85,74 +85,37 @@ impl Kind {
     }
 }
 
-/// A server's process; it ends with this value.
-pub struct Server {
-    child: Child,
-    pub address: SocketAddr,
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        // The process has ended already, or ends now.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-impl Server {
-    /// Starts a server of the site. It may not listen yet.
-    pub fn start(kind: Kind, binary: &Path, site: &Site) -> Result<Self, Error> {
-        match kind {
-            Kind::Sutura => Self::sutura(binary, site),
-            Kind::Caddy => Self::caddy(binary, site),
+/// Starts a server of the site. It may not listen yet.
+pub fn start(kind: Kind, binary: &Path, site: &Site) -> Result<Server, Error> {
+    match kind {
+        Kind::Sutura => Server::start(&mut server::sutura(binary, site.directory.path())),
+        Kind::Caddy => {
+            caddy(binary, site).map_err(|error| format!("{}: {error}", binary.display()).into())
         }
-        .map_err(|error| format!("{}: {error}", binary.display()).into())
     }
+}
 
-    fn sutura(binary: &Path, site: &Site) -> Result<Self, Error> {
-        let mut command = Command::new(binary);
-        command.arg("serve").arg(site.at("www")).args(["--listen", "127.0.0.1:0", "--json"]);
-        command.arg("--cert").arg(site.at("certificate.pem"));
-        command.arg("--key").arg(site.at("key.pem"));
-        command.arg("--state-dir").arg(site.at("state"));
-        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-        let mut server = Self { child, address: (Ipv4Addr::LOCALHOST, 0).into() };
-        let output = server.child.stdout.take().ok_or("no standard output")?;
-        let mut line = String::new();
-        BufReader::new(output).read_line(&mut line)?;
-        let said: serde_json::Value = serde_json::from_str(&line)?;
-        let address = said.get("listening").and_then(|value| value.as_str());
-        server.address = address.ok_or("the server does not say where it listens")?.parse()?;
-        Ok(server)
-    }
-
-    /// caddy with the settings that it has by itself, on a port that was free before.
-    fn caddy(binary: &Path, site: &Site) -> Result<Self, Error> {
-        let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        let address = udp.local_addr()?;
-        // caddy also listens there over TCP.
-        drop((TcpListener::bind(address)?, udp));
-        let quoted = |name: &str| format!("\"{}\"", site.at(name).display());
-        let file = format!(
-            "{{\n\tadmin off\n\tauto_https off\n\tlog {{\n\t\tlevel ERROR\n\t}}\n}}\n\
-             https://localhost:{} {{\n\tbind 127.0.0.1\n\ttls {} {}\n\troot * {}\n\tfile_server\n}}\n",
-            address.port(),
-            quoted("certificate.pem"),
-            quoted("key.pem"),
-            quoted("www"),
-        );
-        fs::write(site.at("Caddyfile"), file)?;
-        let mut command = Command::new(binary);
-        command.args(["run", "--adapter", "caddyfile", "--config"]).arg(site.at("Caddyfile"));
-        let state = site.at("state-of-caddy");
-        command.env("HOME", &state).env("XDG_DATA_HOME", &state).env("XDG_CONFIG_HOME", &state);
-        let output = fs::File::create(site.at("caddy.log"))?;
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
-        Ok(Self { child: command.spawn()?, address })
-    }
-
-    /// User and system time so far, in seconds.
-    pub fn cpu_seconds(&self) -> Result<f64, Error> {
-        process::cpu_seconds(self.child.id())
-    }
+/// caddy with the settings that it has by itself, on a port that was free before.
+fn caddy(binary: &Path, site: &Site) -> Result<Server, Error> {
+    let udp = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = udp.local_addr()?;
+    // caddy also listens there over TCP.
+    drop((TcpListener::bind(address)?, udp));
+    let quoted = |name: &str| format!("\"{}\"", site.at(name).display());
+    let file = format!(
+        "{{\n\tadmin off\n\tauto_https off\n\tlog {{\n\t\tlevel ERROR\n\t}}\n}}\n\
+         https://localhost:{} {{\n\tbind 127.0.0.1\n\ttls {} {}\n\troot * {}\n\tfile_server\n}}\n",
+        address.port(),
+        quoted("certificate.pem"),
+        quoted("key.pem"),
+        quoted("www"),
+    );
+    fs::write(site.at("Caddyfile"), file)?;
+    let mut command = Command::new(binary);
+    command.args(["run", "--adapter", "caddyfile", "--config"]).arg(site.at("Caddyfile"));
+    let state = site.at("state-of-caddy");
+    command.env("HOME", &state).env("XDG_DATA_HOME", &state).env("XDG_CONFIG_HOME", &state);
+    let output = fs::File::create(site.at("caddy.log"))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(output);
+    Ok(Server::new(command.spawn()?, address))
 }

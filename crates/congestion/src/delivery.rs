@@ -2,6 +2,10 @@
 //!
 //! Each packet carries a snapshot of the bytes delivered until it was sent. Its acknowledgement turns the
 //! snapshot into a rate: the lower of the rates at which the data since then was sent and acknowledged.
+//!
+//! A flight that follows a silence and ends within a round trip takes a round trip and its own length to be
+//! acknowledged, so that this rate is at most its size over the round-trip time, however fast the path is.
+//! The spacing of its acknowledgements tells more: see [`Train`].
 
 use super::arithmetic::{nanos, rate_of};
 use super::{Packet, PacketState, Sent};
@@ -10,6 +14,33 @@ use std::time::{Duration, Instant};
 /// Whether a lack of data may affect the packet's sample. This bit shares a word with the bytes in
 /// flight.
 const APP_LIMITED: u64 = 1 << 63;
+
+/// The data of a flight behind its first acknowledgement, as far as it was sent before that came and is
+/// acknowledged: how long it took to be sent, and to be acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Train {
+    /// Bytes.
+    pub(super) bytes: u64,
+    pub(super) sent: Duration,
+    pub(super) acked: Duration,
+}
+
+/// The first acknowledgement of a flight that followed a silence.
+#[derive(Debug, Clone, Copy)]
+struct FirstAck {
+    /// When it came, and when the newest packet that it acknowledges was sent, on the sampler's clock.
+    at: u64,
+    sent: u64,
+    /// Bytes delivered with it.
+    delivered: u64,
+}
+
+impl Train {
+    /// The lower of the rates at which it was sent and acknowledged, in bytes per second; 0 if it is empty.
+    pub(super) fn rate(&self) -> u64 {
+        rate_of(self.bytes, self.sent.max(self.acked))
+    }
+}
 
 /// The sampler's state when a packet was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +103,8 @@ pub(super) struct RateSample {
     pub(super) lost: u64,
     /// The round-trip time of the newest acknowledged packet, including the acknowledgement delay.
     pub(super) rtt: Duration,
+    /// The train of the flight after the last silence, if it goes up to the newest acknowledged packet.
+    pub(super) train: Option<Train>,
 }
 
 /// The estimator's state for one connection.
@@ -84,6 +117,9 @@ pub(super) struct DeliverySampler {
     lost: u64,
     delivered_time: u64,
     first_sent_time: u64,
+    /// When the flight began that followed the last silence, and its first acknowledgement.
+    flight_begun: u64,
+    first_ack: Option<FirstAck>,
     /// Samples are application-limited until more bytes than this are delivered; 0 if they are not.
     app_limited_until: u64,
 }
@@ -110,6 +146,7 @@ impl DeliverySampler {
         if packet.in_flight == 0 {
             self.first_sent_time = now;
             self.delivered_time = now;
+            (self.flight_begun, self.first_ack) = (now, None);
         }
         if packet.app_limited {
             self.mark_app_limited(packet.in_flight);
@@ -179,6 +216,7 @@ impl DeliverySampler {
         let interval = Duration::from_nanos(send_elapsed.max(ack_elapsed));
         // No acknowledgement takes less than a round trip, so a sample over a shorter interval is noise.
         let delivery_rate = if interval < min_rtt { 0 } else { rate_of(delivered, interval) };
+        let train = self.train(sent, state.delivered_time);
         Some(RateSample {
             delivery_rate,
             app_limited: state.app_limited,
@@ -188,6 +226,28 @@ impl DeliverySampler {
             tx_in_flight: state.tx_in_flight,
             lost: self.lost.saturating_sub(state.lost),
             rtt: now.saturating_duration_since(newest.sent),
+            train,
+        })
+    }
+
+    /// Whether a packet belongs to the flight after the last silence, and was sent before the first
+    /// acknowledgement of that flight came.
+    pub(super) fn is_of_flight(&self, state: PacketState) -> bool {
+        Snapshot::unpack(state).delivered_time == self.flight_begun
+    }
+
+    /// The train up to the newest acknowledged packet, which was sent at `sent`, when data had been delivered
+    /// last at `delivered_time`. `None` if that packet is not of the flight after the last silence.
+    fn train(&mut self, sent: u64, delivered_time: u64) -> Option<Train> {
+        if delivered_time != self.flight_begun {
+            return None;
+        }
+        let (at, delivered) = (self.delivered_time, self.delivered);
+        let first = *self.first_ack.get_or_insert(FirstAck { at, sent, delivered });
+        Some(Train {
+            bytes: delivered.saturating_sub(first.delivered),
+            sent: Duration::from_nanos(sent.saturating_sub(first.sent)),
+            acked: Duration::from_nanos(at.saturating_sub(first.at)),
         })
     }
 }

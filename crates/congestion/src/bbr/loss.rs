@@ -11,9 +11,6 @@ use std::time::{Duration, Instant};
 
 /// The loss rate that a probe may cause beyond the path's floor.
 const LOSS_THRESHOLD: f64 = 0.02;
-/// How many packets beyond the threshold may still be chance if less is known of a floor. Otherwise,
-/// in a flight of 80 packets with 1 % random loss, every fifth probe would be ended.
-const LOSS_NOISE_PACKETS: u64 = 2;
 
 /// The round trip in which losses are collected before the model adapts to them.
 #[derive(Debug, Clone, Default)]
@@ -147,6 +144,9 @@ impl Bbr {
     pub(super) fn handle_lost_packet(&mut self, now: Instant, packet: &Lost) {
         self.note_congestion();
         self.sampler.on_lost(packet.bytes);
+        if self.sampler.is_of_flight(packet.state) {
+            self.flights.on_lost(packet.bytes);
+        }
         if self.loss_round.last_lost.is_none_or(|last| packet.pn != last.wrapping_add(1)) {
             self.loss_round.runs = self.loss_round.runs.saturating_add(1);
         }
@@ -186,6 +186,7 @@ impl Bbr {
     pub(super) fn handle_mark(&mut self, now: Instant) {
         self.note_congestion();
         self.loss_round.marked = true;
+        self.flights.on_marked();
         // Losses are no longer the only sign that the volume was too much.
         self.too_high = None;
         if self.probe.is_sample {
@@ -197,9 +198,8 @@ impl Bbr {
     /// IsInflightTooHigh: whether `lost` bytes of a flight of `tx_in_flight` exceed what the floor
     /// explains by more than the threshold.
     pub(super) fn is_inflight_too_high(&self, lost: u64, tx_in_flight: u64) -> bool {
-        let noise = self.mtu().saturating_mul(LOSS_NOISE_PACKETS);
         let caused = (tx_in_flight as f64 * LOSS_THRESHOLD) as u64;
-        lost > self.floor_losses(tx_in_flight).max(noise).saturating_add(caused)
+        lost > self.floor_losses(tx_in_flight).saturating_add(caused)
     }
 
     /// The loss rate at which a volume counts as too high.

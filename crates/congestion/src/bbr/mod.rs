@@ -13,18 +13,18 @@
 //! * An application-limited flow whose round-trip times stay near the minimum does not enter
 //!   ProbeRTT (the draft exempts only flows that fall idle). A steady stream below the path's rate
 //!   would otherwise stall every five seconds to measure a round-trip time that it sees with every packet.
-//! * Two lost packets are forgiven before the loss rate is compared with the threshold of 2 % (the
-//!   draft forgives none). In a small flight the threshold is less than two packets, which random
-//!   loss often reaches.
 //! * Losses count only as far as they exceed the path's floor ([`LossFloor`]), where the draft
 //!   compares all losses with its threshold and adapts the short-term model to any.
 //! * The short-term model does not adapt to samples of an application-limited flow. The draft would lower
 //!   the bounds to the rate at which the application happened to send, and pace it at that rate.
+//! * A flight after a silence is paced at the rate that earlier flights were carried at ([`flights`]), if
+//!   that is faster. The draft knows such flights only by their size over the round-trip time.
 //! * Persistent congestion takes the place of the retransmission timeout: the window collapses to
 //!   the minimum window, and is not restored but grows again.
 
 mod control;
 mod filter;
+mod flights;
 mod loss;
 mod model;
 mod probe_bw;
@@ -42,6 +42,7 @@ use super::{
 use crate::SpaceId;
 use crate::loss_floor::LossFloor;
 use crate::rtt::RttEstimator;
+use flights::Flights;
 use loss::{Bounds, LossRound, TooHigh};
 use model::{Aggregation, Model, Rounds};
 use probe_bw::ProbeBw;
@@ -160,6 +161,7 @@ pub struct Bbr {
     episodes: Episodes<Bounds>,
     /// The newest decision because of losses that may turn out to be wrong.
     too_high: Option<TooHigh>,
+    flights: Flights,
     floor: LossFloor,
     heeds_floor: bool,
 }
@@ -199,6 +201,7 @@ impl Bbr {
             loss_round: LossRound::default(),
             episodes: Episodes::default(),
             too_high: None,
+            flights: Flights::default(),
             floor: LossFloor::default(),
             heeds_floor: true,
         };
@@ -252,6 +255,7 @@ impl CongestionController for Bbr {
         if packet.in_flight == 0 && self.sampler.is_app_limited() {
             self.restart_from_idle(now);
         }
+        self.count_flight(packet);
         self.in_flight = packet.in_flight.saturating_add(packet.bytes);
         if self.in_flight.saturating_add(self.mtu()) > self.window {
             self.window_use.this_round = true;
@@ -274,6 +278,7 @@ impl CongestionController for Bbr {
             self.sampler.mark_app_limited(in_flight);
         }
         self.sample = sample;
+        self.flights.on_acked(sample.train);
         self.in_flight = in_flight;
         self.loss_round.on_rtt(rtt.latest());
         if !self.rate_initialised && rtt.first_sample().is_some() {
@@ -287,6 +292,7 @@ impl CongestionController for Bbr {
         }
         self.set_pacing_rate();
         self.set_window();
+        self.end_flight();
     }
 
     fn on_packets_lost(
@@ -310,6 +316,7 @@ impl CongestionController for Bbr {
         if persistent_congestion {
             self.collapse();
         }
+        self.end_flight();
     }
 
     fn on_loss_floor(&mut self, floor: &LossFloor) {
@@ -348,7 +355,7 @@ impl CongestionController for Bbr {
     }
 
     fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<u64> {
-        Some(self.pacing_rate)
+        Some(self.pacing_rate.max(self.flights.pacing_rate()))
     }
 
     fn name(&self) -> &'static str {

@@ -275,9 +275,9 @@ fn a_spurious_exit_from_startup_is_undone() {
     bbr.full_pipe.reached = true;
     bbr.state = State::Drain;
     bbr.model.inflight_longterm = 5_000;
-    bbr.on_spurious_loss(t + 60 * MS, &lost[..1]);
-    assert_eq!(bbr.state, State::Drain, "three losses are still too many");
-    bbr.on_spurious_loss(t + 60 * MS, &lost[1..2]);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[..3]);
+    assert_eq!(bbr.state, State::Drain, "one loss is still too many");
+    bbr.on_spurious_loss(t + 60 * MS, &lost[3..]);
     assert_eq!((bbr.state, bbr.full_pipe.reached), (State::Startup, false));
     assert_eq!((bbr.model.inflight_longterm, bbr.window()), (UNBOUNDED, window));
 }
@@ -296,9 +296,9 @@ fn losses_that_come_after_a_decision_support_it() {
     bbr.note_too_high(4 * MTU, 4 * MTU);
     bbr.state = State::Drain;
     bbr.on_packets_lost(t + 51 * MS, &lost[4..], false, 0);
-    bbr.on_spurious_loss(t + 60 * MS, &lost[..6]);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[..8]);
     assert_eq!(bbr.state, State::Drain);
-    bbr.on_spurious_loss(t + 60 * MS, &lost[6..7]);
+    bbr.on_spurious_loss(t + 60 * MS, &lost[8..]);
     assert_eq!(bbr.state, State::Startup);
 }
 
@@ -319,7 +319,7 @@ fn a_spurious_end_of_a_probe_is_undone() {
         .collect();
     bbr.on_packets_lost(t + 40 * MS, &lost, false, 90_000);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Down));
-    // Four packets exceed 2 % plus two packets; the volume that was in flight before them remains.
+    // Two packets exceed 2 %; the volume that was in flight before them remains.
     assert!(bbr.model.inflight_longterm <= 91_200, "{}", bbr.model.inflight_longterm);
     bbr.on_spurious_loss(t + 41 * MS, &lost);
     assert_eq!(bbr.state, State::ProbeBw(Phase::Refill));

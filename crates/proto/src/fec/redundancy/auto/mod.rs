@@ -19,6 +19,7 @@
 mod model;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use super::{
     Arrival, Decision, MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan,
@@ -29,6 +30,7 @@ use model::{Channel, MOST, Train};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
+use waiting::Waiting;
 
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "auto",
@@ -201,6 +203,7 @@ impl RedundancyFactory for Auto {
         Box::new(AutoPolicy {
             auto: *self,
             piece: None,
+            waiting: Waiting::default(),
             plan: None,
             purse: 0.0,
             fenced: false,
@@ -216,6 +219,8 @@ struct AutoPolicy {
     auto: Auto,
     /// The data sent since repair symbols last covered all data.
     piece: Option<Piece>,
+    /// When that data was sent.
+    waiting: Waiting,
     /// The repair symbols for the piece.
     plan: Option<Plan>,
     /// How many repair symbols the budget allows.
@@ -344,17 +349,23 @@ fn losses_to_leave(floor: &LossFloor, fenced: bool) -> Option<Reason> {
 }
 
 impl AutoPolicy {
-    /// When the piece must be at the receiver, by the target and by the deadlines of its messages.
-    fn deadline(&self, piece: &Piece, view: &View) -> Option<Instant> {
-        let target = self.auto.target.map(|target| piece.begun + target.within);
-        target.into_iter().chain(view.deadline).min()
-    }
-
-    /// When the last repair symbol must leave to be in time; `None` if there is no deadline.
-    fn last_moment(&self, piece: &Piece, view: &View) -> Option<Instant> {
+    /// When the last repair symbol must leave to be in time, by the target and by the deadlines of messages;
+    /// `None` if there is no deadline that can still be met.
+    fn last_moment(&self, now: Instant, view: &View) -> Option<Instant> {
         let path = &view.path;
         let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
-        self.deadline(piece, view)?.checked_sub(way)
+        let target = self.auto.target.and_then(|target| {
+            let deadline = self.waiting.deadline(now + way, target.within);
+            deadline.and_then(|at| at.checked_sub(way))
+        });
+        let message = view.deadline.and_then(|at| at.checked_sub(way));
+        target.into_iter().chain(message).min()
+    }
+
+    /// Forgets the data that no repair symbol covers: it has arrived, or needs none.
+    fn forget_piece(&mut self) {
+        self.piece = None;
+        self.waiting.clear();
     }
 
     /// Why no repair symbol is sent for a piece: no repair symbol is worth its bytes, or earlier repair
@@ -379,7 +390,7 @@ impl AutoPolicy {
         if let Some(reason) = self.obstacle(&piece, view).or(broke) {
             self.reason = reason;
             if reason == Reason::RetransmissionIsEnough {
-                self.piece = None;
+                self.forget_piece();
             }
             return;
         }
@@ -388,7 +399,7 @@ impl AutoPolicy {
             return self.insure(now, moment, view);
         }
         let channel = Channel::new(&floor);
-        let last_moment = self.last_moment(&piece, view);
+        let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, &channel, view);
         let chances = model::complete(&channel, sources, wait, gap, most);
@@ -423,9 +434,8 @@ impl AutoPolicy {
     }
 
     /// Lets repair symbols wait longer if the data with the first deadline has arrived.
-    fn postpone(&mut self, view: &View) {
-        let Some(piece) = self.piece else { return };
-        let last_moment = self.last_moment(&piece, view);
+    fn postpone(&mut self, now: Instant, view: &View) {
+        let last_moment = self.piece.and_then(|_| self.last_moment(now, view));
         if let (Some(plan), Some(at)) = (&mut self.plan, last_moment) {
             let first = at.checked_sub(plan.gap * (plan.left - 1));
             plan.due = first.map_or(plan.due, |first| plan.due.max(first));
@@ -515,11 +525,14 @@ impl Redundancy for AutoPolicy {
         self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);
         if stage == Some(Stage::First) {
             self.plan(now, Moment::Fence, view);
-            self.piece = None;
+            self.forget_piece();
         }
         let piece = self.piece.get_or_insert(Piece::new(now, id));
         if std::mem::take(&mut piece.paused) {
             (piece.fresh, piece.begun) = (id, now);
+        }
+        if self.auto.target.is_some() {
+            self.waiting.on_sent(now, id, piece.fresh == id);
         }
         piece.last = now;
         piece.tolerance = piece.tolerance.into_iter().chain(view.tolerance(now)).min();
@@ -541,21 +554,24 @@ impl Redundancy for AutoPolicy {
         self.purse = (self.purse - 1.0).max(0.0);
         let Some(plan) = self.plan.take() else { return };
         self.piece = self.piece.filter(|piece| piece.first >= plan.end);
+        self.waiting.settle(plan.end);
         self.help.expect(plan.gain, view);
         let left = plan.left - 1;
         self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
     }
 
-    fn on_arrived(&mut self, _now: Instant, _id: u64, how: Arrival, view: &View) {
+    fn on_arrived(&mut self, now: Instant, _id: u64, how: Arrival, view: &View) {
         match how {
             Arrival::Recovered => self.help.mended += 1.0,
             Arrival::Acked | Arrival::Late => {}
         }
+        self.waiting.settle(view.first);
         if view.unacked == 0 {
-            (self.piece, self.plan) = (None, None);
+            self.plan = None;
+            self.forget_piece();
         }
         self.help.settle(view);
-        self.postpone(view);
+        self.postpone(now, view);
     }
 
     fn protects(&self, view: &View) -> bool {

@@ -13,6 +13,14 @@ const FEWEST: f64 = 100.0;
 /// exceeds it by chance in one of 15 000 cases, and there are many comparisons.
 const PROOF: f64 = 16.0;
 
+/// The same statistic below which two states of a path count as one: equals exceed it in one of 20 cases.
+const ALIKE: f64 = 3.84;
+
+/// Whether two sets of packets may have been lost with the same probability.
+pub(super) fn is_alike(a: &Tally, b: &Tally) -> bool {
+    a.difference(b) < ALIKE
+}
+
 /// The newest packets that met an empty queue, in stretches.
 #[derive(Debug, Default)]
 pub(super) struct Recent {

@@ -10,13 +10,17 @@
 
 mod bursts;
 mod change;
+mod headroom;
 mod queue;
+mod regimes;
 mod rounds;
 mod tally;
 
 use bursts::{Bursts, Gaps};
 use change::Recent;
+use headroom::Headroom;
 use queue::QueueGauge;
+use regimes::Regimes;
 use rounds::{Finished, LatestRounds};
 use std::time::{Duration, Instant};
 use tally::Tally;
@@ -28,7 +32,7 @@ const CONFIDENT: f64 = 100.0;
 /// The number of slow packets that outweigh the evidence of faster packets.
 const ENOUGH_SLOW: f64 = 50.0;
 /// No floor is higher: a path that loses more is broken or congested by others.
-const MAX_FLOOR: f64 = 0.25;
+pub const MAX_FLOOR: f64 = 0.25;
 /// How many standard deviations more than the floor are still chance.
 const NOISE_DEVIATIONS: f64 = 2.0;
 /// Evidence about the floor that a new connection on the path starts with, in packets.
@@ -54,12 +58,58 @@ pub struct LossFloor {
     pub burst_time: Duration,
     /// Share of packets that are lost in addition to the floor while the queue is not empty.
     pub excess: f64,
+    /// The losses of the path before they last changed; `None` as long as no change is known.
+    pub other: Option<Regime>,
+    /// Whether no redundancy is to be sent for now, because packets with repair symbols were lost more often
+    /// than the data around them, as where a queue or a policer has no room for them.
+    pub crowded: bool,
+}
+
+/// A state of a path whose losses change from time to time, other than the present one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Regime {
+    /// Share of packets that are lost in this state.
+    pub rate: f64,
+    /// How many packets in a row are lost on average.
+    pub burst: f64,
+    /// How long the states of the path last on average.
+    pub length: Duration,
+}
+
+impl Regime {
+    /// A state with this share of lost packets and this mean length of bursts, on a path whose states last for
+    /// `length` on average.
+    #[must_use]
+    pub const fn new(rate: f64, burst: f64, length: Duration) -> Self {
+        Self { rate, burst, length }
+    }
+
+    /// The probability that a path that was in the other state `age` ago is in this one.
+    #[must_use]
+    pub fn probability(&self, age: Duration) -> f64 {
+        if self.length.is_zero() {
+            return 0.5;
+        }
+        // Both states last equally long on average, so that in the long run either is as likely.
+        let turns = age.as_secs_f64() / self.length.as_secs_f64();
+        (1.0 - (-2.0 * turns).exp()) / 2.0
+    }
 }
 
 impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
-        Self { rate: 0.0, low: 0.0, high: 1.0, burst: 1.0, burst_time: Duration::ZERO, excess: 0.0 }
+        Self {
+            rate: 0.0,
+            low: 0.0,
+            high: 1.0,
+            burst: 1.0,
+            burst_time: Duration::ZERO,
+            excess: 0.0,
+            other: None,
+            crowded: false,
+        }
     }
 }
 
@@ -71,6 +121,8 @@ impl LossFloor {
         with_burst: burst = f64,
         with_burst_time: burst_time = Duration,
         with_excess: excess = f64,
+        with_other: other = Option<Regime>,
+        with_crowded: crowded = bool,
     }
 
     /// How many of `packets` the floor explains as lost: its share and two standard deviations, or
@@ -129,6 +181,8 @@ pub struct LossFloorEstimator {
     slow: Tally,
     /// The newest of both.
     recent: Recent,
+    regimes: Regimes,
+    headroom: Headroom,
     /// Packets that met a queue.
     filled: Tally,
     bursts: Bursts,
@@ -145,7 +199,7 @@ impl LossFloorEstimator {
         let LossMemory { tally, gaps } = memory;
         let bursts = Bursts::new(gaps, tally.rate());
         let mut estimator = Self { near: tally, bursts, ..Self::default() };
-        estimator.floor = estimator.estimate();
+        estimator.floor = estimator.estimate(None);
         estimator
     }
 
@@ -220,6 +274,13 @@ impl LossFloorEstimator {
         joined
     }
 
+    /// Handles the fate of a packet that was sent at `sent`, before [`Self::on_acked`] or [`Self::on_lost`]:
+    /// whether it was `lost`, and whether it carried repair symbols.
+    #[inline]
+    pub fn on_fate(&mut self, sent: Instant, redundant: bool, lost: bool) {
+        self.rounds.on_fate(sent, redundant, lost);
+    }
+
     /// Handles the late acknowledgement of a packet that was reported as lost.
     pub fn on_refuted(&mut self, sent: Instant) {
         self.bursts.on_refuted();
@@ -234,39 +295,53 @@ impl LossFloorEstimator {
     pub fn update(&mut self, now: Instant) -> bool {
         let mut rounds = std::mem::take(&mut self.rounds);
         let mut any = false;
-        rounds.finish(now, |round| {
-            self.count(&round);
+        let mut crowded = false;
+        rounds.settle_all(now, |fates| crowded |= self.headroom.on_round(now, fates));
+        rounds.finish(|round| {
+            self.count(now, &round);
             any = true;
         });
         self.rounds = rounds;
+        if crowded {
+            // What was lost with its own redundancy is no evidence of a floor.
+            (self.near, self.slow) = (Tally::default(), Tally::default());
+            (self.recent, self.regimes) = (Recent::default(), Regimes::default());
+            any = true;
+        }
         if !any {
             return false;
         }
         let before = self.floor;
         self.bursts.update(self.evidence().rate());
-        self.floor = self.estimate();
+        self.floor = self.estimate(Some(now));
         before != self.floor
     }
 
-    fn count(&mut self, round: &Finished) {
+    fn count(&mut self, now: Instant, round: &Finished) {
         self.filled.fade(round.filled.packets, MEMORY);
         self.filled.add(&round.filled);
         let Some(empty) = &round.empty else { return };
+        self.regimes.begin(now);
         for tally in [&mut self.near, &mut self.slow] {
             tally.fade(empty.packets, MEMORY);
         }
         self.recent.add(empty);
         let tally = if round.slow { &mut self.slow } else { &mut self.near };
         tally.add(empty);
-        self.forget_another_path();
+        self.note_change(now);
     }
 
-    /// If losses have changed lately, only the latest packets count from now on.
-    fn forget_another_path(&mut self) {
+    /// If losses have changed lately, only the latest packets count from now on, and those of an earlier state
+    /// that was like this.
+    fn note_change(&mut self, now: Instant) {
         let mut all = self.near;
         all.add(&self.slow);
         if let Some(newest) = self.recent.take_change(&all) {
-            (self.near, self.slow) = (newest, Tally::default());
+            let mut before = all.without(&newest);
+            let surplus = (before.packets - REMEMBERED).max(0.0);
+            before.fade(surplus, before.packets.max(1.0));
+            self.near = self.regimes.on_change(now, before, newest, change::is_alike);
+            self.slow = Tally::default();
         }
     }
 
@@ -282,7 +357,8 @@ impl LossFloorEstimator {
         all
     }
 
-    fn estimate(&self) -> LossFloor {
+    /// The estimate at `now`, or before anything was sent.
+    fn estimate(&self, now: Option<Instant>) -> LossFloor {
         let evidence = self.evidence();
         let (low, high) = evidence.interval();
         let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
@@ -294,6 +370,8 @@ impl LossFloorEstimator {
             burst: evidence.burst(),
             burst_time: self.bursts.time(),
             excess,
+            other: now.and_then(|now| self.regimes.other(now)),
+            crowded: now.is_some_and(|now| self.headroom.is_crowded(now)),
         }
     }
 }

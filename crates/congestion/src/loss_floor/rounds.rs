@@ -1,5 +1,6 @@
 //! Packets by the round trip in which they were sent.
 
+use super::headroom::RoundFates;
 use super::queue::Extreme;
 use super::tally::Tally;
 use std::collections::VecDeque;
@@ -34,6 +35,7 @@ struct Round {
     acked: Option<(Instant, Instant)>,
     /// Whether its delivery rate is known to the filter.
     measured: bool,
+    fates: RoundFates,
     /// Packets that met an empty queue.
     empty: Tally,
     /// Packets that met a queue.
@@ -113,6 +115,7 @@ impl LatestRounds {
             outstanding: 1,
             acked: None,
             measured: false,
+            fates: RoundFates::default(),
             empty: Tally::default(),
             filled: Tally::default(),
         });
@@ -122,6 +125,14 @@ impl LatestRounds {
     fn of(&mut self, sent: Instant) -> Option<&mut Round> {
         let round = self.rounds.iter_mut().rev().find(|round| round.start <= sent)?;
         (sent <= round.last_sent).then_some(round)
+    }
+
+    /// Counts the fate of a packet that was sent at `sent`, before it is settled.
+    #[inline]
+    pub(super) fn on_fate(&mut self, sent: Instant, redundant: bool, lost: bool) {
+        if let Some(round) = self.of(sent) {
+            round.fates.add(redundant, lost);
+        }
     }
 
     /// Handles the acknowledgement of a packet that was sent at `sent`. `empty` is whether it found
@@ -179,21 +190,28 @@ impl LatestRounds {
         }
     }
 
-    /// Takes the rounds whose packets all have outcomes. A round that was faster than any delivery so far
-    /// waits for a round that shows that the path can carry its rate, until there is no room for it.
-    pub(super) fn finish(&mut self, now: Instant, mut take: impl FnMut(Finished)) {
-        if !std::mem::take(&mut self.news) {
+    /// Measures the rounds whose packets all have outcomes since the last call, and passes on what became of them.
+    pub(super) fn settle_all(&mut self, now: Instant, mut settled: impl FnMut(&RoundFates)) {
+        if !self.news {
             return;
         }
-        let faster = |a: f64, b: f64| a > b;
         for round in &mut self.rounds {
             if round.closed && round.outstanding == 0 && !round.measured {
                 round.measured = true;
+                settled(&round.fates);
                 self.deliveries.rotate_right(1);
                 self.deliveries[0] = round.delivery_rate();
                 let sustained = self.deliveries.iter().sum::<f64>() / SUSTAINED as f64;
                 self.fastest.update(now, sustained, faster);
             }
+        }
+    }
+
+    /// Takes measured rounds. A round that was faster than any delivery so far waits for a round that shows that
+    /// the path can carry its rate, until there is no room for it.
+    pub(super) fn finish(&mut self, mut take: impl FnMut(Finished)) {
+        if !std::mem::take(&mut self.news) {
+            return;
         }
         let fastest = self.fastest.get(faster).unwrap_or(0.0);
         self.rounds.retain(|round| {
@@ -207,6 +225,10 @@ impl LatestRounds {
             false
         });
     }
+}
+
+fn faster(a: f64, b: f64) -> bool {
+    a > b
 }
 
 #[cfg(test)]
@@ -235,7 +257,8 @@ mod tests {
                 }
             }
             rounds.on_acked(begin + 2 * RTT, begin + RTT, 0, Some(true));
-            rounds.finish(begin + 2 * RTT, |f| {
+            rounds.settle_all(begin + 2 * RTT, |_| {});
+            rounds.finish(|f| {
                 finished.push((f.filled.packets, f.empty.map(|tally| tally.lost), f.slow));
             });
             assert!(rounds.rounds.len() <= MAX_ROUNDS);
@@ -269,7 +292,8 @@ mod tests {
                     rounds.on_lost(sent, Some(true), 1);
                 }
             }
-            rounds.finish(begin + 2 * RTT, |f| lost += f.empty.unwrap_or_default().lost);
+            rounds.settle_all(begin + 2 * RTT, |_| {});
+            rounds.finish(|f| lost += f.empty.unwrap_or_default().lost);
         }
         assert_eq!(lost, 0.0);
     }

@@ -8,7 +8,7 @@ use crate::ids::SpaceId;
 use crate::recovery::loss::LostPacket;
 use crate::recovery::pto::{PtoContext, Timeout};
 use crate::recovery::sent::SentPacket;
-use crate::recovery::token::is_mtu_probe;
+use crate::recovery::token::{has_repair, is_mtu_probe};
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
@@ -134,6 +134,7 @@ impl Path {
         };
         let counts = |pn, in_flight| in_flight && self.recovery.is_on_path(SpaceId::Data, pn);
         for packet in settled.acked.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
+            self.floor.on_fate(packet.time, has_repair(&packet.tokens), false);
             self.floor.on_acked(now, packet.pn, packet.time, packet.size.into(), empty);
         }
         for packet in settled.late.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
@@ -190,6 +191,7 @@ impl Path {
             }
             reports.push(report(space, packet));
             if space == SpaceId::Data {
+                self.floor.on_fate(packet.time, has_repair(&packet.tokens), true);
                 let joined = self.floor.on_lost(packet.pn, packet.time);
                 self.runs.on_lost(joined);
             }

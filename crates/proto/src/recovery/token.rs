@@ -110,3 +110,8 @@ pub type Tokens = SmallVec<[Token; 2]>;
 pub fn is_mtu_probe(tokens: &Tokens) -> bool {
     matches!(tokens.first(), Some(Token::MtuProbe(_)))
 }
+
+/// Whether a packet with these tokens carries repair symbols.
+pub fn has_repair(tokens: &Tokens) -> bool {
+    tokens.iter().any(|token| matches!(token, Token::Repair { .. }))
+}

@@ -77,7 +77,7 @@ fn codes_that_were_not_announced_are_a_violation() {
 
 #[test]
 fn a_decoder_that_is_idle_gives_its_memory_back() {
-    let mut pair = Pair::connected();
+    let mut pair = Pair::with_client(|client| client.redundancy = None);
     let server = pair.server.conn();
     assert_eq!(server.ingress.decoders.allocated(), 0);
     give(server, 200, 100);

@@ -17,6 +17,7 @@
 //! the budget; and for a while after repair symbols did not help.
 
 mod model;
+mod outlook;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -26,7 +27,8 @@ use super::{
     Stage, Terms, View,
 };
 use crate::loss_floor::LossFloor;
-use model::{Channel, MOST, Train};
+use model::{MOST, Train};
+use outlook::Outlook;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
@@ -93,6 +95,8 @@ const SPACING_DIVISOR: u32 = 4;
 /// The last repair symbol leaves earlier than a target demands, by the round-trip time divided by this
 /// number: the path is not always equally fast.
 const MARGIN_DIVISOR: u32 = 32;
+/// Where no loss is known, data that takes at least this many packets at once is protected against the first.
+const LONG: u64 = 16;
 /// The size of a packet, to reckon the cost of one more packet while other data waits.
 const PACKET: f64 = 1200.0;
 /// Repair symbols are judged after this many pieces should have needed them. They did not help if the mended
@@ -158,7 +162,8 @@ impl Auto {
         if known.rate > 0.0 || known.high < self.expect || self.expect <= 0.0 {
             return *known;
         }
-        known.with_rate(self.expect).with_excess(0.0)
+        let expect = self.expect;
+        known.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
     }
 
     /// Whether the retransmission of lost data arrives soon enough on this path: in time for the target and
@@ -192,7 +197,7 @@ impl RedundancyFactory for Auto {
 
     /// The policy calls this for each of its pieces, too.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&self.floor(&path.floor), terms.fenced) {
+        if let Some(reason) = losses_to_leave(&self.floor(&path.floor), path, terms) {
             return Some(reason);
         }
         let is_enough = self.retransmission_is_enough(path, terms);
@@ -331,12 +336,23 @@ impl Help {
     }
 }
 
+/// Whether losses are known that do not depend on the rate: at present, or before the path last changed.
+fn is_lossy(floor: &LossFloor, path: &PathView) -> bool {
+    let returns = floor.other.map_or(0.0, |other| other.rate * other.probability(path.rtt));
+    floor.rate > 0.0 || returns > INSURED
+}
+
 /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
-fn losses_to_leave(floor: &LossFloor, fenced: bool) -> Option<Reason> {
-    if floor.rate > 0.0 {
+fn losses_to_leave(floor: &LossFloor, path: &PathView, terms: Terms) -> Option<Reason> {
+    if floor.crowded {
+        return Some(Reason::Congestion);
+    }
+    if is_lossy(floor, path) {
         return None;
     }
-    let (negligible, insures) = if fenced { (INSURED, true) } else { (WORTHWHILE, false) };
+    let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
+    // A path of which little is known may lose packets.
+    let insures = terms.fenced || terms.resends && outlook::lossy(path.outcomes) >= WORTHWHILE;
     if floor.excess > 0.0 {
         Some(Reason::Congestion)
     } else if floor.high < negligible {
@@ -395,17 +411,19 @@ impl AutoPolicy {
             return;
         }
         let floor = self.auto.floor(&view.path.floor);
-        if floor.rate <= 0.0 {
+        let is_lossy = is_lossy(&floor, &view.path);
+        if self.fenced && !is_lossy {
             return self.insure(now, moment, view);
         }
-        let channel = Channel::new(&floor);
+        let outlook = Outlook::new(&floor, view.path.outcomes, view.path.rtt);
         let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
-        let (wait, gap) = times(moment, slack, &channel, view);
-        let chances = model::complete(&channel, sources, wait, gap, most);
-        let Choice { repairs, gain, .. } = self.choose(chances, &piece, view);
+        let (wait, gap) = times(moment, slack, floor.burst_time, view);
+        let chances = outlook.complete(sources, wait, gap, most);
+        let share = self.share(&piece).filter(|_| is_lossy);
+        let Choice { repairs, gain, .. } = self.choose(chances, share, view);
         if repairs == 0 {
-            self.reason = Reason::Lossless;
+            self.reason = if is_lossy { Reason::Lossless } else { Reason::Unknown };
             return;
         }
         // With a deadline, the last repair symbol leaves as late as the deadline allows.
@@ -433,6 +451,14 @@ impl AutoPolicy {
         self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end });
     }
 
+    /// Whether the path is known to lose packets, or so much is sent at once that an unknown path may well lose
+    /// some of it. Less is not marked there: streams that become symbols do not share packets.
+    fn is_known_or_long(&self, view: &View) -> bool {
+        let rest = (view.left as f64 / PACKET) as u64;
+        is_lossy(&self.auto.floor(&view.path.floor), &view.path)
+            || rest.saturating_add(view.unacked.into()) >= LONG
+    }
+
     /// Lets repair symbols wait longer if the data with the first deadline has arrived.
     fn postpone(&mut self, now: Instant, view: &View) {
         let last_moment = self.piece.and_then(|_| self.last_moment(now, view));
@@ -442,14 +468,23 @@ impl AutoPolicy {
         }
     }
 
-    /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and
-    /// more repair symbols.
-    fn choose(&self, chances: impl Iterator<Item = f64>, piece: &Piece, view: &View) -> Choice {
-        let price = price(self.fenced, view);
-        let share = match self.auto.target {
+    /// In which share of cases a piece is to be in time; `None` if it has no deadline.
+    fn share(&self, piece: &Piece) -> Option<f64> {
+        match self.auto.target {
             Some(target) => Some(target.share),
             None => piece.tolerance.map(|_| DEFAULT_SHARE),
-        };
+        }
+    }
+
+    /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and
+    /// more repair symbols.
+    fn choose(
+        &self,
+        chances: impl Iterator<Item = f64>,
+        share: Option<f64>,
+        view: &View,
+    ) -> Choice {
+        let price = price(self.fenced, view);
         let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
         let mut without = None;
         for (repairs, chance) in (0u32..).zip(chances) {
@@ -496,21 +531,20 @@ fn price(fenced: bool, view: &View) -> f64 {
 /// The share of the expected gain that is certain. Before fences, repair symbols go by an estimate that is
 /// still coarse, and follow each other faster than the estimate improves.
 fn certainty(fenced: bool, floor: &LossFloor) -> f64 {
-    if fenced { floor.low / floor.rate } else { 1.0 }
+    if fenced && floor.rate > 0.0 { floor.low / floor.rate } else { 1.0 }
 }
 
 /// How long to wait before the first repair symbol, and between them.
 fn times(
     moment: Moment,
     slack: Option<Duration>,
-    channel: &Channel,
+    burst: Duration,
     view: &View,
 ) -> (Duration, Duration) {
     let least = match moment {
         Moment::Paused => FLUSH_LINGER,
         Moment::Blocked | Moment::Ended | Moment::Fence => Duration::ZERO,
     };
-    let burst = channel.burst_time();
     let wait = match slack {
         Some(slack) => (slack / 2).min(burst),
         None => burst.min(view.path.rtt / MOST_WAIT_DIVISOR),
@@ -579,7 +613,7 @@ impl Redundancy for AutoPolicy {
         // symbols may be sent.
         let fenced =
             self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
-        fenced || view.pause_comes_near()
+        fenced || view.pause_comes_near() && self.is_known_or_long(view)
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

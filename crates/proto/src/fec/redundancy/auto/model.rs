@@ -28,11 +28,6 @@ impl Channel {
         Self { loss: floor.rate, memory, time: floor.burst_time }
     }
 
-    /// How long to wait for the end of a burst: zero if losses do not depend on each other.
-    pub(super) fn burst_time(&self) -> Duration {
-        self.time
-    }
-
     /// The memory that is left after `gap`.
     fn memory(&self, gap: Duration) -> f64 {
         if self.time.is_zero() {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::conformance;
 use crate::fec::redundancy::Message;
+use crate::loss_floor::Regime;
 
 const MS: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(100);
@@ -14,7 +15,8 @@ const NEEDED: Duration = Duration::from_millis(175);
 fn path() -> PathView {
     let floor = LossFloor::default().with_rate(0.02).with_low(0.01).with_high(0.03);
     let floor = floor.with_burst(2.0).with_burst_time(4 * MS);
-    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
+    let known = PathView { outcomes: 1_000, floor, ..PathView::default() };
+    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, ..known }
 }
 
 /// A policy, its view, and the calls that a session makes.
@@ -118,7 +120,8 @@ fn targets_keep_the_contract_however_long_they_are() {
 #[test]
 fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
     let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);
-    assert_eq!(sleeps(&PathView::default(), Terms::STREAM), Some(Reason::Unknown));
+    let unknown = PathView { outcomes: 1_000, ..PathView::default() };
+    assert_eq!(sleeps(&unknown, Terms::STREAM), Some(Reason::Unknown));
     assert_eq!(sleeps(&path(), Terms::STREAM), None);
     let near = PathView { rtt: MS, ..path() };
     assert_eq!(sleeps(&near, Terms::STREAM), Some(Reason::RetransmissionIsEnough));
@@ -130,7 +133,7 @@ fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_tim
     assert_eq!(sleeps(NEEDED, &path(), Terms::STREAM), None);
     assert_eq!(sleeps(NEEDED + MS, &path(), Terms::STREAM), enough);
     assert_eq!(sleeps(NEEDED + MS, &path(), Terms::DATAGRAM), None, "nobody sends it again");
-    assert_eq!(sleeps(NEEDED, &PathView::default(), Terms::STREAM), Some(Reason::Unknown));
+    assert_eq!(sleeps(NEEDED, &unknown, Terms::STREAM), Some(Reason::Unknown));
 }
 
 #[test]
@@ -422,7 +425,8 @@ fn a_piece_ends_at_a_fence_although_more_data_waits() {
 #[test]
 fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
     // One piece in five loses a symbol, one in 40 loses two, one in 500 loses three.
-    let floor = path().floor.with_rate(0.005).with_burst(1.0).with_burst_time(Duration::ZERO);
+    let floor = path().floor.with_rate(0.005).with_low(0.005).with_high(0.005);
+    let floor = floor.with_burst(1.0).with_burst_time(Duration::ZERO);
     let path = PathView { floor, window: 2_000_000, ..path() };
     let mut driver = Driver::new(Auto::default(), path);
     // Half of each update has arrived before the next fence.
@@ -462,4 +466,58 @@ fn a_fence_is_insured_against_the_first_loss() {
     driver.view.message = Some(Message { stage: Stage::First, ..Message::default() });
     driver.policy.on_source_sent(driver.now, driver.view.next, &driver.view);
     assert!(driver.run(RTT).is_empty() && driver.reason() == Reason::Lossless);
+}
+
+#[test]
+fn a_new_path_is_protected_where_much_is_sent_until_it_has_lost_nothing() {
+    let new = |outcomes| PathView { floor: LossFloor::default(), outcomes, ..path() };
+    let repairs = |outcomes, symbols| {
+        let mut driver = Driver::new(Auto::default(), new(outcomes));
+        driver.piece(symbols, 0);
+        driver.run(RTT).len()
+    };
+    assert_eq!(repairs(0, 84), 4);
+    assert_eq!(repairs(100, 84), 1);
+    assert_eq!(repairs(200, 84), 0);
+    assert_eq!(repairs(0, 2), 0, "little is lost of little data");
+    let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);
+    assert_eq!(sleeps(&new(0), Terms::STREAM), None);
+    assert_eq!(sleeps(&new(0), Terms::DATAGRAM), Some(Reason::Unknown));
+    let policy = Auto::default().build();
+    let view = View { path: new(0), left: 100_000, ..View::default() };
+    assert!(policy.protects(&view));
+    assert!(!policy.protects(&View { left: 5_000, ..view }), "small data shares packets");
+}
+
+#[test]
+fn losses_that_come_and_go_are_reckoned_with_while_there_are_none() {
+    let clear = LossFloor::default().with_high(0.001);
+    let repairs = |floor: LossFloor| {
+        let mut driver = warm(Auto::default(), PathView { floor, ..path() });
+        driver.piece(5, 0);
+        driver.run(RTT).len()
+    };
+    assert_eq!(repairs(clear), 0);
+    let other = |secs| {
+        let length = Duration::from_secs(secs);
+        clear.with_other(Some(Regime::new(0.1, 1.0, length)))
+    };
+    assert!(repairs(other(1)) >= 1);
+    assert_eq!(repairs(other(100)), 0, "it is unlikely to change within a round trip");
+    assert_eq!(repairs(other(1).with_crowded(true)), 0);
+}
+
+#[test]
+fn a_target_counts_from_the_first_data_that_is_not_covered() {
+    let target = Auto::new(1.0).unwrap().within(150 * MS, 0.999).unwrap();
+    let mut driver = warm(target, path());
+    // Messages every 16 ms; the first must be covered 100 ms after it was sent, at the latest.
+    let mut first = None;
+    for index in 0..10 {
+        driver.piece(1, 0);
+        if !driver.run(16 * MS).is_empty() {
+            first = first.or(Some(index));
+        }
+    }
+    assert!(first.is_some_and(|index| (3..=6).contains(&index)), "{first:?}");
 }

@@ -1,0 +1,134 @@
+//! Whether the path has room for redundancy.
+//!
+//! Losses that do not depend on the rate take packets with repair symbols as often as others. A full queue or a
+//! policer whose bucket is empty takes what comes last, after the data for which there was room: repair symbols
+//! above all. So packets with repair symbols that are lost more often than the data around them show that they
+//! are too much for the path, and that the losses come with them.
+//!
+//! Only packets of the same round trip are compared (Mantel and Haenszel 1959): more repair symbols are sent while
+//! more is lost, so that a comparison of all packets would find them lost more often on any path that changes.
+
+use std::time::{Duration, Instant};
+
+/// How many rounds back the comparison looks.
+const MEMORY: f64 = 100.0;
+/// The statistic above which a difference is proven: equals exceed it by chance in one of 4,000 comparisons.
+const PROOF: f64 = 12.0;
+/// How much fewer losses a count of whole packets may stand for (Yates's correction).
+const CONTINUITY: f64 = 0.5;
+/// How long no redundancy is to be sent after the first proof, and at most after several.
+const FIRST_REST: Duration = Duration::from_secs(10);
+const MOST_REST: Duration = Duration::from_secs(600);
+
+/// What became of packets of one kind.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Fates {
+    /// How many there were, and how many of them were lost.
+    pub(super) packets: u32,
+    pub(super) lost: u32,
+}
+
+/// What became of the packets that were sent in a round.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct RoundFates {
+    /// Packets with repair symbols.
+    pub(super) repairs: Fates,
+    /// All others.
+    pub(super) others: Fates,
+}
+
+impl RoundFates {
+    /// Counts a packet.
+    pub(super) fn add(&mut self, redundant: bool, lost: bool) {
+        let fates = if redundant { &mut self.repairs } else { &mut self.others };
+        fates.packets += 1;
+        fates.lost += u32::from(lost);
+    }
+}
+
+/// Compares the fates of packets with repair symbols and of others.
+#[derive(Debug, Default)]
+pub(super) struct Headroom {
+    /// By how many the lost packets with repair symbols exceed what would be lost if all were lost alike, and the
+    /// variance of this number.
+    excess: f64,
+    variance: f64,
+    /// Until when no redundancy is to be sent, and how long the last such time was.
+    rests: Option<(Instant, Duration)>,
+}
+
+impl Headroom {
+    /// The fates of all packets of a round are known. Returns whether they prove that repair symbols are too much
+    /// for the path.
+    pub(super) fn on_round(&mut self, now: Instant, round: &RoundFates) -> bool {
+        let [repairs, others] = [round.repairs, round.others].map(|fates| f64::from(fates.packets));
+        let lost = f64::from(round.repairs.lost + round.others.lost);
+        let all = repairs + others;
+        if repairs == 0.0 || others == 0.0 {
+            return false;
+        }
+        self.excess *= 1.0 - 1.0 / MEMORY;
+        self.variance *= 1.0 - 1.0 / MEMORY;
+        self.excess += f64::from(round.repairs.lost) - repairs * lost / all;
+        self.variance += repairs * others * lost * (all - lost) / (all * all * (all - 1.0));
+        let surplus = (self.excess - CONTINUITY).max(0.0);
+        let proven = surplus * surplus > PROOF * self.variance && surplus > 1.0;
+        if proven {
+            let rest = self.rests.map_or(FIRST_REST, |(_, last)| (last * 2).min(MOST_REST));
+            *self = Self { rests: Some((now + rest, rest)), ..Self::default() };
+        }
+        proven
+    }
+
+    /// Whether no redundancy is to be sent for now.
+    pub(super) fn is_crowded(&self, now: Instant) -> bool {
+        self.rests.is_some_and(|(until, _)| now < until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_random::Rng;
+
+    const ROUND: Duration = Duration::from_millis(100);
+
+    /// Sends rounds of 30 packets and of repair symbols for 100 s, with these probabilities of loss of both, and
+    /// numbers of repair symbols, which take turns for five rounds each. Returns how often repair symbols were
+    /// found to be too much.
+    fn play(seed: u64, states: &[(f64, f64, u32)]) -> usize {
+        let (start, mut random, mut headroom) =
+            (Instant::now(), Rng::new(seed), Headroom::default());
+        let mut proofs = 0;
+        for number in 0..1_000u32 {
+            let now = start + ROUND * number;
+            let (others, repairs, count) = states[number as usize / 5 % states.len()];
+            if headroom.is_crowded(now) {
+                continue;
+            }
+            let mut round = RoundFates::default();
+            (0..30).for_each(|_| round.add(false, random.unit() < others));
+            (0..count).for_each(|_| round.add(true, random.unit() < repairs));
+            proofs += usize::from(headroom.on_round(now, &round));
+        }
+        proofs
+    }
+
+    #[test]
+    fn losses_that_take_everything_alike_prove_nothing() {
+        let paths = [[(0.02, 0.02, 8); 2], [(0.2, 0.2, 4); 2], [(0.0, 0.0, 1), (0.15, 0.15, 12)]];
+        for states in paths {
+            let proofs: usize = (0..20).map(|seed| play(seed, &states)).sum();
+            assert!(proofs <= 2, "{states:?}: {proofs} in 20 times 100 s");
+        }
+    }
+
+    #[test]
+    fn redundancy_that_is_lost_more_often_rests_ever_longer() {
+        for state in [(0.0, 0.2, 6), (0.05, 0.5, 6)] {
+            // 10, 20 and 40 s, and in between some repair symbols.
+            let proofs = play(1, &[state]);
+            assert!((3..=4).contains(&proofs), "{state:?}: {proofs}");
+        }
+    }
+}

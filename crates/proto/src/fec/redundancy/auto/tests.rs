@@ -477,7 +477,7 @@ fn a_new_path_is_protected_where_much_is_sent_until_it_has_lost_nothing() {
         driver.run(RTT).len()
     };
     assert_eq!(repairs(0, 84), 4);
-    assert_eq!(repairs(100, 84), 1);
+    assert!((1..4).contains(&repairs(50, 84)));
     assert_eq!(repairs(200, 84), 0);
     assert_eq!(repairs(0, 2), 0, "little is lost of little data");
     let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);

@@ -4,15 +4,17 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::codel::Codel;
+use crate::red::Red;
 use crate::step::Course;
 use crate::text::{BYTE_UNITS, BytesText, parse_quantity};
 use crate::{ParseError, Rate};
 
 /// The queue for packets that arrive faster than the link can send them. Parses and prints as
-/// `100p` (packets), `187500b` or `187.5kb` (bytes), or `policer:30kb`.
+/// `100p` (packets), `187500b` or `187.5kb` (bytes), `policer:30kb`, `codel:200kb` or `red:60kb`.
 ///
 /// A queue holds the waiting packets, but not the one that is being sent. Sizes include the
-/// overhead of the link. The queues are drop-tail: a packet that finds no room is dropped.
+/// overhead of the link. A packet that finds no room is dropped; managed queues drop others before that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Queue {
@@ -24,9 +26,16 @@ pub enum Queue {
     /// link: a policer. A packet passes at once if there are tokens for all of it, and is dropped
     /// otherwise.
     Policer(u64),
+    /// Room for this many bytes, and controlled delay (CoDel, RFC 8289) with its usual 5 and 100 ms.
+    Codel(u64),
+    /// Room for this many bytes, and random early detection (RED): drops begin when a sixth of the room is
+    /// taken on average, and reach 10 % of packets at half of it.
+    Red(u64),
 }
 
 const POLICER: &str = "policer:";
+const CODEL: &str = "codel:";
+const RED: &str = "red:";
 
 impl Default for Queue {
     /// 1000 packets.
@@ -41,6 +50,8 @@ impl fmt::Display for Queue {
             Self::Packets(limit) => write!(f, "{limit}p"),
             Self::Bytes(limit) => write!(f, "{}", BytesText(limit)),
             Self::Policer(depth) => write!(f, "{POLICER}{}", BytesText(depth)),
+            Self::Codel(limit) => write!(f, "{CODEL}{}", BytesText(limit)),
+            Self::Red(limit) => write!(f, "{RED}{}", BytesText(limit)),
         }
     }
 }
@@ -49,8 +60,12 @@ impl FromStr for Queue {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        if let Some(depth) = text.strip_prefix(POLICER) {
-            return parse_quantity("queue", depth, BYTE_UNITS).map(Self::Policer);
+        let kinds: [(&str, fn(u64) -> Self); 3] =
+            [(POLICER, Self::Policer), (CODEL, Self::Codel), (RED, Self::Red)];
+        for (prefix, kind) in kinds {
+            if let Some(size) = text.strip_prefix(prefix) {
+                return parse_quantity("queue", size, BYTE_UNITS).map(kind);
+            }
         }
         let units = &[BYTE_UNITS, &[("p", 1)]].concat();
         let limit = parse_quantity("queue", text, units)?;
@@ -85,6 +100,8 @@ const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
 pub(crate) struct Bottleneck {
     rate: Course<Option<Rate>>,
     queue: Queue,
+    codel: Codel,
+    red: Red,
     /// When the last accepted packet will have been sent: at `free_at`, `remainder` units of work
     /// are left, less than a nanosecond's. Without the remainder, rounding would change the rate.
     free_at: u64,
@@ -95,29 +112,39 @@ pub(crate) struct Bottleneck {
 }
 
 impl Bottleneck {
-    pub(crate) fn new(rate: Course<Option<Rate>>, queue: Queue) -> Self {
+    /// `seed` is that of the link.
+    pub(crate) fn new(rate: Course<Option<Rate>>, queue: Queue, seed: u64) -> Self {
         let (waiting, backlog) = (VecDeque::new(), Backlog::default());
-        Self { rate, queue, free_at: 0, remainder: 0, waiting, backlog }
+        let (codel, red) = (Codel::default(), Red::new(seed));
+        Self { rate, queue, codel, red, free_at: 0, remainder: 0, waiting, backlog }
     }
 
     /// How a packet of `size` bytes that arrives now passes; `None` if it is dropped.
     pub(crate) fn accept(&mut self, now: u64, size: u64) -> Option<Passage> {
-        if self.rate.at(now).is_none() {
+        let Some(rate) = self.rate.at(now) else {
             return Some(Passage { queued: 0, sent_at: now });
-        }
+        };
         // Packets without size would fit into every queue, however long.
         let size = size.max(1);
         let busy = now < self.sent_at();
+        let sends = time_of(size, rate);
+        let idle = now.saturating_sub(self.sent_at()) / sends.max(1);
         if !busy {
             (self.free_at, self.remainder) = (now, 0);
         }
         let waiting = self.backlog(now);
         let (waits, admitted) = match self.queue {
             Queue::Packets(limit) => (busy, !busy || waiting.packets < limit),
-            Queue::Bytes(limit) => (busy, !busy || waiting.bytes.saturating_add(size) <= limit),
+            Queue::Bytes(limit) | Queue::Codel(limit) | Queue::Red(limit) => {
+                (busy, !busy || waiting.bytes.saturating_add(size) <= limit)
+            }
             Queue::Policer(depth) => (false, self.work_left(now) + work(size) <= work(depth)),
         };
-        if !admitted {
+        let early = match self.queue {
+            Queue::Red(limit) => self.red.drops(waiting.bytes, limit, idle),
+            _ => false,
+        };
+        if !admitted || early {
             return None;
         }
         if waits {
@@ -126,12 +153,13 @@ impl Bottleneck {
             self.backlog.bytes = self.backlog.bytes.saturating_add(size);
         }
         let begins = self.sent_at();
+        if matches!(self.queue, Queue::Codel(_)) && self.codel.drops(begins, begins - now, sends) {
+            return None;
+        }
         self.send(size);
         Some(match self.queue {
-            Queue::Packets(_) | Queue::Bytes(_) => {
-                Passage { queued: begins - now, sent_at: self.sent_at() }
-            }
             Queue::Policer(_) => Passage { queued: 0, sent_at: now },
+            _ => Passage { queued: begins - now, sent_at: self.sent_at() },
         })
     }
 
@@ -186,6 +214,11 @@ impl Bottleneck {
     }
 }
 
+/// How long `size` bytes take at this rate, in nanoseconds.
+fn time_of(size: u64, rate: Rate) -> u64 {
+    u64::try_from(work(size) / u128::from(rate.bits_per_second())).unwrap_or(u64::MAX)
+}
+
 /// The work of sending `size` bytes.
 fn work(size: u64) -> u128 {
     u128::from(size) * WORK_PER_BYTE
@@ -200,7 +233,7 @@ mod tests {
     fn bottleneck(bits: u64, steps: &[&str], queue: Queue) -> Bottleneck {
         let steps: Vec<Step> = steps.iter().map(|step| step.parse().unwrap()).collect();
         let rate = Course::new(Rate::from_bits_per_second(bits), &steps, |s| s.rate.map(Some));
-        Bottleneck::new(rate, queue)
+        Bottleneck::new(rate, queue, 1)
     }
 
     fn sent_at(link: &mut Bottleneck, now: u64, size: u64) -> Option<u64> {
@@ -217,6 +250,8 @@ mod tests {
             ("2MB", Queue::Bytes(2_000_000), "2mb"),
             ("0b", Queue::Bytes(0), "0b"),
             ("policer:0.5mb", Queue::Policer(500_000), "policer:500kb"),
+            ("codel:1.5kb", Queue::Codel(1500), "codel:1500b"),
+            ("red:60kb", Queue::Red(60_000), "red:60kb"),
         ] {
             assert_eq!(text.parse(), Ok(queue));
             assert_eq!(queue.to_string(), written);
@@ -323,13 +358,41 @@ mod tests {
         assert_eq!(passed, [Some(0), None, Some(1000), None, Some(3000)]);
     }
 
+    /// How long the last of 20,000 packets of 1000 bytes waits, in milliseconds, if one comes every 0.98 ms and
+    /// the link takes a millisecond for each; and how many of them pass.
+    fn overloaded(queue: &str) -> (u64, usize) {
+        let mut link = bottleneck(8_000_000, &[], queue.parse().unwrap());
+        let passed = (0..20_000).filter_map(|n| link.accept(n * 980_000, 1000));
+        let waits: Vec<u64> = passed.map(|passage| passage.queued / 1_000_000).collect();
+        (waits.last().copied().unwrap_or_default(), waits.len())
+    }
+
+    #[test]
+    fn managed_queues_stay_shorter_than_their_room() {
+        let [tail, codel, red] = ["100kb", "codel:100kb", "red:100kb"].map(overloaded);
+        assert!((95..=100).contains(&tail.0), "{tail:?}");
+        assert!(codel.0 < 60 && red.0 < 60, "{codel:?} {red:?}");
+        // What passes is what the link carries, whatever the queue.
+        for (_, passed) in [tail, codel, red] {
+            assert!((19_500..19_800).contains(&passed), "{passed}");
+        }
+    }
+
+    #[test]
+    fn what_is_dropped_at_the_head_takes_no_time_on_the_link() {
+        let mut link = bottleneck(8_000_000, &[], Queue::Codel(u64::MAX));
+        let sent: Vec<u64> = (0..500).filter_map(|_| sent_at(&mut link, 0, 1000)).collect();
+        assert!(sent.len() < 500);
+        assert!(sent.iter().zip(1..).all(|(at, n)| *at == n * 1_000_000), "{sent:?}");
+    }
+
     #[test]
     fn extremes_saturate() {
         let mut link = bottleneck(1, &[], Queue::Bytes(u64::MAX));
         for _ in 0..3 {
             assert_eq!(sent_at(&mut link, 0, u64::MAX), Some(u64::MAX));
         }
-        let mut link = Bottleneck::new(Course::new(None, &[], |_| None), Queue::Packets(0));
+        let mut link = Bottleneck::new(Course::new(None, &[], |_| None), Queue::Packets(0), 1);
         assert_eq!(sent_at(&mut link, 5, u64::MAX), Some(5));
     }
 }

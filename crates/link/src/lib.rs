@@ -27,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 mod bottleneck;
+mod codel;
 mod config;
 mod corrupt;
 mod disorder;
@@ -36,6 +37,7 @@ mod outage;
 mod pipe;
 mod probability;
 mod rate;
+mod red;
 mod step;
 mod text;
 

@@ -100,6 +100,7 @@ pub struct LinkStats {
 /// Numbers of the random streams. A feature that is off draws nothing, and a feature that is on draws a fixed
 /// number of times per packet, lost or not. So no setting changes the effect of another on a packet.
 const DUPLICATE: u64 = 0;
+const STEPPED_LOSS: u64 = 1;
 const ORIGINAL: u64 = 0x10;
 const COPY: u64 = 0x20;
 
@@ -117,9 +118,12 @@ pub struct Link {
     reorder: Option<Reorder>,
     duplicate: Probability,
     loss: LossProcess,
+    /// The probability of loss that the steps set.
+    stepped_loss: Course<Probability>,
     outages: Outages,
     bottleneck: Bottleneck,
     duplicates: Rng,
+    stepped_losses: Rng,
     original: Luck,
     copy: Luck,
     now: u64,
@@ -142,9 +146,11 @@ impl Link {
             reorder: config.reorder,
             duplicate: config.duplicate,
             loss: LossProcess::new(&config.loss, config.background, seed),
+            stepped_loss: Course::new(Probability::ZERO, &config.steps, |step| step.loss),
             outages: Outages::new(&config.outages),
-            bottleneck: Bottleneck::new(rate, config.queue),
+            bottleneck: Bottleneck::new(rate, config.queue, seed),
             duplicates: Rng::stream(seed, DUPLICATE),
+            stepped_losses: Rng::stream(seed, STEPPED_LOSS),
             original: Luck::new(config, seed, ORIGINAL),
             copy: Luck::new(config, seed, COPY),
             now: 0,
@@ -169,6 +175,8 @@ impl Link {
         let event = self.original.draw();
         let duplicate = !self.duplicate.is_zero() && self.duplicates.chance(self.duplicate.value());
         let lost = self.loss.is_lost(self.now);
+        let stepped = self.stepped_loss.at(self.now);
+        let lost = lost | self.stepped_losses.chance(stepped.value());
         let longest = self.mtu.at(self.now).unwrap_or(u64::MAX);
         if size.saturating_add(self.overhead) > longest {
             self.stats.too_long += 1;

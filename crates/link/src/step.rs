@@ -5,12 +5,12 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use crate::text::{BytesText, DurationText, nanos, parse_bytes};
-use crate::{ParseError, Rate, parse_duration};
+use crate::{ParseError, Probability, Rate, parse_duration};
 
 /// A change of the path at some time, which lasts until the next one. Parses and prints as
-/// `2s,rate=5mbit`, `2s,delay=80ms`, `2s,mtu=1228b`, or with several changes,
+/// `2s,rate=5mbit`, `2s,delay=80ms`, `2s,mtu=1228b`, `2s,loss=0.05`, or with several changes,
 /// `2s,rate=5mbit,delay=80ms`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Step {
     /// When, since the link came up.
     pub at: Duration,
@@ -20,6 +20,8 @@ pub struct Step {
     pub delay: Option<Duration>,
     /// The longest packet in bytes from then on, if it changes.
     pub mtu: Option<u64>,
+    /// The probability from then on that a packet is lost, besides what the loss model loses, if it changes.
+    pub loss: Option<Probability>,
 }
 
 impl fmt::Display for Step {
@@ -34,6 +36,9 @@ impl fmt::Display for Step {
         if let Some(mtu) = self.mtu {
             write!(f, ",mtu={}", BytesText(mtu))?;
         }
+        if let Some(loss) = self.loss {
+            write!(f, ",loss={loss}")?;
+        }
         Ok(())
     }
 }
@@ -45,20 +50,22 @@ impl FromStr for Step {
         let inside = |e: ParseError| e.inside("step", text);
         let mut parts = text.split(',');
         let at = parse_duration(parts.next().unwrap_or_default()).map_err(inside)?;
-        let mut step = Self { at, rate: None, delay: None, mtu: None };
+        let mut step = Self { at, ..Self::default() };
         for part in parts {
             match part.split_once('=') {
                 Some(("rate", rate)) => step.rate = Some(rate.parse().map_err(inside)?),
                 Some(("delay", delay)) => step.delay = Some(parse_duration(delay).map_err(inside)?),
                 Some(("mtu", mtu)) => step.mtu = parse_bytes("mtu", mtu).map_err(inside)?,
+                Some(("loss", loss)) => step.loss = Some(loss.parse().map_err(inside)?),
                 _ => {
-                    let problem =
-                        format!("expected rate=..., delay=... or mtu=... instead of `{part}`");
+                    let problem = format!(
+                        "expected rate=..., delay=..., mtu=... or loss=... instead of `{part}`"
+                    );
                     return Err(ParseError::new("step", text, problem));
                 }
             }
         }
-        if (step.rate, step.delay, step.mtu) == (None, None, None) {
+        if step == (Self { at, ..Self::default() }) {
             return Err(ParseError::new("step", text, "changes nothing, try 2s,rate=5mbit"));
         }
         Ok(step)
@@ -107,6 +114,7 @@ mod tests {
             ("2.5s,delay=80ms,rate=1gbit", "2500ms,rate=1gbit,delay=80ms"),
             ("0,delay=0", "0ms,delay=0ms"),
             ("1s,mtu=1.228kb", "1s,mtu=1228b"),
+            ("1s,loss=5%,delay=1ms", "1s,delay=1ms,loss=0.05"),
         ] {
             let step: Step = text.parse().unwrap();
             assert_eq!(step.to_string(), written);
@@ -114,7 +122,7 @@ mod tests {
         }
         for (text, problem) in [
             ("2s", "changes nothing, try 2s,rate=5mbit"),
-            ("2s,5mbit", "expected rate=..., delay=... or mtu=... instead of `5mbit`"),
+            ("2s,5mbit", "expected rate=..., delay=..., mtu=... or loss=... instead of `5mbit`"),
             ("2s,rate=0bit", "rate `0bit`: is zero"),
             ("rate=1bit", "duration `rate=1bit`: expected a number and a unit (s, ms, us, ns)"),
         ] {

@@ -55,7 +55,7 @@ pub struct LinkConfig {
     pub background: Option<Background>,
     /// Times during which everything is lost, in any order.
     pub outages: Vec<Outage>,
-    /// Changes of rate, delay and longest packet, in any order. A link without a rate has one from the first
+    /// Changes of rate, delay, longest packet and loss, in any order. A link without a rate has one from the first
     /// that names one.
     pub steps: Vec<Step>,
 }

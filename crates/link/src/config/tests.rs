@@ -117,15 +117,24 @@ fn any_queue() -> impl Strategy<Value = Queue> {
         any::<u64>().prop_map(Queue::Packets),
         any::<u64>().prop_map(Queue::Bytes),
         any::<u64>().prop_map(Queue::Policer),
+        any::<u64>().prop_map(Queue::Codel),
+        any::<u64>().prop_map(Queue::Red),
     ]
 }
 
 fn any_step() -> impl Strategy<Value = Step> {
     let size = prop::option::of(any::<u64>());
-    let change = (prop::option::of(any_rate()), prop::option::of(any_duration()), size);
-    let nothing = (None, None, None);
+    let loss = prop::option::of(any_probability());
+    let change = (prop::option::of(any_rate()), prop::option::of(any_duration()), size, loss);
+    let nothing = (None, None, None, None);
     let change = change.prop_filter("a step changes something", move |change| *change != nothing);
-    (any_duration(), change).prop_map(|(at, (rate, delay, mtu))| Step { at, rate, delay, mtu })
+    (any_duration(), change).prop_map(|(at, (rate, delay, mtu, loss))| Step {
+        at,
+        rate,
+        delay,
+        mtu,
+        loss,
+    })
 }
 
 fn any_outage() -> impl Strategy<Value = Outage> {

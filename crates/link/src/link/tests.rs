@@ -296,6 +296,8 @@ fn any_link() -> impl Strategy<Value = LinkConfig> {
         (0..50u64).prop_map(Queue::Packets),
         (0..50_000u64).prop_map(Queue::Bytes),
         (0..50_000u64).prop_map(Queue::Policer),
+        (0..50_000u64).prop_map(Queue::Codel),
+        (0..50_000u64).prop_map(Queue::Red),
     ];
     let time = || (0..20_000u32).prop_map(|us| us * US);
     (
@@ -364,7 +366,9 @@ proptest! {
             let backlog = link.backlog(now);
             match config.queue {
                 Queue::Packets(limit) => prop_assert!(backlog.packets <= limit),
-                Queue::Bytes(limit) => prop_assert!(backlog.bytes <= limit),
+                Queue::Bytes(limit) | Queue::Codel(limit) | Queue::Red(limit) => {
+                    prop_assert!(backlog.bytes <= limit);
+                }
                 Queue::Policer(_) => prop_assert_eq!(backlog, Backlog::default()),
             }
         }
@@ -404,4 +408,16 @@ proptest! {
             prop_assert_eq!(at, Some(last));
         }
     }
+}
+
+#[test]
+fn a_step_of_loss_lasts_until_the_next_one() {
+    let config: LinkConfig = "step=1s,loss=0.5 step=2s,loss=0".parse().unwrap();
+    let mut link = Link::new(&config, 1);
+    let lost: Vec<bool> = (0..3000)
+        .map(|at| link.send(Duration::from_millis(at), 100) == Fate::Dropped(DropCause::Loss))
+        .collect();
+    let count = |part: &[bool]| part.iter().filter(|lost| **lost).count();
+    assert_eq!([count(&lost[..1000]), count(&lost[2000..])], [0, 0]);
+    assert!((450..550).contains(&count(&lost[1000..2000])));
 }

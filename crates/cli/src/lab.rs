@@ -27,7 +27,9 @@ Examples:
   sutura lab controllers --reduce 10
   sutura lab campaign --seed 1000 --seeds 400
   sutura lab meetings --report meetings.md
-  sutura lab controllers-shared --plots pictures";
+  sutura lab controllers-shared --plots pictures
+  sutura lab auto-zoo --paths 50
+  sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
 
 /// Experiments that take less time show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -48,8 +50,17 @@ pub struct LabArgs {
     /// experiment's own number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
+    /// Number of random cases, in auto-zoo [default: the experiment's own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    paths: Option<u64>,
+    /// Run only this random case, in auto-zoo
+    #[arg(long, value_name = "N", conflicts_with = "paths")]
+    only: Option<u64>,
+    /// A redundancy policy to compare, in auto-zoo; may be repeated [default: the experiment's own]
+    #[arg(long = "policy", value_name = "POLICY")]
+    policies: Vec<String>,
     /// Number of configurations to run in parallel [default: one per processor]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Load only this many pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
@@ -87,6 +98,9 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         corpus: args.corpus.clone(),
         progress: progress(bar.clone()),
         seeds: args.seeds,
+        paths: args.paths,
+        only: args.only,
+        policies: args.policies.clone(),
     };
     let report = sutura_lab::run(name, &options);
     bar.finish_and_clear();

@@ -43,6 +43,13 @@ pub struct Options {
     /// A file with [pages](pages::Page::read_file) to load instead of the shipped ones, where an experiment
     /// loads real pages.
     pub corpus: Option<std::path::PathBuf>,
+    /// How many random cases to run, for experiments that draw them. `None` leaves the number to the
+    /// experiment.
+    pub paths: Option<u64>,
+    /// Runs only the random case with this number.
+    pub only: Option<u64>,
+    /// The redundancy policies to compare, for experiments that compare some; the experiment's own if empty.
+    pub policies: Vec<String>,
     /// Receives the progress of the experiment.
     pub progress: Progress,
 }
@@ -56,6 +63,9 @@ impl Default for Options {
             seeds: None,
             pages: None,
             corpus: None,
+            paths: None,
+            only: None,
+            policies: Vec::new(),
             progress: Progress::default(),
         }
     }

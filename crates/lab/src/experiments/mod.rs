@@ -36,6 +36,7 @@ macro_rules! experiments {
 experiments! {
     auto_bulk,
     auto_shared,
+    auto_zoo,
     campaign,
     controllers,
     controllers_shared,

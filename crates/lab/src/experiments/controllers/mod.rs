@@ -2,7 +2,7 @@
 //! transfer takes, compared with the same path without losses, and how it fills the queue.
 
 pub(super) mod bed;
-mod ends;
+pub(super) mod ends;
 pub(super) mod meter;
 mod paths;
 mod report;

@@ -1,0 +1,90 @@
+//! A case of the zoo: a path, an application, and perhaps a flow beside it.
+
+use std::fmt;
+use std::time::Duration;
+
+use sutura_link::{LinkConfig, Queue};
+use sutura_proto::Algorithm;
+use sutura_random::Rng;
+
+use super::apps::{App, Beside, Feed, draw_controller};
+use super::paths::{Kinds, Size, links};
+use crate::{Error, comparison::seed};
+
+/// What a byte may take longer than the path without being late, where the application has no deadline.
+const PATIENCE: Duration = Duration::from_millis(10);
+/// The fastest path and the longest round trip, in milliseconds; beside another flow, whose packets take time
+/// to simulate, they are smaller.
+const ALONE: (f64, f64) = (200e6, 800.0);
+const TOGETHER: (f64, f64) = (10e6, 300.0);
+
+/// A case, which its number and the seed of the zoo determine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    pub number: u64,
+    pub kinds: Kinds,
+    pub size: Size,
+    /// From the client to the server.
+    pub up: LinkConfig,
+    /// From the server, which sends, to the client.
+    pub down: LinkConfig,
+    pub app: App,
+    pub congestion: Algorithm,
+    pub beside: Option<Beside>,
+}
+
+impl Case {
+    /// Case `number` of the zoo of a seed.
+    ///
+    /// # Errors
+    /// The random choices do not make valid links, which is a bug.
+    pub fn draw(zoo: u64, number: u64) -> Result<Self, Error> {
+        let mut rng = Rng::new(seed(zoo, number));
+        let kinds = Kinds::draw(&mut rng);
+        let beside = rng.chance(0.25).then(|| Beside::draw(&mut rng));
+        let (fastest, longest) = if beside.is_some() { TOGETHER } else { ALONE };
+        let size = Size::draw(&mut rng, fastest, longest);
+        // A neighbour leaves half of the path.
+        let rate = if beside.is_some() { size.rate / 2.0 } else { size.rate };
+        let mut app = App::draw(&mut rng, rate, size.rtt);
+        if let (Some(_), App::Feed(feed)) = (beside, &mut app) {
+            // As many packets of the neighbour as of other flows.
+            let seconds = (60e6 / size.rate).max(5.0) / feed.every.as_secs_f64();
+            feed.count = feed.count.min(seconds as u32);
+        }
+        let congestion = draw_controller(&mut rng);
+        let [up, down] = links(&mut rng, size, kinds, app.length(size.rate, size.rtt))?;
+        Ok(Self { number, kinds, size, up, down, app, congestion, beside })
+    }
+
+    /// Whether a code can be told from the packets what it could have done: losses are not made by what is
+    /// sent, or by nobody else.
+    pub fn is_plain(&self) -> bool {
+        self.beside.is_none() && matches!(self.down.queue, Queue::Bytes(_) | Queue::Packets(_))
+    }
+
+    /// How long a message of the feed may take: its deadline, or as long as the path takes at its slowest for a
+    /// burst of them, and a little longer.
+    pub fn limit(&self, feed: &Feed) -> Duration {
+        if let Some(within) = feed.within {
+            return within;
+        }
+        let delays = self.down.steps.iter().filter_map(|step| step.delay);
+        let delay = delays.chain([self.down.delay]).max().unwrap_or_default();
+        let rates = self.down.steps.iter().filter_map(|step| step.rate);
+        let rates = rates.map(|rate| rate.bits_per_second() as f64);
+        let rate = rates.fold(self.size.rate, f64::min);
+        let bits = 8.0 * 1.06 * (feed.size as f64 + 60.0) * f64::from(feed.burst);
+        delay + self.down.jitter.max + Duration::from_secs_f64(bits / rate) + PATIENCE
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cc={}", self.app, self.congestion)?;
+        if let Some(beside) = self.beside {
+            write!(f, " beside={}", beside.name())?;
+        }
+        write!(f, " | {} | back {}", self.down, self.up)
+    }
+}

@@ -1,0 +1,99 @@
+//! A zoo of channels: random applications over random paths for which nobody has tuned the policies, and how far
+//! each policy is from the ideal, from the best fixed redundancy and from none.
+
+mod apps;
+mod bed;
+mod case;
+mod compare;
+mod draw;
+mod ideal;
+mod neighbour;
+mod packets;
+mod paths;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use self::bed::Outcome;
+use self::case::Case;
+use crate::comparison::{Runs, redundancy, seed};
+use crate::report::Report;
+use crate::{Error, Options};
+
+/// Cases, unless the options name a number.
+const PATHS: u64 = 500;
+/// Runs of each case with each policy.
+const SEEDS: u64 = 5;
+/// The policies, unless the options name some. The report goes into the details of the first.
+const POLICIES: [&str; 8] = [
+    "auto",
+    "tail:burst=1",
+    "tail:burst=3",
+    "incremental:burst=1",
+    "incremental:burst=3",
+    "block",
+    "bulk",
+    "background",
+];
+
+experiment! { "auto-zoo": "Random applications over random paths, with every kind of redundancy" }
+
+/// A case with a policy.
+#[derive(Clone, Debug)]
+struct Arm {
+    case: Arc<Case>,
+    /// `None` for none.
+    policy: Option<String>,
+}
+
+/// The runs of an arm.
+type ArmRuns = Runs<Arm, Outcome>;
+
+fn run(options: &Options) -> Result<Report, Error> {
+    let cases = cases(options)?;
+    let policies = policies(options);
+    let arms = measure(options, &cases, &policies)?;
+    let rows: Vec<compare::Row<'_>> =
+        arms.chunks(policies.len() + 1).map(compare::Row::of).collect();
+    let seeds = options.seeds(SEEDS);
+    Ok(if options.only.is_some() {
+        report::of_one(&rows)
+    } else {
+        report::of_all(&rows, &policies, seeds)
+    })
+}
+
+/// The cases that the options ask for.
+fn cases(options: &Options) -> Result<Vec<Case>, Error> {
+    let numbers = match options.only {
+        Some(number) => number..number + 1,
+        None => 0..options.paths.unwrap_or_else(|| options.reduced(PATHS)),
+    };
+    numbers.map(|number| Case::draw(options.seed, number)).collect()
+}
+
+fn policies(options: &Options) -> Vec<String> {
+    if options.policies.is_empty() {
+        POLICIES.map(str::to_owned).to_vec()
+    } else {
+        options.policies.clone()
+    }
+}
+
+/// Runs each case without redundancy and with each policy.
+fn measure(options: &Options, cases: &[Case], policies: &[String]) -> Result<Vec<ArmRuns>, Error> {
+    let mut arms = Vec::new();
+    for case in cases {
+        let case = Arc::new(case.clone());
+        let named = std::iter::once(None).chain(policies.iter().cloned().map(Some));
+        arms.extend(named.map(|policy| Arm { case: case.clone(), policy }));
+    }
+    Runs::measure(options, &arms, options.seeds(SEEDS), |arm, n| {
+        let policy = redundancy(arm.policy.as_deref())?;
+        // Its seeds stay the same when a case is run alone.
+        let own = seed(options.seed ^ arm.case.number.rotate_left(32), n);
+        bed::run(&arm.case, &policy, own)
+    })
+}

@@ -1,0 +1,107 @@
+use std::collections::BTreeSet;
+
+use super::*;
+use crate::experiments::auto_zoo::apps::App;
+
+fn zoo(count: u64) -> Vec<Case> {
+    (0..count).map(|number| Case::draw(1, number).unwrap()).collect()
+}
+
+#[test]
+fn equal_seeds_draw_equal_cases_and_lines_tell_them_apart() {
+    let cases = zoo(200);
+    assert_eq!(cases, zoo(200));
+    let lines: BTreeSet<String> = cases.iter().map(ToString::to_string).collect();
+    assert_eq!(lines.len(), cases.len());
+    assert_ne!(Case::draw(2, 0).unwrap(), cases[0]);
+    // The links of a line are links as everywhere else.
+    for case in &cases {
+        let line = case.to_string();
+        let mut parts = line.split(" | ").skip(1);
+        assert_eq!(parts.next().map(str::parse), Some(Ok(case.down.clone())), "{line}");
+        let back = parts.next().and_then(|part| part.strip_prefix("back "));
+        assert_eq!(back.map(str::parse), Some(Ok(case.up.clone())), "{line}");
+    }
+}
+
+#[test]
+fn every_kind_is_drawn() {
+    let options = Options { seeds: Some(1), ..Options::default() };
+    let cases = zoo(300);
+    let arms: Vec<ArmRuns> = cases
+        .iter()
+        .map(|case| Runs {
+            setup: Arm { case: Arc::new(case.clone()), policy: None },
+            runs: vec![Outcome::default()],
+        })
+        .collect();
+    let rows: Vec<compare::Row<'_>> = arms.chunks(1).map(compare::Row::of).collect();
+    for (name, holds) in report::groups() {
+        let count = rows.iter().filter(|row| holds(row)).count();
+        assert!(count >= 5, "{name}: {count}");
+    }
+    let [slowest, fastest] =
+        [f64::min, f64::max].map(|f| cases.iter().map(|case| case.size.rate).reduce(f).unwrap());
+    assert!(slowest < 2e6 && fastest > 150e6, "{slowest} {fastest}");
+    let only = Options { only: Some(7), ..options };
+    assert_eq!(super::cases(&only).unwrap(), cases[7..8]);
+}
+
+/// Cases that take little time.
+fn quick(cases: Vec<Case>, plain: bool) -> Vec<Case> {
+    let quick = |case: &Case| match case.app {
+        App::Feed(feed) => feed.size < 3000,
+        App::Files { bytes, count, .. } => bytes * u64::from(count) < 500_000,
+    };
+    cases.into_iter().filter(|case| case.is_plain() == plain && quick(case)).take(6).collect()
+}
+
+#[test]
+fn the_ideal_is_never_worse_than_a_policy() {
+    let options = Options { seeds: Some(1), ..Options::default() };
+    let names = ["auto", "incremental:burst=1"].map(str::to_owned);
+    let arms = measure(&options, &quick(zoo(80), true), &names).unwrap();
+    let mut better = 0;
+    for arm in &arms {
+        for run in &arm.runs {
+            let ideal = run.ideal.unwrap();
+            assert!((0.0..=run.score).contains(&ideal), "{}: {run:?}", arm.setup.case);
+            better += usize::from(ideal < run.score);
+            assert!(run.wire > 1.0 && run.neighbour.is_none(), "{}: {run:?}", arm.setup.case);
+        }
+    }
+    assert!(better > 2, "{better} of {}", arms.len());
+}
+
+#[test]
+fn a_case_is_the_same_alone_and_among_others() {
+    let options = Options { seeds: Some(2), ..Options::default() };
+    let names = ["tail:burst=1".to_owned()];
+    let cases = quick(zoo(80), false);
+    let together = measure(&options, &cases, &names).unwrap();
+    let alone = measure(&options, &cases[2..3], &names).unwrap();
+    let runs = |arms: &[ArmRuns]| -> Vec<Vec<Outcome>> {
+        arms.iter().map(|arm| arm.runs.clone()).collect()
+    };
+    assert_eq!(runs(&alone), runs(&together[4..6]));
+    assert!(together.iter().any(|arm| arm.runs[0].neighbour.is_some_and(|time| time > 0.0)));
+}
+
+#[test]
+fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
+    let options = Options { seeds: Some(2), ..Options::default() };
+    let names = ["auto", "incremental:burst=3"].map(str::to_owned);
+    let cases = [quick(zoo(80), true), quick(zoo(80), false)].concat();
+    let arms = measure(&options, &cases, &names).unwrap();
+    let rows: Vec<compare::Row<'_>> = arms.chunks(3).map(compare::Row::of).collect();
+    let text = report::of_all(&rows, &names, 2).to_markdown();
+    for name in ["none", "auto", "incremental:burst=3"] {
+        assert!(text.contains(&format!("\n| {name} | ")), "{name}: {text}");
+    }
+    let harmed = rows.iter().filter(|row| row.is_harmed(1));
+    for row in harmed {
+        assert!(text.contains(&format!("`{}`", row.case)), "{text}");
+    }
+    let one = report::of_one(&rows[..1]).to_markdown();
+    assert!(one.contains(&rows[0].case.to_string()), "{one}");
+}

@@ -91,6 +91,16 @@ impl ServerConfig {
         self
     }
 
+    /// Lets connections export keying material
+    /// ([`Connection::export_keying_material`](crate::Connection::export_keying_material)). TLS must be kept
+    /// for that for as long as a connection lasts, which takes some 6 kB of each. Without this, a
+    /// connection lets TLS go when the handshake is over. Clients can always export.
+    #[must_use]
+    pub fn exporter(mut self) -> Self {
+        self.crypto = self.crypto.with_exporter();
+        self
+    }
+
     pub(crate) fn accepts_early_data(&self) -> bool {
         self.early_data
     }

@@ -194,8 +194,16 @@ impl Connection {
             self.handshake.new_token.offer();
             self.retire_0rtt_keys(now);
             self.confirm_handshake(now);
+            self.finish_session();
         }
         Ok(())
+    }
+
+    /// Lets TLS go on a server: its last messages, the tickets, are in the CRYPTO stream.
+    fn finish_session(&mut self) {
+        if let Some(finished) = self.handshake.session.finish() {
+            self.handshake.session = finished;
+        }
     }
 
     /// Handles confirmation of the handshake: its keys are no longer needed.

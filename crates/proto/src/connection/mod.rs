@@ -416,7 +416,8 @@ impl Connection {
     /// the material is bound to; both ends must agree on them.
     ///
     /// # Errors
-    /// The handshake is not complete, or the length of `output` is zero or too large.
+    /// The handshake is not complete, the length of `output` is zero or too large, or this is a server whose
+    /// configuration does not ask for [exports](crate::crypto::rustls::RustlsServerConfig::with_exporter).
     pub fn export_keying_material(
         &self,
         output: &mut [u8],
@@ -424,7 +425,7 @@ impl Connection {
         context: Option<&[u8]>,
     ) -> Result<(), ExportError> {
         if !self.handshake.complete {
-            return Err(ExportError);
+            return Err(ExportError::Unavailable);
         }
         self.handshake.session.export_keying_material(output, label, context)
     }

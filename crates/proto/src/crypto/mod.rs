@@ -6,6 +6,7 @@
 
 mod client_hello;
 mod conversion;
+mod finished;
 #[cfg(feature = "testing")]
 pub mod null;
 pub mod retry;
@@ -232,8 +233,15 @@ pub enum KeyChange {
 
 /// The session could not produce keying material.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no keying material: the handshake is not complete, or the length is out of range")]
-pub struct ExportError;
+#[non_exhaustive]
+pub enum ExportError {
+    /// The handshake is not complete, or the length is out of range.
+    #[error("no keying material: the handshake is not complete, or the length is out of range")]
+    Unavailable,
+    /// This is a server whose configuration does not ask to keep what keying material is made of.
+    #[error("no keying material: the server's configuration does not ask for it")]
+    NotKept,
+}
 
 /// One end of a handshake.
 pub trait Session: Send {
@@ -294,13 +302,22 @@ pub trait Session: Send {
     /// Fills `output` with keying material bound to this session (RFC 5705, RFC 8446 section 7.5).
     ///
     /// # Errors
-    /// The handshake is not complete, or the length of `output` is zero or too large.
+    /// The handshake is not complete, the length of `output` is zero or too large, or the session was
+    /// [finished](Self::finish).
     fn export_keying_material(
         &self,
         output: &mut [u8],
         label: &[u8],
         context: Option<&[u8]>,
     ) -> Result<(), ExportError>;
+
+    /// Called once, on a server, when the handshake is confirmed and
+    /// [`write_handshake`](Self::write_handshake) has no more to say: a smaller session that takes this one's
+    /// place, if there is one. It knows what this one knows of the client, goes on with its
+    /// [keys](Self::next_1rtt_keys), and accepts no CRYPTO bytes.
+    fn finish(&mut self) -> Option<Box<dyn Session>> {
+        None
+    }
 }
 
 /// A session could not be started.

@@ -15,6 +15,7 @@ use rustls::{CipherSuite, SupportedCipherSuite};
 
 use super::client_hello::{self, ExtensionSearch, TRANSPORT_PARAMETERS};
 use super::conversion::{Conversion, SecretLog};
+use super::finished::{FinishedSession, NextPhase};
 use super::session_version::{ByVersion, OfVersion};
 use super::ticket_filter::TicketFilter;
 use super::traffic_secret::SuiteAlgorithms;
@@ -148,6 +149,8 @@ pub struct RustlsServerConfig {
     initial: quic::Suite,
     /// If 0-RTT is accepted: the sessions for it.
     early: Option<Arc<Mutex<EarlySessions>>>,
+    /// Whether sessions stay able to export keying material.
+    exporter: bool,
 }
 
 /// The sessions that may be resumed with 0-RTT. All were started under the same limits: a server must not
@@ -185,7 +188,7 @@ impl RustlsServerConfig {
             set_sessions(&mut tls, version, ticketer.clone(), storage.clone());
             Arc::new(tls)
         });
-        Ok(Self { tls, initial, early: None })
+        Ok(Self { tls, initial, early: None, exporter: false })
     }
 
     /// Uses tickets that need no storage, unless 0-RTT is accepted.
@@ -208,6 +211,15 @@ impl RustlsServerConfig {
             Arc::make_mut(self.tls.get_mut(version)).max_early_data_size = u32::MAX;
         }
         self.early = Some(Arc::default());
+        self
+    }
+
+    /// Lets connections export keying material ([`Session::export_keying_material`]). TLS must be kept for
+    /// that for as long as a connection lasts, which takes some 6 kB of each. Without this, a
+    /// connection lets TLS go when the handshake is over.
+    #[must_use]
+    pub fn with_exporter(mut self) -> Self {
+        self.exporter = true;
         self
     }
 
@@ -280,7 +292,8 @@ impl ServerCryptoConfig for RustlsServerConfig {
         let (version, parameters) = (quic_version(original), transport_parameters);
         let tls = quic::ServerConnection::new(tls, version, parameters)
             .map_err(|error| StartError::Tls(error.to_string()))?;
-        Ok(Box::new(RustlsSession::new(tls.into(), None, conversion)))
+        let session = RustlsSession::new(tls.into(), None, conversion);
+        Ok(Box::new(RustlsSession { exporter: self.exporter, ..session }))
     }
 
     fn client_parameters<'a>(&self, handshake: &'a [u8]) -> Option<&'a [u8]> {
@@ -361,6 +374,8 @@ struct RustlsSession {
     /// On a client that has gone over: tickets are good for the version that it did not begin with
     /// (RFC 9369 section 5).
     tickets: TicketFilter,
+    /// Whether TLS is kept after the handshake, because keying material may be exported.
+    exporter: bool,
 }
 
 impl RustlsSession {
@@ -377,6 +392,7 @@ impl RustlsSession {
             secrets: None,
             conversion,
             tickets: TicketFilter::default(),
+            exporter: true,
         }
     }
 
@@ -543,8 +559,24 @@ impl Session for RustlsSession {
     ) -> Result<(), ExportError> {
         match self.tls.export_keying_material(output, label, context) {
             Ok(_) => Ok(()),
-            Err(_) => Err(ExportError),
+            Err(_) => Err(ExportError::Unavailable),
         }
+    }
+
+    fn finish(&mut self) -> Option<Box<dyn Session>> {
+        if self.exporter || self.tls.is_handshaking() {
+            return None;
+        }
+        let next = match self.conversion.take() {
+            Some(conversion) => NextPhase::Converted(Box::new(conversion)),
+            None => NextPhase::Same(self.secrets.take()?),
+        };
+        Some(Box::new(FinishedSession {
+            alpn: self.alpn().map(Into::into),
+            peer_certificates: self.peer_certificates().map(Into::into),
+            server_name: self.server_name().map(Into::into),
+            next,
+        }))
     }
 }
 

@@ -169,7 +169,8 @@ impl Connection {
     /// the purpose and `context` is further data that the material is bound to; both ends must agree on them.
     ///
     /// # Errors
-    /// The handshake is not complete, or the length of `output` is zero or too large.
+    /// The handshake is not complete, the length of `output` is zero or too large, or this is a server whose
+    /// configuration does not ask for [exports](crate::ServerConfig::exporter).
     pub fn export_keying_material(
         &self,
         output: &mut [u8],

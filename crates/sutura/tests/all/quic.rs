@@ -1,13 +1,16 @@
 //! Two endpoints over loopback: streams, datagrams, and the end of connections.
 
-use crate::common::{all, connected, echo, echoing, exchange, pair, pattern};
+use crate::common::{
+    all, configs, connected, echo, echoing, exchange, local_client, localhost, pair, pattern,
+};
 use bytes::Bytes;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura::policy::{ArrivalOrder, StreamOrder};
 use sutura::{
-    ConnectionError, MessageOptions, MessageOutcome, Protection, ReadError, SendMessageError,
-    TransportConfig, WriteError,
+    ClientConfig, Connection, ConnectionError, Endpoint, ExportError, MessageOptions,
+    MessageOutcome, Protection, ReadError, SendMessageError, ServerConfig, TransportConfig,
+    WriteError,
 };
 use sutura_relay::Relay;
 
@@ -204,19 +207,36 @@ async fn protected_datagrams_of_the_largest_size_arrive() {
     assert_eq!(a.stats().fec.source_symbols_sent, 1);
 }
 
-#[tokio::test]
-async fn both_ends_export_the_same_keying_material() {
-    let (server, client, address) = pair(b"x", &TransportConfig::default());
+/// The ends of a connection to a server with this configuration: the client's and the server's.
+async fn ends(server: ServerConfig, client: ClientConfig) -> [Connection; 2] {
+    let server = Endpoint::server(server, localhost()).unwrap();
+    let address = server.local_addr().unwrap();
+    let client = local_client(client);
     let connecting = client.connect(address, "localhost").unwrap();
     let early = connecting.connection().unwrap().export_keying_material(&mut [0; 32], b"l", None);
-    assert!(early.is_err());
+    assert_eq!(early, Err(ExportError::Unavailable));
     let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
-    let connections = [connecting.await.unwrap(), accept.await.unwrap()];
-    let [ours, theirs] = connections.each_ref().map(|connection| {
+    [connecting.await.unwrap(), accept.await.unwrap()]
+}
+
+#[tokio::test]
+async fn both_ends_export_the_same_keying_material() {
+    let (server, client) = configs(b"x");
+    let [ours, theirs] = ends(server.exporter(), client).await.each_ref().map(|connection| {
         let mut output = [0; 32];
         connection.export_keying_material(&mut output, b"label", Some(b"context")).unwrap();
         output
     });
     assert_eq!(ours, theirs);
     assert_ne!(ours, [0; 32]);
+}
+
+#[tokio::test]
+async fn a_server_that_was_not_asked_to_keeps_no_keying_material() {
+    let (server, client) = configs(b"x");
+    let [client, server] = ends(server, client).await;
+    let export = |end: &Connection| end.export_keying_material(&mut [0; 32], b"label", None);
+    assert_eq!((export(&client), export(&server)), (Ok(()), Err(ExportError::NotKept)));
+    assert_eq!(server.alpn().as_deref(), Some(&b"x"[..]));
+    assert_eq!(server.server_name().as_deref(), Some("localhost"));
 }

@@ -62,7 +62,9 @@ async fn a_client_may_begin_with_another_version_than_the_best() {
 #[tokio::test]
 async fn both_ends_agree_on_the_version_after_a_retry() {
     let endpoint = supporting(&[V2, V1]).with_retry_above(Some(0));
-    let (server, address, config) = server(endpoint);
+    let (server, config) = configs(PROTOCOL);
+    let server = Endpoint::bind(endpoint, Some(server.exporter()), localhost()).unwrap();
+    let address = server.local_addr().unwrap();
     let client = client(config, supporting(&[V1, V2]));
     let accept = tokio::spawn(async move { server.accept().await.unwrap().await.unwrap() });
     let ours = client.connect(address, "localhost").unwrap().await.unwrap();

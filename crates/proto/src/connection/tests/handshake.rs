@@ -202,10 +202,10 @@ fn both_ends_export_the_same_keying_material_once_the_handshake_is_complete() {
         end.export_keying_material(&mut output, label, context).map(|()| output)
     };
     let mut pair = Pair::new();
-    assert_eq!(export(&mut pair, Side::Client, b"label", None), Err(ExportError));
+    assert_eq!(export(&mut pair, Side::Client, b"label", None), Err(ExportError::Unavailable));
     pair.run_until(|pair| pair.client.conn().handshake.complete);
     // The server has all keys by now, but does not know yet that the client has them, too.
-    assert_eq!(export(&mut pair, Side::Server, b"label", None), Err(ExportError));
+    assert_eq!(export(&mut pair, Side::Server, b"label", None), Err(ExportError::Unavailable));
     pair.handshake();
     let ours = export(&mut pair, Side::Client, b"label", Some(b"context")).unwrap();
     assert_eq!(export(&mut pair, Side::Server, b"label", Some(b"context")), Ok(ours));

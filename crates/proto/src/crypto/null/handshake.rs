@@ -444,9 +444,12 @@ impl Session for NullSession {
         label: &[u8],
         context: Option<&[u8]>,
     ) -> Result<(), ExportError> {
-        let secret = self.exporter_secret.filter(|_| !self.is_handshaking()).ok_or(ExportError)?;
+        let secret = self
+            .exporter_secret
+            .filter(|_| !self.is_handshaking())
+            .ok_or(ExportError::Unavailable)?;
         if output.is_empty() {
-            return Err(ExportError);
+            return Err(ExportError::Unavailable);
         }
         let seed = Checksum::new(secret).bytes(label).bytes(context.unwrap_or_default());
         for (index, block) in output.chunks_mut(TAG_LEN).enumerate() {

@@ -14,13 +14,18 @@ const SUITES: [CipherSuite; 3] = [
     CipherSuite::TLS13_CHACHA20_POLY1305_SHA256,
 ];
 
-fn going_over(from: Version, to: Option<Version>) -> SessionVersions {
+pub(super) fn going_over(from: Version, to: Option<Version>) -> SessionVersions {
     SessionVersions { original: from.number(), negotiated: to.map(Version::number) }
 }
 
 /// A client and a server; the client learns after its ClientHello that it goes over to `to`, if that is
 /// given.
-fn connect(pair: &Pair, from: Version, to: Option<Version>, mut server: End) -> (End, End) {
+pub(super) fn connect(
+    pair: &Pair,
+    from: Version,
+    to: Option<Version>,
+    mut server: End,
+) -> (End, End) {
     let mut client = pair.client(going_over(from, None));
     hand_over(&mut client, &mut server);
     if let Some(to) = to {
@@ -48,7 +53,7 @@ fn both_fit(one: &Keys, other: &Keys) -> bool {
 }
 
 /// Checks that both ends have the same keys on all levels and in several key phases.
-fn agree(client: &mut End, server: &mut End) {
+pub(super) fn agree(client: &mut End, server: &mut End) {
     assert!(!client.session.is_handshaking() && !server.session.is_handshaking());
     let keys = |end: &mut End| (end.handshake.take().unwrap(), end.one_rtt.take().unwrap());
     let (ours, theirs) = (keys(client), keys(server));

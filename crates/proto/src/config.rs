@@ -57,7 +57,7 @@ pub struct TransportConfig {
     pub scheduler: Arc<dyn SchedulerFactory>,
     /// How streams are protected by erasure coding, unless
     /// [`SendStream::protect`](crate::SendStream::protect) says otherwise; `None` for no
-    /// protection. By default [`Auto`], which costs nothing until packets are lost.
+    /// protection. By default [`Auto`], which costs next to nothing where no packets are lost.
     pub redundancy: Option<Arc<dyn RedundancyFactory>>,
     /// The reaction to lost data: it is sent again, held back for repair symbols, or dropped.
     pub loss_reaction: Arc<dyn LossReactionFactory>,

@@ -16,9 +16,10 @@ const EXAMPLES: &str = "\
 A link is written as a preset, settings, or a preset followed by settings that change it:
   perfect, paper, paper-percent, paper-time, paper-background
   rate=10mbit delay=50ms jitter=5ms queue=100p queue=64000b queue=policer:30kb overhead=28
+  queue=codel:200kb queue=red:60kb
   loss=2% loss=ge:0.005,0.25,0.95,0.005 loss=gt:240,4.8,0.95,0.005
   reorder=0.01,10ms duplicate=0.001 corrupt=0.0001 background=10mbit outage=2s..3s
-  step=2s,rate=5mbit step=4s,delay=80ms
+  step=2s,rate=5mbit step=4s,delay=80ms step=6s,loss=0.05
 
 Examples:
   sutura link --to 127.0.0.1:4433 --profile paper --seed 7

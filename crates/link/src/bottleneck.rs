@@ -60,12 +60,18 @@ impl FromStr for Queue {
     type Err = ParseError;
 
     fn from_str(text: &str) -> Result<Self, ParseError> {
-        let kinds: [(&str, fn(u64) -> Self); 3] =
-            [(POLICER, Self::Policer), (CODEL, Self::Codel), (RED, Self::Red)];
-        for (prefix, kind) in kinds {
-            if let Some(size) = text.strip_prefix(prefix) {
-                return parse_quantity("queue", size, BYTE_UNITS).map(kind);
-            }
+        let sized = |prefix: &str| {
+            let size = text.strip_prefix(prefix)?;
+            Some(parse_quantity("queue", size, BYTE_UNITS))
+        };
+        if let Some(depth) = sized(POLICER) {
+            return depth.map(Self::Policer);
+        }
+        if let Some(limit) = sized(CODEL) {
+            return limit.map(Self::Codel);
+        }
+        if let Some(limit) = sized(RED) {
+            return limit.map(Self::Red);
         }
         let units = &[BYTE_UNITS, &[("p", 1)]].concat();
         let limit = parse_quantity("queue", text, units)?;

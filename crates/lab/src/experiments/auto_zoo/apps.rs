@@ -55,7 +55,7 @@ pub struct Feed {
 
 /// What the measured flow carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum App {
+pub enum ZooApp {
     Feed(Feed),
     /// Files, each on a connection of its own, from the same host to the same host.
     Files {
@@ -78,7 +78,7 @@ impl Feed {
     }
 }
 
-impl App {
+impl ZooApp {
     /// A name of its kind for tables.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -153,7 +153,7 @@ fn feed(rng: &mut Rng, rate: f64, rtt: Duration, carriage: Carriage) -> Feed {
     }
 }
 
-impl fmt::Display for App {
+impl fmt::Display for ZooApp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Feed(feed) => {

@@ -10,8 +10,8 @@ use sutura_sim::{
     MessageSink, MessageSource, Network, NodeId, Observed, Transfer,
 };
 
-use super::apps::{App, Carriage, Feed};
-use super::case::Case;
+use super::apps::{Carriage, Feed, ZooApp};
+use super::case::ZooCase;
 use super::ideal;
 use super::neighbour::Neighbour;
 use super::packets::{Packets, Volume};
@@ -49,8 +49,8 @@ pub struct Outcome {
 }
 
 /// The network of a run, with the measured flow's ends.
-pub(super) struct Bed<'a> {
-    pub case: &'a Case,
+pub(super) struct ZooBed<'a> {
+    pub case: &'a ZooCase,
     pub network: Network,
     pub client: NodeId,
     pub server: NodeId,
@@ -64,16 +64,16 @@ pub(super) struct Bed<'a> {
 ///
 /// # Errors
 /// The simulation fails, other than by a connection that breaks.
-pub(super) fn run(case: &Case, policy: &Policy, seed: u64) -> Result<Outcome, Error> {
+pub(super) fn run(case: &ZooCase, policy: &Policy, seed: u64) -> Result<Outcome, Error> {
     let seeds = &mut Rng::new(seed);
-    let mut bed = Bed::new(case, policy, seeds);
+    let mut bed = ZooBed::new(case, policy, seeds);
     let mut neighbour = Neighbour::new(&mut bed, seeds);
     if let Some(neighbour) = &mut neighbour {
         neighbour.open(&mut bed.network)?;
     }
     let (score, ideal) = match case.app {
-        App::Feed(feed) => bed.feed(&feed)?,
-        App::Files { bytes, count, pause } => bed.files(bytes, count, pause)?,
+        ZooApp::Feed(feed) => bed.feed(&feed)?,
+        ZooApp::Files { bytes, count, pause } => bed.files(bytes, count, pause)?,
     };
     bed.check()?;
     let neighbour = neighbour.map(|neighbour| neighbour.time(&bed.network)).transpose()?;
@@ -104,15 +104,15 @@ pub(super) fn plan(feed: &Feed, protection: Option<Protection>) -> MessagePlan {
     }
 }
 
-impl<'a> Bed<'a> {
-    fn new(case: &'a Case, policy: &Policy, seeds: &mut Rng) -> Self {
+impl<'a> ZooBed<'a> {
+    fn new(case: &'a ZooCase, policy: &Policy, seeds: &mut Rng) -> Self {
         let mut network = Network::new(Clock::default());
         let clock = network.clock();
         let mut transport = transport(case.congestion, policy);
         let protection = policy.clone().map(Protection::new);
         let packets = Packets::default();
         let accept: sutura_sim::Accept = match case.app {
-            App::Feed(feed) => {
+            ZooApp::Feed(feed) => {
                 if feed.within.is_some() {
                     transport = transport.with_scheduler(Arc::new(Scheme::DEADLINE));
                 }
@@ -128,7 +128,7 @@ impl<'a> Bed<'a> {
                     }
                 })
             }
-            App::Files { .. } => {
+            ZooApp::Files { .. } => {
                 let protection = protection.clone();
                 Box::new(move || Box::new(BulkServer::new(protection.clone())))
             }

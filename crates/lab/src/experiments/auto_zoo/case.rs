@@ -7,8 +7,8 @@ use sutura_link::{LinkConfig, Queue};
 use sutura_proto::Algorithm;
 use sutura_random::Rng;
 
-use super::apps::{App, Beside, Feed, draw_controller};
-use super::paths::{Kinds, Size, links};
+use super::apps::{Beside, Feed, ZooApp, draw_controller};
+use super::paths::{Extent, Kinds, links};
 use crate::{Error, comparison::seed};
 
 /// What a byte may take longer than the path without being late, where the application has no deadline.
@@ -20,20 +20,20 @@ const TOGETHER: (f64, f64) = (10e6, 300.0);
 
 /// A case, which its number and the seed of the zoo determine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
+pub struct ZooCase {
     pub number: u64,
     pub kinds: Kinds,
-    pub size: Size,
+    pub size: Extent,
     /// From the client to the server.
     pub up: LinkConfig,
     /// From the server, which sends, to the client.
     pub down: LinkConfig,
-    pub app: App,
+    pub app: ZooApp,
     pub congestion: Algorithm,
     pub beside: Option<Beside>,
 }
 
-impl Case {
+impl ZooCase {
     /// Case `number` of the zoo of a seed.
     ///
     /// # Errors
@@ -43,11 +43,11 @@ impl Case {
         let kinds = Kinds::draw(&mut rng);
         let beside = rng.chance(0.25).then(|| Beside::draw(&mut rng));
         let (fastest, longest) = if beside.is_some() { TOGETHER } else { ALONE };
-        let size = Size::draw(&mut rng, fastest, longest);
+        let size = Extent::draw(&mut rng, fastest, longest);
         // A neighbour leaves half of the path.
         let rate = if beside.is_some() { size.rate / 2.0 } else { size.rate };
-        let mut app = App::draw(&mut rng, rate, size.rtt);
-        if let (Some(_), App::Feed(feed)) = (beside, &mut app) {
+        let mut app = ZooApp::draw(&mut rng, rate, size.rtt);
+        if let (Some(_), ZooApp::Feed(feed)) = (beside, &mut app) {
             // As many packets of the neighbour as of other flows.
             let seconds = (60e6 / size.rate).max(5.0) / feed.every.as_secs_f64();
             feed.count = feed.count.min(seconds as u32);
@@ -79,7 +79,7 @@ impl Case {
     }
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for ZooCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cc={}", self.app, self.congestion)?;
         if let Some(beside) = self.beside {

@@ -2,10 +2,10 @@
 
 use sutura_analysis::statistics::mean;
 
-use super::apps::App;
+use super::apps::ZooApp;
 use super::bed::Outcome;
-use super::case::Case;
-use super::{Arm, ArmRuns};
+use super::case::ZooCase;
+use super::{ArmRuns, ZooArm};
 use crate::comparison::Values;
 
 /// How much worse than none counts as harm: percentage points of late messages, and percent of the time of
@@ -20,9 +20,9 @@ const NORMAL: f64 = 1.645;
 
 /// A case with all policies: the first arm has none.
 #[derive(Clone, Copy)]
-pub struct Row<'a> {
+pub struct Lineup<'a> {
     arms: &'a [ArmRuns],
-    pub case: &'a Case,
+    pub case: &'a ZooCase,
 }
 
 /// A figure of each seed.
@@ -58,7 +58,7 @@ pub enum Reference {
     Fixed,
 }
 
-impl<'a> Row<'a> {
+impl<'a> Lineup<'a> {
     /// The row of these arms, of which there is at least one.
     pub fn of(arms: &'a [ArmRuns]) -> Self {
         Self { arms, case: &arms[0].setup.case }
@@ -70,7 +70,7 @@ impl<'a> Row<'a> {
 
     /// Whether the score is a share of late messages, and not the time of files.
     pub fn is_feed(&self) -> bool {
-        matches!(self.case.app, App::Feed(_))
+        matches!(self.case.app, ZooApp::Feed(_))
     }
 
     /// How much worse than none counts as harm.
@@ -93,7 +93,7 @@ impl<'a> Row<'a> {
 
     /// The fixed policy with the best score, which sends no more bytes than `most`.
     pub fn best_fixed(&self, most: f64) -> usize {
-        let fixed = |arm: &Arm| arm.policy.as_ref().is_none_or(|name| !name.starts_with("auto"));
+        let fixed = |arm: &ZooArm| arm.policy.as_ref().is_none_or(|name| !name.starts_with("auto"));
         let arms = self.arms.iter().enumerate().filter(|(_, arm)| fixed(&arm.setup));
         let able = arms.map(|(arm, _)| arm).filter(|arm| self.wire(*arm) <= most);
         let score = |arm: &usize| self.score(*arm).mean();

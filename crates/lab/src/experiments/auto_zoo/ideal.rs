@@ -11,11 +11,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::time::Duration;
 
-use super::packets::{Piece, Record};
+use super::packets::{Transmissions, ZooPiece};
 
 /// Which messages could have been in time: those with these numbers, of `size` bytes and an end, if they were
 /// there `limit` after they were made.
-pub fn in_time(record: &Record, size: u64, limit: Duration) -> Vec<u64> {
+pub fn in_time(record: &Transmissions, size: u64, limit: Duration) -> Vec<u64> {
     let repairs = Repairs::of(record);
     let mut in_time = Vec::new();
     let mut torn: Vec<(Need, u64)> = Vec::new();
@@ -59,8 +59,8 @@ impl Need {
 }
 
 /// The pieces of each stream, with the places of their packets.
-fn by_stream(record: &Record) -> HashMap<u64, Vec<(usize, Piece)>> {
-    let mut streams: HashMap<u64, Vec<(usize, Piece)>> = HashMap::new();
+fn by_stream(record: &Transmissions) -> HashMap<u64, Vec<(usize, ZooPiece)>> {
+    let mut streams: HashMap<u64, Vec<(usize, ZooPiece)>> = HashMap::new();
     for (place, packet) in record.packets.iter().enumerate() {
         for piece in &packet.pieces {
             streams.entry(piece.stream).or_default().push((place, *piece));
@@ -72,8 +72,8 @@ fn by_stream(record: &Record) -> HashMap<u64, Vec<(usize, Piece)>> {
 /// The packets that have to be mended so that a message is complete at its deadline; `None` if not all of it
 /// was sent.
 fn missing(
-    record: &Record,
-    pieces: &[(usize, Piece)],
+    record: &Transmissions,
+    pieces: &[(usize, ZooPiece)],
     size: u64,
     deadline: Duration,
 ) -> Option<Vec<usize>> {
@@ -121,7 +121,7 @@ struct Repairs {
 }
 
 impl Repairs {
-    fn of(record: &Record) -> Self {
+    fn of(record: &Transmissions) -> Self {
         let mut arrivals = Vec::new();
         for (place, packet) in record.packets.iter().enumerate() {
             if let Some(at) = packet.arrived {
@@ -176,8 +176,8 @@ mod tests {
     /// A record of packets: `d3` is data of message 3 and `r` a repair symbol, and `!` says that it is lost.
     /// One is sent every 10 ms, with a new message in each and a second half of it in any later `d` of the
     /// same number, and takes 20 ms.
-    fn record(text: &str) -> Record {
-        let mut record = Record::default();
+    fn record(text: &str) -> Transmissions {
+        let mut record = Transmissions::default();
         for (n, word) in (0..).zip(text.split_whitespace()) {
             let (word, lost) = word.strip_suffix('!').map_or((word, false), |word| (word, true));
             let mut packet =
@@ -188,7 +188,7 @@ mod tests {
                     let again = record.heads.contains_key(&number);
                     record.heads.entry(number).or_insert(Head { number, made: at(10 * n) });
                     let offset = if again { 100 } else { 0 };
-                    packet.pieces.push(Piece { stream: number, offset, bytes: 100 });
+                    packet.pieces.push(ZooPiece { stream: number, offset, bytes: 100 });
                 }
                 None => packet.repairs = 1,
             }
@@ -233,7 +233,7 @@ mod tests {
         let mut record = record("d1! d2");
         let again = Packet {
             arrived: Some(at(50)),
-            pieces: vec![Piece { stream: 1, offset: 0, bytes: 100 }],
+            pieces: vec![ZooPiece { stream: 1, offset: 0, bytes: 100 }],
             repairs: 0,
         };
         record.packets.push(again);

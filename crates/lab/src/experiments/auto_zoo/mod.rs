@@ -17,7 +17,7 @@ mod tests;
 use std::sync::Arc;
 
 use self::bed::Outcome;
-use self::case::Case;
+use self::case::ZooCase;
 use crate::comparison::{Runs, redundancy, seed};
 use crate::report::Report;
 use crate::{Error, Options};
@@ -42,21 +42,21 @@ experiment! { "auto-zoo": "Random applications over random paths, with every kin
 
 /// A case with a policy.
 #[derive(Clone, Debug)]
-struct Arm {
-    case: Arc<Case>,
+struct ZooArm {
+    case: Arc<ZooCase>,
     /// `None` for none.
     policy: Option<String>,
 }
 
 /// The runs of an arm.
-type ArmRuns = Runs<Arm, Outcome>;
+type ArmRuns = Runs<ZooArm, Outcome>;
 
 fn run(options: &Options) -> Result<Report, Error> {
     let cases = cases(options)?;
     let policies = policies(options);
     let arms = measure(options, &cases, &policies)?;
-    let rows: Vec<compare::Row<'_>> =
-        arms.chunks(policies.len() + 1).map(compare::Row::of).collect();
+    let rows: Vec<compare::Lineup<'_>> =
+        arms.chunks(policies.len() + 1).map(compare::Lineup::of).collect();
     let seeds = options.seeds(SEEDS);
     Ok(if options.only.is_some() {
         report::of_one(&rows)
@@ -66,12 +66,12 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 /// The cases that the options ask for.
-fn cases(options: &Options) -> Result<Vec<Case>, Error> {
+fn cases(options: &Options) -> Result<Vec<ZooCase>, Error> {
     let numbers = match options.only {
         Some(number) => number..number + 1,
         None => 0..options.paths.unwrap_or_else(|| options.reduced(PATHS)),
     };
-    numbers.map(|number| Case::draw(options.seed, number)).collect()
+    numbers.map(|number| ZooCase::draw(options.seed, number)).collect()
 }
 
 fn policies(options: &Options) -> Vec<String> {
@@ -83,12 +83,16 @@ fn policies(options: &Options) -> Vec<String> {
 }
 
 /// Runs each case without redundancy and with each policy.
-fn measure(options: &Options, cases: &[Case], policies: &[String]) -> Result<Vec<ArmRuns>, Error> {
+fn measure(
+    options: &Options,
+    cases: &[ZooCase],
+    policies: &[String],
+) -> Result<Vec<ArmRuns>, Error> {
     let mut arms = Vec::new();
     for case in cases {
         let case = Arc::new(case.clone());
         let named = std::iter::once(None).chain(policies.iter().cloned().map(Some));
-        arms.extend(named.map(|policy| Arm { case: case.clone(), policy }));
+        arms.extend(named.map(|policy| ZooArm { case: case.clone(), policy }));
     }
     Runs::measure(options, &arms, options.seeds(SEEDS), |arm, n| {
         let policy = redundancy(arm.policy.as_deref())?;

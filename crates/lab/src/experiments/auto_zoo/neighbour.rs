@@ -8,7 +8,7 @@ use sutura_random::Rng;
 use sutura_sim::{Failure, FailureKind, Host, MessageSink, MessageSource, Network, Transfer};
 
 use super::apps::{Beside, Carriage, Feed};
-use super::bed::{Bed, plan, transport};
+use super::bed::{ZooBed, plan, transport};
 use crate::comparison::Values;
 use crate::experiments::controllers::ends::Ends;
 use crate::experiments::controllers::sender::{QuinnController, Sender};
@@ -34,7 +34,7 @@ pub(super) enum Neighbour {
 
 impl Neighbour {
     /// Adds the flow to the network, where the case has one.
-    pub fn new(bed: &mut Bed<'_>, seeds: &mut Rng) -> Option<Self> {
+    pub fn new(bed: &mut ZooBed<'_>, seeds: &mut Rng) -> Option<Self> {
         let own = [seeds.next_u64(), seeds.next_u64()];
         let along = [(bed.client, bed.server), (bed.server, bed.client)];
         let rate = bed.case.size.rate;

@@ -11,7 +11,7 @@ use sutura_sim::Clock;
 /// Data in a packet: bytes of a stream, or a whole datagram as a stream of its own. The end of a stream counts as
 /// one more byte, since a message is complete only with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct ZooPiece {
     pub stream: u64,
     pub offset: u64,
     pub bytes: u64,
@@ -22,7 +22,7 @@ pub struct Piece {
 pub struct Packet {
     /// When it arrived, since the start; `None` if it did not.
     pub arrived: Option<Duration>,
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<ZooPiece>,
     /// Repair symbols in it.
     pub repairs: u64,
 }
@@ -37,7 +37,7 @@ pub struct Head {
 
 /// The packets that a server sent, in their order, and the messages that their streams carry.
 #[derive(Clone, Debug, Default)]
-pub struct Record {
+pub struct Transmissions {
     pub packets: Vec<Packet>,
     pub heads: HashMap<u64, Head>,
     /// The place of each packet number.
@@ -46,11 +46,11 @@ pub struct Record {
 
 /// A record that both ends of a connection write. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub struct Packets(Arc<Mutex<Record>>);
+pub struct Packets(Arc<Mutex<Transmissions>>);
 
 impl Packets {
     /// Takes the record so far.
-    pub fn take(&self) -> Record {
+    pub fn take(&self) -> Transmissions {
         std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -86,7 +86,7 @@ impl Observer for PacketObserver {
     }
 }
 
-impl Record {
+impl Transmissions {
     fn sent(&mut self, number: u64, payload: &[u8]) {
         let mut packet = Packet::default();
         self.read(payload, Carrier::OneRtt, &mut packet);
@@ -104,14 +104,22 @@ impl Record {
                         self.head(frame.id.0, frame.data);
                     }
                     let bytes = frame.data.len() as u64 + u64::from(frame.fin);
-                    packet.pieces.push(Piece { stream: frame.id.0, offset: frame.offset, bytes });
+                    packet.pieces.push(ZooPiece {
+                        stream: frame.id.0,
+                        offset: frame.offset,
+                        bytes,
+                    });
                 }
                 Frame::Datagram(data) => {
                     // The identifiers of streams are smaller.
                     let number = word(data, 0).unwrap_or_default();
                     let stream = u64::MAX - number;
                     self.head(stream, data);
-                    packet.pieces.push(Piece { stream, offset: 0, bytes: data.len() as u64 + 1 });
+                    packet.pieces.push(ZooPiece {
+                        stream,
+                        offset: 0,
+                        bytes: data.len() as u64 + 1,
+                    });
                 }
                 Frame::SourceSymbol(symbol) => {
                     self.read(symbol.frames, Carrier::SourceSymbol, packet);

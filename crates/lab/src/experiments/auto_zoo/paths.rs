@@ -12,7 +12,7 @@ const LEAST_QUEUE: f64 = 8000.0;
 
 named! {
     /// The queue at the bottleneck.
-    pub enum Bottleneck {
+    pub enum QueueKind {
         /// 0.25 to 4 bandwidth-delay products.
         DropTail = "drop-tail",
         Red = "RED",
@@ -52,7 +52,7 @@ named! {
 /// The kinds that a path is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kinds {
-    pub bottleneck: Bottleneck,
+    pub bottleneck: QueueKind,
     pub lossy: Lossy,
     pub course: Course,
     /// Whether packets arrive with jitter or out of order.
@@ -64,10 +64,10 @@ pub struct Kinds {
 impl Kinds {
     pub fn draw(rng: &mut Rng) -> Self {
         let bottlenecks = [
-            (Bottleneck::DropTail, 55),
-            (Bottleneck::Red, 10),
-            (Bottleneck::Codel, 15),
-            (Bottleneck::Policer, 20),
+            (QueueKind::DropTail, 55),
+            (QueueKind::Red, 10),
+            (QueueKind::Codel, 15),
+            (QueueKind::Policer, 20),
         ];
         let lossy = [
             (Lossy::None, 15),
@@ -79,7 +79,7 @@ impl Kinds {
         ];
         let courses = [(Course::Same, 75), (Course::Steps, 15), (Course::Handovers, 10)];
         Self {
-            bottleneck: pick(rng, &bottlenecks).unwrap_or(Bottleneck::DropTail),
+            bottleneck: pick(rng, &bottlenecks).unwrap_or(QueueKind::DropTail),
             lossy: pick(rng, &lossy).unwrap_or(Lossy::None),
             course: pick(rng, &courses).unwrap_or(Course::Same),
             unsteady: rng.chance(0.2),
@@ -90,13 +90,13 @@ impl Kinds {
 
 /// Rate and round-trip time of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Size {
+pub struct Extent {
     /// Bits per second.
     pub rate: f64,
     pub rtt: Duration,
 }
 
-impl Size {
+impl Extent {
     /// A path that is not faster and not longer than this.
     pub fn draw(rng: &mut Rng, fastest: f64, longest: f64) -> Self {
         let rate = rounded(log_uniform(rng, 1e6, fastest));
@@ -115,7 +115,7 @@ impl Size {
 /// A link's text is wrong, which is a bug.
 pub fn links(
     rng: &mut Rng,
-    size: Size,
+    size: Extent,
     kinds: Kinds,
     length: Duration,
 ) -> Result<[LinkConfig; 2], ParseError> {
@@ -148,15 +148,15 @@ fn line(rate: f64, delay: Duration) -> String {
     format!("rate={}bit delay={}us", rate as u64, delay.as_micros())
 }
 
-fn queue(rng: &mut Rng, size: Size, kind: Bottleneck) -> Queue {
+fn queue(rng: &mut Rng, size: Extent, kind: QueueKind) -> Queue {
     let bytes = |value: f64| rounded(value.max(LEAST_QUEUE)) as u64;
     let products = log_uniform(rng, 0.25, 4.0);
     match kind {
-        Bottleneck::DropTail => Queue::Bytes(bytes(products * size.product())),
+        QueueKind::DropTail => Queue::Bytes(bytes(products * size.product())),
         // The thresholds are below the room.
-        Bottleneck::Red => Queue::Red(bytes(2.0 * products * size.product()).max(30_000)),
-        Bottleneck::Codel => Queue::Codel(bytes(size.product().max(size.rate / 8.0)).max(100_000)),
-        Bottleneck::Policer => {
+        QueueKind::Red => Queue::Red(bytes(2.0 * products * size.product()).max(30_000)),
+        QueueKind::Codel => Queue::Codel(bytes(size.product().max(size.rate / 8.0)).max(100_000)),
+        QueueKind::Policer => {
             // From ten packets to what the rate carries in half a second.
             Queue::Policer(bytes(log_uniform(rng, 12_000.0, (size.rate / 16.0).max(30_000.0))))
         }
@@ -205,7 +205,7 @@ fn loss(rng: &mut Rng, kind: Lossy, length: Duration) -> String {
     }
 }
 
-fn course(rng: &mut Rng, size: Size, kind: Course, length: Duration) -> String {
+fn course(rng: &mut Rng, size: Extent, kind: Course, length: Duration) -> String {
     let seconds = length.as_secs_f64();
     let mut text = String::new();
     match kind {
@@ -232,7 +232,7 @@ fn course(rng: &mut Rng, size: Size, kind: Course, length: Duration) -> String {
     text
 }
 
-fn unsteadiness(rng: &mut Rng, size: Size) -> String {
+fn unsteadiness(rng: &mut Rng, size: Extent) -> String {
     let most = (0.2 * size.rtt.as_micros() as f64).clamp(200.0, 20_000.0);
     let jitter = rounded(log_uniform(rng, 100.0, most)) as u64;
     let kind = rng.below(3);

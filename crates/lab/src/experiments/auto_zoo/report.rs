@@ -1,28 +1,28 @@
 //! The tables of the zoo.
 
-use super::apps::{App, Beside};
-use super::compare::{BySeed, HARM, Reference, Row, Spread};
-use super::paths::{Bottleneck, Course, Lossy};
+use super::apps::{Beside, ZooApp};
+use super::compare::{BySeed, HARM, Lineup, Reference, Spread};
+use super::paths::{Course, Lossy, QueueKind};
 use crate::report::{Cell, Report, Table, report_of};
 
 /// The cases of a table: a name, and whether a case is among them.
-type Group = (String, Box<dyn Fn(&Row<'_>) -> bool>);
+type Group = (String, Box<dyn Fn(&Lineup<'_>) -> bool>);
 
 /// The report on one case.
-pub fn of_one(rows: &[Row<'_>]) -> Report {
+pub fn of_one(rows: &[Lineup<'_>]) -> Report {
     let text: Vec<String> = rows.iter().map(|row| format!("`{}`", row.case)).collect();
     let tables: Vec<Table> = rows.iter().map(one_table).collect();
     report_of("A case of the zoo", &text, tables, [])
 }
 
 /// The report on all cases. The details are of the first policy.
-pub fn of_all(rows: &[Row<'_>], policies: &[String], seeds: u64) -> Report {
+pub fn of_all(rows: &[Lineup<'_>], policies: &[String], seeds: u64) -> Report {
     let first = policies.first().map_or("", String::as_str);
     let mut tables = Vec::new();
     for feed in [true, false] {
         for plain in [true, false] {
-            let of = |row: &&Row<'_>| row.is_feed() == feed && row.case.is_plain() == plain;
-            let own: Vec<Row<'_>> = rows.iter().filter(of).copied().collect();
+            let of = |row: &&Lineup<'_>| row.is_feed() == feed && row.case.is_plain() == plain;
+            let own: Vec<Lineup<'_>> = rows.iter().filter(of).copied().collect();
             if !own.is_empty() {
                 tables.push(distances(&own, policies, (feed, plain)));
             }
@@ -35,11 +35,11 @@ pub fn of_all(rows: &[Row<'_>], policies: &[String], seeds: u64) -> Report {
     report_of("Redundancy on paths that nobody tuned it for", &text(rows, seeds), tables, [])
 }
 
-fn name(arm: &super::Arm) -> &str {
+fn name(arm: &super::ZooArm) -> &str {
     arm.policy.as_deref().unwrap_or("none")
 }
 
-fn one_table(row: &Row<'_>) -> Table {
+fn one_table(row: &Lineup<'_>) -> Table {
     let header =
         ["policy", "score", "by seed", "ideal", "bytes", "repairs", "dropped", "lost", "neighbour"];
     let mut table = Table::new(format!("Case {}", row.case.number), header);
@@ -72,12 +72,12 @@ fn interval(change: &BySeed, unit: &str) -> String {
     format!("{:+.2} {unit} ({low:+.2}..{high:+.2})", change.mean())
 }
 
-fn share_of(rows: &[Row<'_>], holds: impl Fn(&Row<'_>) -> bool) -> Cell {
+fn share_of(rows: &[Lineup<'_>], holds: impl Fn(&Lineup<'_>) -> bool) -> Cell {
     Cell::Share(crate::comparison::share(rows, holds))
 }
 
 /// How far each policy is from each reference.
-fn distances(rows: &[Row<'_>], policies: &[String], (feed, plain): (bool, bool)) -> Table {
+fn distances(rows: &[Lineup<'_>], policies: &[String], (feed, plain): (bool, bool)) -> Table {
     let what = if feed { "Messages and datagrams" } else { "Files" };
     let unit = if feed { "percentage points of late ones" } else { "percent of the time" };
     let place = if plain { "alone at a drop-tail queue" } else { "elsewhere" };
@@ -128,7 +128,7 @@ fn distances(rows: &[Row<'_>], policies: &[String], (feed, plain): (bool, bool))
     table
 }
 
-fn neighbours(rows: &[Row<'_>], policies: &[String]) -> Table {
+fn neighbours(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = ["policy", "paths", "p10", "p50", "p90", "worst", "slower", "faster"];
     let mut table = Table::new("The flow beside: how many percent longer it takes", header);
     for (arm, policy) in (1..).zip(policies) {
@@ -149,7 +149,7 @@ fn neighbours(rows: &[Row<'_>], policies: &[String]) -> Table {
 /// All kinds of cases that the generator makes.
 pub fn groups() -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    for kind in Bottleneck::ALL {
+    for kind in QueueKind::ALL {
         let name = format!("queue: {}", kind.name());
         groups.push((name, Box::new(move |row| row.case.kinds.bottleneck == kind)));
     }
@@ -180,7 +180,7 @@ pub fn groups() -> Vec<Group> {
 }
 
 /// What the first policy does, by the kind of the case.
-fn by_kind(rows: &[Row<'_>], policy: &str) -> Table {
+fn by_kind(rows: &[Lineup<'_>], policy: &str) -> Table {
     let header = [
         "cases",
         "feeds",
@@ -196,9 +196,9 @@ fn by_kind(rows: &[Row<'_>], policy: &str) -> Table {
     let mut table = Table::new(format!("`{policy}` against none, by kind"), header);
     for (name, holds) in groups() {
         let mut cells = vec![Cell::from(name)];
-        let own: Vec<Row<'_>> = rows.iter().filter(|row| holds(row)).copied().collect();
+        let own: Vec<Lineup<'_>> = rows.iter().filter(|row| holds(row)).copied().collect();
         for feed in [true, false] {
-            let own: Vec<Row<'_>> =
+            let own: Vec<Lineup<'_>> =
                 own.iter().filter(|row| row.is_feed() == feed).copied().collect();
             let spread = Spread::of(own.iter().map(|row| row.distance(1, Reference::None)));
             cells.push((own.len() as u64).into());
@@ -220,9 +220,9 @@ fn by_kind(rows: &[Row<'_>], policy: &str) -> Table {
 }
 
 /// Each case that the first policy harms, and the worst of those where that may be chance.
-fn harmed(rows: &[Row<'_>], policy: &str) -> [Table; 2] {
+fn harmed(rows: &[Lineup<'_>], policy: &str) -> [Table; 2] {
     const MOST: usize = 10;
-    let mut all: Vec<(f64, &Row<'_>)> = rows
+    let mut all: Vec<(f64, &Lineup<'_>)> = rows
         .iter()
         .filter(|row| row.seems_harmed(1))
         .map(|row| (row.distance(1, Reference::None).mean() / row.harm(), row))
@@ -246,9 +246,9 @@ fn harmed(rows: &[Row<'_>], policy: &str) -> [Table; 2] {
 }
 
 /// The cases where the first policy is farthest behind the best fixed policy that sends no more.
-fn behind(rows: &[Row<'_>], policy: &str) -> Table {
+fn behind(rows: &[Lineup<'_>], policy: &str) -> Table {
     const MOST: usize = 20;
-    let mut all: Vec<(f64, &Row<'_>)> = rows
+    let mut all: Vec<(f64, &Lineup<'_>)> = rows
         .iter()
         .map(|row| (row.distance(1, Reference::Fixed).interval()[0] / row.harm(), row))
         .filter(|(distance, _)| *distance > 1.0)
@@ -264,7 +264,7 @@ fn behind(rows: &[Row<'_>], policy: &str) -> Table {
 
 fn cases<'a>(
     title: String,
-    rows: impl Iterator<Item = &'a Row<'a>>,
+    rows: impl Iterator<Item = &'a Lineup<'a>>,
     reference: Reference,
 ) -> Table {
     let header = ["case", "distance", "none", "policy", "best fixed", "bytes", "dropped", "line"];
@@ -296,8 +296,8 @@ fn cases<'a>(
     table
 }
 
-fn text(rows: &[Row<'_>], seeds: u64) -> Vec<String> {
-    let feeds = rows.iter().filter(|row| matches!(row.case.app, App::Feed(_))).count();
+fn text(rows: &[Lineup<'_>], seeds: u64) -> Vec<String> {
+    let feeds = rows.iter().filter(|row| matches!(row.case.app, ZooApp::Feed(_))).count();
     let harmed = rows.iter().filter(|row| row.is_harmed(1)).count();
     vec![
         format!(

@@ -1,10 +1,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::experiments::auto_zoo::apps::App;
+use crate::experiments::auto_zoo::apps::ZooApp;
 
-fn zoo(count: u64) -> Vec<Case> {
-    (0..count).map(|number| Case::draw(1, number).unwrap()).collect()
+fn zoo(count: u64) -> Vec<ZooCase> {
+    (0..count).map(|number| ZooCase::draw(1, number).unwrap()).collect()
 }
 
 #[test]
@@ -13,7 +13,7 @@ fn equal_seeds_draw_equal_cases_and_lines_tell_them_apart() {
     assert_eq!(cases, zoo(200));
     let lines: BTreeSet<String> = cases.iter().map(ToString::to_string).collect();
     assert_eq!(lines.len(), cases.len());
-    assert_ne!(Case::draw(2, 0).unwrap(), cases[0]);
+    assert_ne!(ZooCase::draw(2, 0).unwrap(), cases[0]);
     // The links of a line are links as everywhere else.
     for case in &cases {
         let line = case.to_string();
@@ -31,11 +31,11 @@ fn every_kind_is_drawn() {
     let arms: Vec<ArmRuns> = cases
         .iter()
         .map(|case| Runs {
-            setup: Arm { case: Arc::new(case.clone()), policy: None },
+            setup: ZooArm { case: Arc::new(case.clone()), policy: None },
             runs: vec![Outcome::default()],
         })
         .collect();
-    let rows: Vec<compare::Row<'_>> = arms.chunks(1).map(compare::Row::of).collect();
+    let rows: Vec<compare::Lineup<'_>> = arms.chunks(1).map(compare::Lineup::of).collect();
     for (name, holds) in report::groups() {
         let count = rows.iter().filter(|row| holds(row)).count();
         assert!(count >= 5, "{name}: {count}");
@@ -48,10 +48,10 @@ fn every_kind_is_drawn() {
 }
 
 /// Cases that take little time.
-fn quick(cases: Vec<Case>, plain: bool) -> Vec<Case> {
-    let quick = |case: &Case| match case.app {
-        App::Feed(feed) => feed.size < 3000,
-        App::Files { bytes, count, .. } => bytes * u64::from(count) < 500_000,
+fn quick(cases: Vec<ZooCase>, plain: bool) -> Vec<ZooCase> {
+    let quick = |case: &ZooCase| match case.app {
+        ZooApp::Feed(feed) => feed.size < 3000,
+        ZooApp::Files { bytes, count, .. } => bytes * u64::from(count) < 500_000,
     };
     cases.into_iter().filter(|case| case.is_plain() == plain && quick(case)).take(6).collect()
 }
@@ -93,7 +93,7 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     let names = ["auto", "incremental:burst=3"].map(str::to_owned);
     let cases = [quick(zoo(80), true), quick(zoo(80), false)].concat();
     let arms = measure(&options, &cases, &names).unwrap();
-    let rows: Vec<compare::Row<'_>> = arms.chunks(3).map(compare::Row::of).collect();
+    let rows: Vec<compare::Lineup<'_>> = arms.chunks(3).map(compare::Lineup::of).collect();
     let text = report::of_all(&rows, &names, 2).to_markdown();
     for name in ["none", "auto", "incremental:burst=3"] {
         assert!(text.contains(&format!("\n| {name} | ")), "{name}: {text}");

@@ -85,7 +85,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
-use rest::Rest;
+use rest::Resting;
 use silence::Silence;
 use space::PacketNumberSpace;
 use stats::Counters;
@@ -229,7 +229,7 @@ pub struct Connection {
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
-    rest: Rest,
+    rest: Resting,
     /// A datagram that did not fit in the last batch.
     kept: Option<Box<KeptDatagram>>,
 }
@@ -349,7 +349,7 @@ impl Connection {
             stats: Counters::default(),
             silence: Silence::default(),
             settled: Settled::default(),
-            rest: Rest::default(),
+            rest: Resting::default(),
             kept: None,
             rng,
             config,

@@ -39,6 +39,7 @@ mod protected_datagrams;
 mod refusals;
 mod reset;
 mod reset_at;
+mod resting;
 mod retransmission;
 mod streams;
 mod traffic;

@@ -197,8 +197,9 @@ mod tests {
         record
     }
 
-    fn which(text: &str, size: u64) -> Vec<u64> {
-        let mut in_time = in_time(&record(text), size, LIMIT);
+    /// Which messages of `sent` bytes, the last of which stands for the end, are in time.
+    fn which(text: &str, sent: u64) -> Vec<u64> {
+        let mut in_time = in_time(&record(text), sent - 1, LIMIT);
         in_time.sort_unstable();
         in_time
     }
@@ -237,8 +238,8 @@ mod tests {
             repairs: 0,
         };
         record.packets.push(again);
-        assert_eq!(in_time(&record, 100, LIMIT).len(), 2);
+        assert_eq!(in_time(&record, 99, LIMIT).len(), 2);
         record.packets[2].arrived = Some(at(51));
-        assert_eq!(in_time(&record, 100, LIMIT), [2]);
+        assert_eq!(in_time(&record, 99, LIMIT), [2]);
     }
 }

@@ -93,7 +93,7 @@ impl ServerConfig {
 
     /// Lets connections export keying material
     /// ([`Connection::export_keying_material`](crate::Connection::export_keying_material)). TLS must be kept
-    /// for that for as long as a connection lasts, which takes some 6 kB of each. Without this, a
+    /// for that for as long as a connection lasts, which takes some 4 kB of each. Without this, a
     /// connection lets TLS go when the handshake is over. Clients can always export.
     #[must_use]
     pub fn exporter(mut self) -> Self {

@@ -215,7 +215,7 @@ impl RustlsServerConfig {
     }
 
     /// Lets connections export keying material ([`Session::export_keying_material`]). TLS must be kept for
-    /// that for as long as a connection lasts, which takes some 6 kB of each. Without this, a
+    /// that for as long as a connection lasts, which takes some 4 kB of each. Without this, a
     /// connection lets TLS go when the handshake is over.
     #[must_use]
     pub fn with_exporter(mut self) -> Self {

@@ -85,7 +85,7 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
-use rest::Resting;
+use rest::Rest;
 use silence::Silence;
 use space::PacketNumberSpace;
 use stats::Counters;
@@ -229,7 +229,7 @@ pub struct Connection {
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
-    rest: Resting,
+    rest: Rest,
     /// A datagram that did not fit in the last batch.
     kept: Option<Box<KeptDatagram>>,
 }
@@ -349,7 +349,7 @@ impl Connection {
             stats: Counters::default(),
             silence: Silence::default(),
             settled: Settled::default(),
-            rest: Resting::default(),
+            rest: Rest::default(),
             kept: None,
             rng,
             config,

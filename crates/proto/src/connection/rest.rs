@@ -1,4 +1,4 @@
-//! Resting: lists that are empty keep the memory for the next burst, which many connections never see. It is given
+//! Rest: lists that are empty keep the memory for the next burst, which many connections never see. It is given
 //! back at the end of the handshake's work, and whenever a connection has been silent for a while.
 
 use super::Connection;
@@ -11,7 +11,7 @@ const SILENCE: Duration = Duration::from_secs(1);
 
 /// The state of rest.
 #[derive(Debug, Default)]
-pub struct Resting {
+pub struct Rest {
     /// Whether the memory that the handshake needed was given back.
     after_handshake: bool,
     /// When to look whether the connection has been silent.
@@ -20,7 +20,7 @@ pub struct Resting {
     datagrams: u64,
 }
 
-impl Resting {
+impl Rest {
     /// When to call [`Connection::rest_when_silent`].
     pub fn timeout(&self) -> Option<Instant> {
         self.at

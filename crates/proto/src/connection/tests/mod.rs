@@ -39,7 +39,6 @@ mod protected_datagrams;
 mod refusals;
 mod reset;
 mod reset_at;
-mod resting;
 mod retransmission;
 mod streams;
 mod traffic;

@@ -143,11 +143,6 @@ impl Bursts {
         Self { gaps, time: gaps.time(share), ..Self::default() }
     }
 
-    /// Gives back the memory for more packets than there are.
-    pub(super) fn shrink(&mut self) {
-        self.arrived.shrink_to_fit();
-    }
-
     pub(super) fn gaps(&self) -> Gaps {
         self.gaps
     }

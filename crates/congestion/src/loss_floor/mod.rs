@@ -211,11 +211,9 @@ impl LossFloorEstimator {
         LossMemory { tally, gaps: self.bursts.gaps().remembered() }
     }
 
-    /// Gives back the memory for more packets and rounds than there are.
+    /// Gives back the memory for more rounds than there are.
     pub fn shrink(&mut self) {
-        self.queue.shrink();
         self.rounds.shrink();
-        self.bursts.shrink();
     }
 
     /// The current estimate.

@@ -111,12 +111,6 @@ pub(super) struct QueueGauge {
 }
 
 impl QueueGauge {
-    /// Gives back the memory for more samples than there are.
-    pub(super) fn shrink(&mut self) {
-        self.limited.shrink_to_fit();
-        self.samples.shrink_to_fit();
-    }
-
     /// Adds the round-trip time of a packet that was sent at `sent`, without the acknowledgement
     /// delay. `marked` if the network reported congestion with it. Returns whether the queue was
     /// empty, if that is known.

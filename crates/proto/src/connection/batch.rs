@@ -58,7 +58,7 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        self.rest_in_time(now);
+        self.rest_after_handshake();
         let kept = self.kept.take().filter(|_| !self.is_closed());
         if kept.is_none() {
             if let Some(transmit) = self.transmit_path_frame(now, out) {

@@ -16,9 +16,7 @@ pub const MAX_CRYPTO_GAPS: usize = 128;
 /// Both directions of a CRYPTO stream.
 #[derive(Debug, Default)]
 pub struct CryptoStream {
-    /// How many bytes are forgotten, because the peer has everything that was written up to there.
-    gone: u64,
-    /// All bytes written to this stream after those.
+    /// All bytes ever written to this stream.
     out: Vec<u8>,
     /// Offset of the first byte that was never sent.
     unsent: u64,
@@ -36,7 +34,6 @@ impl CryptoStream {
     /// A stream on which nothing was sent or received.
     pub const fn new() -> Self {
         Self {
-            gone: 0,
             out: Vec::new(),
             unsent: 0,
             lost: RangeSet::new(),
@@ -57,25 +54,11 @@ impl CryptoStream {
         self.out.capacity() + self.input.capacity()
     }
 
-    /// The end of what was written.
-    fn end(&self) -> u64 {
-        self.gone + self.out.len() as u64
-    }
-
-    /// Gives back the memory of what was written, if the peer has all of it.
-    pub fn shrink(&mut self) {
-        let end = self.end();
-        if self.acked.iter().next() == Some(0..end) {
-            self.gone = end;
-            self.out = Vec::new();
-        }
-    }
-
     /// The next bytes to send, at most `max`; lost bytes go first.
     pub fn next_range(&self, max: usize) -> Option<Range<u64>> {
         let range = match self.lost.iter().next() {
             Some(range) => range,
-            None => self.unsent..self.end(),
+            None => self.unsent..self.out.len() as u64,
         };
         let end = range.end.min(range.start.saturating_add(max as u64));
         (range.start < end).then_some(range.start..end)
@@ -91,8 +74,7 @@ impl CryptoStream {
     pub fn send(&mut self, range: Range<u64>) -> &[u8] {
         self.lost.remove(range.clone());
         self.unsent = self.unsent.max(range.end);
-        let [start, end] = [range.start, range.end].map(|at| at.saturating_sub(self.gone) as usize);
-        self.out.get(start..end).unwrap_or_default()
+        self.out.get(range.start as usize..range.end as usize).unwrap_or_default()
     }
 
     /// Handles the acknowledgement of the bytes at `range`.
@@ -176,30 +158,6 @@ mod tests {
         assert!(!s.has_output());
         s.resend_unacked();
         assert_eq!(s.next_range(60), Some(0..10));
-    }
-
-    #[test]
-    fn what_the_peer_has_is_forgotten_and_never_sent_again() {
-        let mut s = CryptoStream::default();
-        s.output().extend_from_slice(&[7; 100]);
-        s.send(0..100);
-        s.on_acked(10..100);
-        s.shrink();
-        assert_eq!(s.storage(), s.out.capacity());
-        s.on_lost(0..50);
-        assert_eq!(s.send(0..10), [7; 10]);
-        s.on_acked(0..10);
-        s.shrink();
-        assert_eq!(s.storage(), 0);
-        s.resend_unacked();
-        s.on_lost(20..40);
-        assert_eq!(s.next_range(60), None);
-        s.output().extend_from_slice(&[8; 20]);
-        assert_eq!(s.next_range(60), Some(100..120));
-        assert_eq!(s.send(100..115), [8; 15]);
-        s.on_acked(100..115);
-        s.shrink();
-        assert_eq!(s.send(115..120), [8; 5]);
     }
 
     #[test]

@@ -85,7 +85,6 @@ use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
-use rest::Rest;
 use silence::Silence;
 use space::PacketNumberSpace;
 use stats::Counters;
@@ -229,7 +228,8 @@ pub struct Connection {
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
     settled: Settled,
-    rest: Rest,
+    /// Whether the memory that the handshake needed was given back.
+    rested: bool,
     /// A datagram that did not fit in the last batch.
     kept: Option<Box<KeptDatagram>>,
 }
@@ -349,7 +349,7 @@ impl Connection {
             stats: Counters::default(),
             silence: Silence::default(),
             settled: Settled::default(),
-            rest: Rest::default(),
+            rested: false,
             kept: None,
             rng,
             config,
@@ -505,7 +505,7 @@ impl Connection {
     /// When to call [`handle_timeout`](Self::handle_timeout) next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        // Memory that is not needed at present is only worth a wakeup if no other is due soon.
+        // The memory of idle coding sessions is only worth a wakeup if no other is due soon.
         if self.path.recovery.bytes_in_flight() > 0 || self.is_closed() {
             return self.timers.next();
         }
@@ -513,7 +513,6 @@ impl Connection {
             self.timers.next(),
             self.ingress.decoders.timeout(self.pto()),
             self.egress.idle_timeout(),
-            self.rest.timeout(),
         ];
         all.into_iter().flatten().min()
     }
@@ -582,11 +581,10 @@ impl Connection {
         self.path.recovery.pto(SpaceId::Data)
     }
 
-    /// Releases the memory of coding sessions and lists that have been idle for a while.
+    /// Releases the memory of coding sessions that have been idle for a while.
     fn release_idle_memory(&mut self, now: Instant) {
         let pto = self.pto();
         self.ingress.decoders.on_timeout(now, pto);
         self.egress.release_idle(now);
-        self.rest_when_silent(now);
     }
 }

@@ -24,11 +24,6 @@ pub(super) struct Control {
 }
 
 impl Control {
-    /// Gives back the memory for more streams than there are.
-    pub(super) fn shrink(&mut self) {
-        self.streams.shrink_to_fit();
-    }
-
     /// Queues a stream that has control frames to send, once.
     pub(super) fn queue(&mut self, stream: &mut Stream) {
         let PendingControl { reset, stop, max_data, blocked } = stream.pending;

@@ -53,11 +53,6 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// Gives back the memory for more events than there are.
-    pub(super) fn shrink(&mut self) {
-        self.queue.shrink_to_fit();
-    }
-
     /// Queues an event of one stream.
     pub(super) fn push(&mut self, event: StreamEvent) {
         self.queue.push_back(event);

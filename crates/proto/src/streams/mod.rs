@@ -292,13 +292,6 @@ impl Streams {
         }
     }
 
-    /// Gives back the memory for more events and announcements than there are.
-    pub fn shrink(&mut self) {
-        self.events.shrink();
-        self.control.shrink();
-        self.out.shrink();
-    }
-
     /// Sets the delivery of future streams, [`StreamOrder`](delivery::StreamOrder) by default.
     #[must_use]
     pub fn with_delivery(self, delivery: Arc<dyn DeliveryFactory>) -> Self {

@@ -115,11 +115,6 @@ pub(super) struct Outgoing {
 }
 
 impl Outgoing {
-    /// Gives back the memory for more streams than there are.
-    pub(super) fn shrink(&mut self) {
-        self.fins.shrink_to_fit();
-    }
-
     pub(super) fn new(
         scheduler: Box<dyn Scheduler>,
         order: Box<dyn ResendOrder>,

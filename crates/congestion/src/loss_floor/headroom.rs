@@ -33,16 +33,16 @@ pub(super) struct Fates {
 pub(super) struct RoundFates {
     /// Packets with repair symbols.
     pub(super) repairs: Fates,
-    /// All others.
-    pub(super) others: Fates,
+    /// These and all others.
+    pub(super) all: Fates,
 }
 
-impl RoundFates {
+impl Fates {
     /// Counts a packet.
-    pub(super) fn add(&mut self, redundant: bool, lost: bool) {
-        let fates = if redundant { &mut self.repairs } else { &mut self.others };
-        fates.packets += 1;
-        fates.lost += u32::from(lost);
+    #[inline]
+    pub(super) fn add(&mut self, lost: bool) {
+        self.packets += 1;
+        self.lost += u32::from(lost);
     }
 }
 
@@ -61,15 +61,15 @@ impl Headroom {
     /// The fates of all packets of a round are known. Returns whether they prove that repair symbols are too much
     /// for the path.
     pub(super) fn on_round(&mut self, now: Instant, round: &RoundFates) -> bool {
-        let [repairs, others] = [round.repairs, round.others].map(|fates| f64::from(fates.packets));
-        let lost = f64::from(round.repairs.lost + round.others.lost);
-        let all = repairs + others;
-        if repairs == 0.0 || others == 0.0 {
+        let RoundFates { repairs: Fates { packets: repairs, lost: missed }, all } = *round;
+        if repairs == 0 || repairs >= all.packets {
             return false;
         }
+        let [repairs, missed, all, lost] = [repairs, missed, all.packets, all.lost].map(f64::from);
+        let others = all - repairs;
         self.excess *= 1.0 - 1.0 / MEMORY;
         self.variance *= 1.0 - 1.0 / MEMORY;
-        self.excess += f64::from(round.repairs.lost) - repairs * lost / all;
+        self.excess += missed - repairs * lost / all;
         self.variance += repairs * others * lost * (all - lost) / (all * all * (all - 1.0));
         let surplus = (self.excess - CONTINUITY).max(0.0);
         let proven = surplus * surplus > PROOF * self.variance && surplus > 1.0;
@@ -107,8 +107,12 @@ mod tests {
                 continue;
             }
             let mut round = RoundFates::default();
-            (0..30).for_each(|_| round.add(false, random.unit() < others));
-            (0..count).for_each(|_| round.add(true, random.unit() < repairs));
+            (0..30).for_each(|_| round.all.add(random.unit() < others));
+            for _ in 0..count {
+                let lost = random.unit() < repairs;
+                round.all.add(lost);
+                round.repairs.add(lost);
+            }
             proofs += usize::from(headroom.on_round(now, &round));
         }
         proofs

@@ -274,11 +274,10 @@ impl LossFloorEstimator {
         joined
     }
 
-    /// Handles the fate of a packet that was sent at `sent`, before [`Self::on_acked`] or [`Self::on_lost`]:
-    /// whether it was `lost`, and whether it carried repair symbols.
-    #[inline]
-    pub fn on_fate(&mut self, sent: Instant, redundant: bool, lost: bool) {
-        self.rounds.on_fate(sent, redundant, lost);
+    /// Handles the fate of a packet with repair symbols that was sent at `sent`, before [`Self::on_acked`] or
+    /// [`Self::on_lost`].
+    pub fn on_repair(&mut self, sent: Instant, lost: bool) {
+        self.rounds.on_repair(sent, lost);
     }
 
     /// Handles the late acknowledgement of a packet that was reported as lost.

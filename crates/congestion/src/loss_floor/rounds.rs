@@ -127,11 +127,10 @@ impl LatestRounds {
         (sent <= round.last_sent).then_some(round)
     }
 
-    /// Counts the fate of a packet that was sent at `sent`, before it is settled.
-    #[inline]
-    pub(super) fn on_fate(&mut self, sent: Instant, redundant: bool, lost: bool) {
+    /// Counts the fate of a packet with repair symbols that was sent at `sent`, before it is settled.
+    pub(super) fn on_repair(&mut self, sent: Instant, lost: bool) {
         if let Some(round) = self.of(sent) {
-            round.fates.add(redundant, lost);
+            round.fates.repairs.add(lost);
         }
     }
 
@@ -154,6 +153,7 @@ impl LatestRounds {
     pub(super) fn on_acked_late(&mut self, sent: Instant, bytes: u64, empty: Option<bool>) {
         let Some(round) = self.of(sent) else { return };
         round.delivered += bytes;
+        round.fates.all.add(false);
         match empty {
             Some(true) => round.empty.on_acked(),
             Some(false) => round.filled.on_acked(),
@@ -165,6 +165,7 @@ impl LatestRounds {
     /// Handles the loss of a packet that was sent at `sent`, the `nth` in a row.
     pub(super) fn on_lost(&mut self, sent: Instant, empty: Option<bool>, nth: u32) {
         let Some(round) = self.of(sent) else { return };
+        round.fates.all.add(true);
         match empty {
             Some(true) => round.empty.on_lost(nth),
             Some(false) => round.filled.on_lost(nth),

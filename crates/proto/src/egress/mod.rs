@@ -283,7 +283,9 @@ impl Egress {
             Terms::STREAM
         };
         let deadline = streams.next_deadline(pending);
-        let terms = terms.within(deadline.map(|at| at.saturating_duration_since(slot.now)));
+        let terms = terms
+            .of_stream(streams.written(id))
+            .within(deadline.map(|at| at.saturating_duration_since(slot.now)));
         wanted.factory().sleeps(slot.path, terms).is_some()
     }
 

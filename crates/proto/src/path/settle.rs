@@ -134,7 +134,9 @@ impl Path {
         };
         let counts = |pn, in_flight| in_flight && self.recovery.is_on_path(SpaceId::Data, pn);
         for packet in settled.acked.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
-            self.floor.on_fate(packet.time, has_repair(&packet.tokens), false);
+            if has_repair(&packet.tokens) {
+                self.floor.on_repair(packet.time, false);
+            }
             self.floor.on_acked(now, packet.pn, packet.time, packet.size.into(), empty);
         }
         for packet in settled.late.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
@@ -191,7 +193,9 @@ impl Path {
             }
             reports.push(report(space, packet));
             if space == SpaceId::Data {
-                self.floor.on_fate(packet.time, has_repair(&packet.tokens), true);
+                if has_repair(&packet.tokens) {
+                    self.floor.on_repair(packet.time, true);
+                }
                 let joined = self.floor.on_lost(packet.pn, packet.time);
                 self.runs.on_lost(joined);
             }

@@ -383,6 +383,12 @@ impl Streams {
         self.send_half(frame.id).and_then(|send| send.messages.as_ref()?.at(frame.offset))
     }
 
+    /// How many bytes the application has written to a stream so far.
+    #[must_use]
+    pub fn written(&self, id: StreamId) -> u64 {
+        self.send_half(id).map_or(0, |send| send.buffer.end())
+    }
+
     /// The deadline for a frame's bytes to reach the receiver, if the application set one.
     #[must_use]
     pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {

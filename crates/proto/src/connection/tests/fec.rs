@@ -52,7 +52,9 @@ fn losses_are_mended_without_a_round_trip() {
 /// `useful`.
 fn counts_are_right(server: &Connection, useful: u64) {
     let (fec, protections) = (server.stats().fec, server.protections());
-    let [only] = protections.as_slice() else { panic!("{protections:?}") };
+    let [only, default] = protections.as_slice() else { panic!("{protections:?}") };
+    let unknown = (None, Some(Reason::Unknown));
+    assert_eq!((default.session, default.reason), unknown, "nothing is known");
     assert_eq!((only.session, &only.protection, only.reason), (Some(0), &tail(), None));
     let counts = only.counts;
     assert_eq!((counts.recovered, counts.useful_symbols), (useful, useful));

@@ -163,11 +163,14 @@ pub struct Terms {
     /// How long the data may take from now on to be of use at the receiver, by the deadline of its message;
     /// `None` without a deadline.
     pub tolerance: Option<Duration>,
+    /// How many bytes the application has written to the stream so far, sent or not; 0 for datagrams.
+    pub written: u64,
 }
 
 impl Terms {
-    /// The terms of streams.
-    pub const STREAM: Self = Self { resends: true, fenced: false, control: false, tolerance: None };
+    /// The terms of streams to which little was written.
+    pub const STREAM: Self =
+        Self { resends: true, fenced: false, control: false, tolerance: None, written: 0 };
     /// The terms of messages of ordered groups.
     pub const GROUP: Self = Self { fenced: true, ..Self::STREAM };
     /// The terms of datagrams.
@@ -179,6 +182,12 @@ impl Terms {
     #[must_use]
     pub const fn within(self, tolerance: Option<Duration>) -> Self {
         Self { tolerance, ..self }
+    }
+
+    /// These terms for a stream to which so many bytes were written.
+    #[must_use]
+    pub const fn of_stream(self, written: u64) -> Self {
+        Self { written, ..self }
     }
 }
 

@@ -352,7 +352,8 @@ fn losses_to_leave(floor: &LossFloor, path: &PathView, terms: Terms) -> Option<R
     }
     let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
     // A path of which little is known may lose packets.
-    let insures = terms.fenced || terms.resends && outlook::lossy(path.outcomes) >= WORTHWHILE;
+    let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
+    let insures = terms.fenced || is_long && outlook::lossy(path.outcomes) >= WORTHWHILE;
     if floor.excess > 0.0 {
         Some(Reason::Congestion)
     } else if floor.high < negligible {
@@ -388,7 +389,9 @@ impl AutoPolicy {
     /// symbols did not help.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
         let kind = if view.resends { Terms::STREAM } else { Terms::DATAGRAM };
-        let terms = Terms { fenced: self.fenced, tolerance: piece.tolerance, ..kind };
+        // Whether the data is long was decided when it was marked.
+        let kind = kind.of_stream(u64::MAX).within(piece.tolerance);
+        let terms = Terms { fenced: self.fenced, ..kind };
         let pauses = view.next < self.help.paused_until;
         self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
     }

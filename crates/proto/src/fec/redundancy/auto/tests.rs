@@ -481,7 +481,10 @@ fn a_new_path_is_protected_where_much_is_sent_until_it_has_lost_nothing() {
     assert_eq!(repairs(200, 84), 0);
     assert_eq!(repairs(0, 2), 0, "little is lost of little data");
     let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);
-    assert_eq!(sleeps(&new(0), Terms::STREAM), None);
+    let long = Terms::STREAM.of_stream(100_000);
+    assert_eq!(sleeps(&new(0), long), None);
+    assert_eq!(sleeps(&new(200), long), Some(Reason::Unknown));
+    assert_eq!(sleeps(&new(0), Terms::STREAM), Some(Reason::Unknown), "it joins no session");
     assert_eq!(sleeps(&new(0), Terms::DATAGRAM), Some(Reason::Unknown));
     let policy = Auto::default().build();
     let view = View { path: new(0), left: 100_000, ..View::default() };

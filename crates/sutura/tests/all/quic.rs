@@ -44,8 +44,7 @@ async fn what_is_behind_a_loss_is_read_at_once_where_order_does_not_matter() {
     let (server, client, address) = pair(b"echo", &TransportConfig::default());
     echo(server);
     let link = "rate=50mbit queue=200p delay=4ms loss=bern:3%".parse().unwrap();
-    let relay =
-        Relay::start(&sutura_relay::Config::new(localhost(), address).link(&link));
+    let relay = Relay::start(&sutura_relay::Config::new(localhost(), address).link(&link));
     let relay = relay.unwrap();
     let connection = client.connect(relay.local_addr(), "localhost").unwrap().await.unwrap();
     let (mut send, mut recv) = connection.open_bi().await.unwrap();

@@ -292,16 +292,15 @@ mod tests {
         Compared::measure(&Options::default(), setups, policies, [seeds; 2]).unwrap()
     }
 
-    /// Without loss, an adaptive policy leaves every packet as it is.
+    /// Without loss, an adaptive policy sends a few packets more while it knows nothing of the path.
     #[test]
-    fn what_adapts_costs_nothing_without_loss() {
+    fn what_adapts_costs_next_to_nothing_without_loss() {
         let work = Fetches { bytes: 300_000, requests: 3 };
         let compared = &compare(&[setup(Losses::None, work)], &[AUTO, "tail"], 2)[0];
-        let times = |runs: &[Completions]| -> Vec<f64> {
-            runs.iter().flat_map(|run| run.times.clone()).collect()
-        };
-        assert_eq!(times(compared.with(0)), times(&compared.plain));
-        assert_eq!((compared.wire_ratio(0), compared.repairs(0)), (1.0, 0.0));
+        let time = |runs: &[Completions]| -> f64 { runs.iter().flat_map(|run| &run.times).sum() };
+        let ratio = time(compared.with(0)) / time(&compared.plain);
+        assert!((0.999..1.001).contains(&ratio), "{ratio}");
+        assert!(compared.wire_ratio(0) < 1.01 && compared.repairs(0) <= 2.0);
         assert!(compared.wire_ratio(1) > 1.0 && compared.repairs(1) == 3.0);
     }
 

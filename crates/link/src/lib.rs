@@ -35,6 +35,7 @@ mod link;
 mod loss;
 mod outage;
 mod pipe;
+mod power;
 mod probability;
 mod rate;
 mod red;

@@ -3,6 +3,8 @@
 
 use sutura_random::Rng;
 
+use crate::power::power;
+
 /// How much of the average each arriving packet is.
 const WEIGHT: f64 = 0.002;
 /// The shares of the room from which on packets are dropped, and at which [`MOST`] of them are.
@@ -59,19 +61,6 @@ fn share(taken: f64) -> f64 {
     } else {
         (MOST + (1.0 - MOST) * (taken - LARGE) / LARGE).min(1.0)
     }
-}
-
-/// `base` to the power of `exponent`, computed identically on every platform.
-fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut result = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    result
 }
 
 #[cfg(test)]

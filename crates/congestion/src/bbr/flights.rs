@@ -36,8 +36,6 @@ const SPREAD: u32 = 125;
 struct Flight {
     /// How fast it is sent, in percent of the known rate; 0 once the first acknowledgement came.
     gain: u64,
-    /// Whether it is sent faster than the known rate.
-    probes: bool,
     /// Bytes sent before the first acknowledgement, and how many of them were lost.
     sent: u64,
     lost: u64,
@@ -90,18 +88,22 @@ impl Flights {
 
     /// Chooses the rate of the next flight.
     fn begin(&mut self) {
-        let probes = self.pause.is_none_or(|pause| pause == 0);
         let gain = match self.pause {
             None => SEARCH_GAIN,
             Some(0) => PROBE_GAIN,
             Some(_) => 100,
         };
-        self.flight = Flight { gain, probes, ..Flight::default() };
+        self.flight = Flight { gain, ..Flight::default() };
+    }
+
+    /// Whether flights are sent faster than the known rate at present.
+    fn probes(&self) -> bool {
+        self.pause.is_none_or(|pause| pause == 0)
     }
 
     /// Learns from the last flight, all of whose packets have left the path.
     fn conclude(&mut self, mtu: u64) {
-        let Flight { probes, marked, train, sent, lost, .. } = self.flight;
+        let Flight { marked, train, sent, lost, .. } = self.flight;
         if sent < MIN_TRAIN {
             return;
         }
@@ -109,11 +111,11 @@ impl Flights {
         // takes the end of each flight that is too fast, which other estimates may take for a floor.
         let expected = sent as f64 * self.loss * TOLERATED;
         let congested = lost > mtu.saturating_add(expected as u64);
-        if !probes {
+        if !self.probes() {
             self.loss += (lost as f64 / sent as f64 - self.loss) * LOSS_WEIGHT;
         }
         if congested || marked {
-            self.meet_limit(probes);
+            self.meet_limit();
             return;
         }
         let rate = train.rate();
@@ -135,8 +137,8 @@ impl Flights {
     }
 
     /// A flight had losses that its rate may have caused.
-    fn meet_limit(&mut self, probes: bool) {
-        if !probes {
+    fn meet_limit(&mut self) {
+        if !self.probes() {
             self.rate = percent(self.rate, BACK_OFF);
         }
         self.wait((self.period * 2).clamp(PROBE_FLIGHTS, MAX_PROBE_FLIGHTS));

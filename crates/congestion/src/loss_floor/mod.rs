@@ -205,9 +205,7 @@ impl LossFloorEstimator {
 
     /// The evidence from which the estimate of a later connection may start.
     pub fn memory(&self) -> LossMemory {
-        let mut tally = self.evidence();
-        let surplus = (tally.packets - REMEMBERED).max(0.0);
-        tally.fade(surplus, tally.packets.max(1.0));
+        let tally = self.evidence().at_most(REMEMBERED);
         LossMemory { tally, gaps: self.bursts.gaps().remembered() }
     }
 
@@ -336,9 +334,7 @@ impl LossFloorEstimator {
         let mut all = self.near;
         all.add(&self.slow);
         if let Some(newest) = self.recent.take_change(&all) {
-            let mut before = all.without(&newest);
-            let surplus = (before.packets - REMEMBERED).max(0.0);
-            before.fade(surplus, before.packets.max(1.0));
+            let before = all.without(&newest).at_most(REMEMBERED);
             self.near = self.regimes.on_change(now, before, newest, change::is_alike);
             self.slow = Tally::default();
         }

@@ -50,6 +50,13 @@ impl Tally {
         self.squares *= kept;
     }
 
+    /// The same shares as evidence of at most so many packets.
+    pub(super) fn at_most(mut self, packets: f64) -> Self {
+        let surplus = (self.packets - packets).max(0.0);
+        self.fade(surplus, self.packets.max(1.0));
+        self
+    }
+
     /// Adds the counts of `other`.
     pub(super) fn add(&mut self, other: &Self) {
         self.packets += other.packets;

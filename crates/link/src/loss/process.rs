@@ -3,6 +3,7 @@
 use sutura_random::Rng;
 
 use super::{Background, Loss, share, sojourn};
+use crate::power::power;
 use crate::{Probability, Trace};
 
 /// Numbers of the random streams; the numbers of the link's streams are smaller.
@@ -123,19 +124,6 @@ impl Chain {
             present
         }
     }
-}
-
-/// `base` to the power of `exponent`, computed identically on every platform.
-fn power(mut base: f64, mut exponent: u64) -> f64 {
-    let mut result = 1.0;
-    while exponent > 0 {
-        if exponent & 1 == 1 {
-            result *= base;
-        }
-        base *= base;
-        exponent >>= 1;
-    }
-    result
 }
 
 /// The background traffic that has been counted.

@@ -45,7 +45,7 @@ impl Pool {
     pub(crate) fn take(&mut self, len: usize) -> Slot {
         let mut buffer = self.spare.pop().unwrap_or_default();
         // The memory of a buffer is seldom in the cache when it is used again.
-        if let Some(next) = self.spare.last_mut() {
+        if let Some(next) = self.spare.last() {
             next.prefetch(len);
         }
         self.held -= buffer.capacity();

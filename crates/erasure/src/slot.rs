@@ -1,6 +1,6 @@
 //! Symbol buffers that the kernels can read at full speed.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use crate::simd;
 
@@ -14,8 +14,9 @@ const LINE: usize = 64;
 /// symbol of 1500 bytes takes 1536.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
-    /// Padding up to a multiple of 64, the buffer, and zeros. With common allocators, aligned
-    /// allocations take a fifth more memory than slightly longer unaligned ones.
+    /// Padding up to a multiple of 64, the buffer, zeros, and room of any contents. With common allocators,
+    /// aligned allocations take a fifth more memory than slightly longer unaligned ones. All of the memory is
+    /// initialized once, so that no later change of the length is more than a copy.
     memory: Vec<u8>,
     /// Where the buffer starts.
     start: u32,
@@ -41,16 +42,15 @@ pub(crate) const fn memory(len: usize) -> usize {
 impl Slot {
     /// An empty buffer with room for exactly `len` bytes.
     pub(crate) fn with_capacity(len: usize) -> Self {
-        let memory = Vec::<u8>::with_capacity(memory(len));
+        let memory = vec![0; memory(len)];
         let start = memory.as_ptr().align_offset(LINE).min(LINE - 1);
         Self { memory, start: start as u32, len: 0 }
     }
 
-    /// Brings the memory of an empty buffer into the cache, up to `len` bytes.
-    pub(crate) fn prefetch(&mut self, len: usize) {
-        let memory = self.memory.spare_capacity_mut();
-        let end = memory.len().min(self.start as usize + len);
-        simd::prefetch(&memory[..end]);
+    /// Brings the memory of a buffer that will be overwritten into the cache, up to `len` bytes.
+    pub(crate) fn prefetch(&self, len: usize) {
+        let end = self.memory.len().min(self.start() + len);
+        simd::prefetch(&self.memory[..end]);
     }
 
     /// Bytes of memory behind the buffer.
@@ -60,15 +60,14 @@ impl Slot {
 
     /// How long the buffer may become without being reallocated.
     fn room(&self) -> usize {
-        self.memory.capacity().saturating_sub(self.start()) / LINE * LINE
+        self.memory.len().saturating_sub(self.start()) / LINE * LINE
     }
 
     /// Moves the buffer to memory for `len` bytes, unless it already has just that.
     fn reallocate(&mut self, len: usize) {
         let mut moved = Self::with_capacity(len);
         let kept = self.len().min(len);
-        moved.set_len(kept);
-        moved.bytes_mut().copy_from_slice(&self.bytes()[..kept]);
+        moved.write([&self.bytes()[..kept], &[]]);
         *self = moved;
     }
 
@@ -92,14 +91,14 @@ impl Slot {
     }
 
     pub(crate) fn clear(&mut self) {
-        self.memory.clear();
         self.len = 0;
     }
 
-    fn set_len(&mut self, len: usize) {
+    /// Sets the length, for which there is room, and puts zeros behind the first `kept` bytes.
+    fn set_len(&mut self, len: usize, kept: usize) {
         // Symbols are shorter than 64 KiB.
         self.len = len as u32;
-        self.memory.resize(self.start() + padded(len), 0);
+        self.padded_mut()[kept..].fill(0);
     }
 
     /// Truncates the buffer or appends zeros.
@@ -107,35 +106,33 @@ impl Slot {
         if len > self.room() {
             self.reallocate(len);
         }
-        let old = self.len();
-        self.set_len(len);
-        if len < old {
-            self.padded_mut()[len..].fill(0);
-        }
+        let kept = self.len().min(len);
+        self.set_len(len, kept);
     }
 
     /// Replaces the contents by these parts, one behind the other.
     pub(crate) fn write(&mut self, parts: [&[u8]; 2]) {
-        let len = parts[0].len() + parts[1].len();
-        self.clear();
+        let [head, tail] = parts;
+        let len = head.len() + tail.len();
         if len > self.room() {
             *self = Self::with_capacity(len);
         }
-        self.memory.resize(self.start(), 0);
-        parts.iter().for_each(|part| self.memory.extend_from_slice(part));
-        self.set_len(len);
+        self.len = len as u32;
+        let (first, rest) = self.padded_mut().split_at_mut(head.len());
+        first.copy_from_slice(head);
+        let (second, zeros) = rest.split_at_mut(tail.len());
+        second.copy_from_slice(tail);
+        zeros.fill(0);
     }
 
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {
-        let len = self.len() + bytes.len();
+        let kept = self.len();
+        let len = kept + bytes.len();
         if len > self.room() {
             self.reallocate(len);
         }
-        // Overwrites the zeros at the end, and appends new ones.
-        let end = self.start() + self.len();
-        self.memory.resize(end, 0);
-        self.memory.extend_from_slice(bytes);
-        self.set_len(len);
+        self.set_len(len, len);
+        self.bytes_mut()[kept..].copy_from_slice(bytes);
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -149,14 +146,15 @@ impl Slot {
 
     /// The bytes and the zeros behind them.
     pub(crate) fn padded(&self) -> &[u8] {
-        self.memory.get(self.start()..).unwrap_or_default()
+        let end = self.start() + padded(self.len());
+        self.memory.get(self.start()..end).unwrap_or_default()
     }
 
     /// The bytes and the zeros behind them, for arithmetic that keeps the latter zero: adding other
     /// slots, none of them longer.
     pub(crate) fn padded_mut(&mut self) -> &mut [u8] {
-        let start = self.start();
-        self.memory.get_mut(start..).unwrap_or_default()
+        let (start, end) = (self.start(), self.start() + padded(self.len()));
+        self.memory.get_mut(start..end).unwrap_or_default()
     }
 }
 

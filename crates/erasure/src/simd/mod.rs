@@ -28,8 +28,6 @@ mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use core::mem::MaybeUninit;
-
 use crate::tier::Tier;
 
 /// The functions of a tier. [`Kernel`](crate::kernel::Kernel) documents them, and checks the number
@@ -129,15 +127,20 @@ tier!(neon_tier, Tier::Neon, super::neon::Neon, "neon");
 tier!(simd128, Tier::Simd128, super::wasm::Simd128, "simd128");
 
 /// Has the CPU load the cache lines of memory that will soon be written.
-pub(crate) fn prefetch(region: &[MaybeUninit<u8>]) {
+pub(crate) fn prefetch(region: &[u8]) {
     #[cfg(target_arch = "x86_64")]
-    for line in region.chunks(64) {
-        // SAFETY: every such CPU has the instruction, which accesses no memory.
-        unsafe {
-            core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
-                line.as_ptr().cast(),
-            );
-        }
+    {
+        let load = |line: &[u8]| {
+            // SAFETY: every such CPU has the instruction, which accesses no memory.
+            unsafe {
+                core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(
+                    line.as_ptr().cast(),
+                );
+            }
+        };
+        let (lines, rest) = region.as_chunks::<64>();
+        lines.iter().for_each(|line| load(line));
+        load(rest);
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = region;

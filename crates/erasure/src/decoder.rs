@@ -310,6 +310,12 @@ impl Decoder {
         self.recovered.pop_front()
     }
 
+    /// Whether symbols were recovered that were not [popped](Self::pop_recovered) yet.
+    #[must_use]
+    pub fn has_recovered(&self) -> bool {
+        !self.recovered.is_empty()
+    }
+
     /// The symbol with `id`, if it was received or recovered and is still in the window.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&[u8]> {

@@ -396,7 +396,10 @@ impl Connection {
                 if self.ingress.decoders.on_source(now, symbol, source.frames)? {
                     self.on_protected_frames(source.frames)?;
                 }
-                self.take_recovered(now, symbol.session)
+                if self.ingress.decoders.has_recovered(symbol.session) {
+                    self.take_recovered(now, symbol.session)?;
+                }
+                Ok(())
             }
             Frame::Repair(repair) => {
                 self.ingress.decoders.on_repair(now, &repair.header, repair.payload)?;

@@ -320,6 +320,9 @@ impl ReceiveSessions {
 
     /// Records that a decoder was used.
     fn used(&mut self, now: Instant, session: u16) {
+        let Some(s) = self.get_mut(session) else { return };
+        s.used = now;
+        let is_counted = s.allocated == s.decoder.allocated();
         if self.recent.last() != Some(&session) {
             if let Some(place) = self.recent.iter().position(|other| *other == session) {
                 self.recent.remove(place);
@@ -329,10 +332,9 @@ impl ReceiveSessions {
         } else if self.lean == self.recent.len() {
             self.lean -= 1;
         }
-        if let Some(s) = self.get_mut(session) {
-            s.used = now;
+        if !is_counted || self.allocated > self.allowance {
+            self.keep_within_bound(session);
         }
-        self.keep_within_bound(session);
     }
 
     /// Updates the count of a session's decoder, and makes decoders release memory while they hold
@@ -418,6 +420,12 @@ impl ReceiveSessions {
         while self.timeout(pto).is_some_and(|at| at <= now) {
             self.release_first();
         }
+    }
+
+    /// Whether [`pop_recovered`](Self::pop_recovered) would return a symbol of the session.
+    pub fn has_recovered(&self, session: u16) -> bool {
+        let session = self.sessions.get(usize::from(session)).and_then(Option::as_ref);
+        session.is_some_and(|s| s.decoder.has_recovered())
     }
 
     /// Takes the next recovered symbol of a session; its frames replace the contents of `frames`. Call this

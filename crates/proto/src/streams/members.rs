@@ -116,28 +116,28 @@ impl Members {
     /// Updates the sums of a stream's session, if it belongs to one, after the stream changed.
     #[inline]
     pub(super) fn update(&mut self, send: &mut SendHalf) {
-        if let Some(member) = send.membership.take() {
-            self.update_member(send, member);
+        if send.membership.is_some() {
+            self.update_member(send);
         }
     }
 
-    fn update_member(&mut self, send: &mut SendHalf, mut member: Box<Membership>) {
+    fn update_member(&mut self, send: &mut SendHalf) {
         let now = Unsent::of(send);
-        if let Some(group) = self.groups.get_mut(usize::from(member.session))
-            && now != member.counted
-        {
-            self.changes += 1;
-            group.subtract(&member.counted);
-            group.add(&now);
-            if now.message != member.counted.message {
-                // A stream that has announced a message always has a newest message.
-                now.message.into_iter().for_each(|message| {
-                    group.messages.insert(member.turn, message);
-                });
-            }
-            member.counted = now;
+        let Some(member) = &mut send.membership else { return };
+        let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
+        let counted = std::mem::replace(&mut member.counted, now);
+        if now == counted {
+            return;
         }
-        send.membership = Some(member);
+        self.changes += 1;
+        group.subtract(&counted);
+        group.add(&now);
+        if now.message != counted.message {
+            // A stream that has announced a message always has a newest message.
+            now.message.into_iter().for_each(|message| {
+                group.messages.insert(member.turn, message);
+            });
+        }
     }
 }
 

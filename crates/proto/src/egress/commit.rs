@@ -150,7 +150,8 @@ impl Egress {
         };
         let token = written.token;
         let contents = Contents::of(token);
-        let message = to.streams.message_of(&token).map(|message| match message.stage {
+        let message = pending.announces.then(|| to.streams.message_of(&token)).flatten();
+        let message = message.map(|message| match message.stage {
             Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
             Stage::Apart | Stage::Within | Stage::First => message,
         });

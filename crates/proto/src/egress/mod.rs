@@ -248,10 +248,10 @@ impl Egress {
         if !self.sessions.is_enabled() || !pending.is_protected {
             return None;
         }
-        let id = pending.id;
-        if let Some(session) = streams.session(id) {
-            return Some(session);
+        if pending.session.is_some() {
+            return pending.session;
         }
+        let id = pending.id;
         let wanted = streams.protection(id).filter(|_| !sleeps)?;
         let kind =
             if streams.message_id(id).is_some() { DataKind::Messages } else { DataKind::Streams };
@@ -271,22 +271,11 @@ impl Egress {
 
     /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
-        let id = pending.id;
-        let Some(wanted) = streams.protection(id).filter(|_| self.sessions.is_enabled()) else {
+        if !self.sessions.is_enabled() || !pending.is_protected {
             return false;
-        };
-        let terms = if streams.is_fenced(id) {
-            Terms::GROUP
-        } else if streams.is_control(id) {
-            Terms::CONTROL
-        } else {
-            Terms::STREAM
-        };
-        let deadline = streams.next_deadline(pending);
-        let terms = terms
-            .of_stream(streams.written(id))
-            .within(deadline.map(|at| at.saturating_duration_since(slot.now)));
-        wanted.factory().sleeps(slot.path, terms).is_some()
+        }
+        let terms = streams.terms(pending, slot.now);
+        terms.is_some_and(|(wanted, terms)| wanted.factory().sleeps(slot.path, terms).is_some())
     }
 
     /// Whether data of a stream waits to be sent, for the first time or again.
@@ -296,7 +285,12 @@ impl Egress {
 
     /// Whether there is stream data that can be sent.
     pub fn has_stream_data(&self, streams: &Streams) -> bool {
-        self.lost.look(streams).is_some() || self.look_new(streams, usize::MAX).is_some()
+        let is_new = || {
+            let by_count = streams.has_sendable();
+            debug_assert!(!by_count || self.look_new(streams, usize::MAX).is_some());
+            by_count || self.look_new(streams, usize::MAX).is_some()
+        };
+        is_new() || self.lost.look(streams).is_some()
     }
 
     /// The stream data that waits to be sent, computed by visiting every stream.
@@ -318,24 +312,29 @@ impl Egress {
     fn protects(&self, streams: &Streams, session: u16, path: &PathView) -> bool {
         // The data itself waits.
         let idle = false;
-        self.sessions.protects(session, &self.surroundings_if(streams, idle, session, path))
+        self.sessions.protects(session, || self.surroundings_if(streams, idle, session, path))
     }
 
     /// The facts that a session may know about the rest of the connection. They hold for all that is done for
     /// one frame.
-    fn surroundings(&self, streams: &Streams, session: u16, path: &PathView) -> Surroundings {
+    fn surroundings<'a>(
+        &self,
+        streams: &Streams,
+        session: u16,
+        path: &'a PathView,
+    ) -> Surroundings<'a> {
         let idle = self.datagrams.is_empty() && !self.has_stream_data(streams);
         self.surroundings_if(streams, idle, session, path)
     }
 
     /// The surroundings of a session where it is known whether nothing but redundancy waits (`idle`).
-    fn surroundings_if(
+    fn surroundings_if<'a>(
         &self,
         streams: &Streams,
         idle: bool,
         session: u16,
-        path: &PathView,
-    ) -> Surroundings {
+        path: &'a PathView,
+    ) -> Surroundings<'a> {
         let all = streams.unsent_of(session);
         // A message joins its session when its first bytes are sent, and leaves it when all of them were.
         // Messages before and after this time count separately.
@@ -358,7 +357,7 @@ impl Egress {
             message: all.message,
             next_message: self.messages.next_at,
             codes: self.sessions.codes(),
-            path: *path,
+            path,
         }
     }
 

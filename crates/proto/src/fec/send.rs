@@ -356,9 +356,9 @@ impl SendSessions {
     }
 
     /// Whether data that is sent now becomes a source symbol of `session`.
-    pub fn protects(&self, session: u16, around: &Surroundings) -> bool {
+    pub fn protects<'a>(&self, session: u16, around: impl FnOnce() -> Surroundings<'a>) -> bool {
         let s = self.sessions.get(usize::from(session));
-        s.is_some_and(|s| s.policy.protects(&s.view(around)))
+        s.is_some_and(|s| s.policy.protects_all() || s.policy.protects(&s.view(&around())))
     }
 
     /// Appends the header of a SOURCE_SYMBOL frame; the protected frames must follow.
@@ -374,7 +374,7 @@ impl SendSessions {
         now: Instant,
         session: u16,
         symbol: NewSymbol<'_>,
-        around: &Surroundings,
+        around: &Surroundings<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
         self.rest = None;
@@ -386,7 +386,8 @@ impl SendSessions {
         let before = s.beyond_len();
         let id = s.push(now, symbol, evicted)?;
         let left = s.beyond_len() > before;
-        let view = s.view(&Surroundings { message, ..*around });
+        let mut view = s.view(around);
+        view.message = message;
         s.policy.on_source_sent(now, id, &view);
         self.count(session, |counts| {
             counts.source_symbols += 1;
@@ -399,7 +400,13 @@ impl SendSessions {
     }
 
     /// A stream of `session` has no more data to send, for now or (`ended`) for good.
-    pub fn on_flushed(&mut self, now: Instant, session: u16, ended: bool, around: &Surroundings) {
+    pub fn on_flushed(
+        &mut self,
+        now: Instant,
+        session: u16,
+        ended: bool,
+        around: &Surroundings<'_>,
+    ) {
         if let Some(s) = self.session(session) {
             let view = s.view(around);
             s.policy.on_flushed(now, ended, &view);
@@ -422,7 +429,7 @@ impl SendSessions {
 
     /// Tells the policy of `session` which symbols were acknowledged since the last call: once for all packets
     /// that one frame acknowledges.
-    pub fn tell_arrived(&mut self, now: Instant, session: u16, around: &Surroundings) {
+    pub fn tell_arrived(&mut self, now: Instant, session: u16, around: &Surroundings<'_>) {
         if let Some(s) = self.session(session) {
             s.tell_arrived(now, around);
         }
@@ -458,7 +465,7 @@ impl SendSessions {
         &mut self,
         now: Instant,
         ack: &SymbolAck<'_>,
-        around: &Surroundings,
+        around: &Surroundings<'_>,
         delivered: &mut Contents,
     ) -> Result<u32, TransportError> {
         let violation =

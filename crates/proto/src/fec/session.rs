@@ -41,8 +41,7 @@ pub(crate) enum DataKind {
 
 /// The state of the connection that a session passes to its policy.
 #[derive(Debug, Clone, Copy)]
-#[cfg_attr(test, derive(Default))]
-pub(crate) struct Surroundings {
+pub(crate) struct Surroundings<'a> {
     /// Whether the session has new data that can be sent.
     pub(crate) has_source: bool,
     /// Bytes that were written to streams of the session and never sent.
@@ -60,7 +59,26 @@ pub(crate) struct Surroundings {
     /// The codes that the peer accepts.
     pub(crate) codes: CodeSet,
     /// The state of the path.
-    pub(crate) path: PathView,
+    pub(crate) path: &'a PathView,
+}
+
+#[cfg(test)]
+impl Default for Surroundings<'_> {
+    /// A path before the first measurement, and nothing to send.
+    fn default() -> Self {
+        static PATH: std::sync::LazyLock<PathView> = std::sync::LazyLock::new(PathView::default);
+        Self {
+            has_source: false,
+            left: 0,
+            buffer: 0,
+            idle: false,
+            credit: 0,
+            message: None,
+            next_message: None,
+            codes: CodeSet::default(),
+            path: &PATH,
+        }
+    }
 }
 
 /// A coding window with its policy.
@@ -198,7 +216,7 @@ impl CodingSession {
         self.open == 0
     }
 
-    pub(super) fn view(&self, around: &Surroundings) -> View {
+    pub(super) fn view(&self, around: &Surroundings<'_>) -> View {
         let Surroundings { has_source, left, buffer, idle, credit, .. } = *around;
         let Surroundings { message, next_message, codes, path, .. } = *around;
         View {
@@ -221,7 +239,7 @@ impl CodingSession {
             resends: self.kind != DataKind::Datagrams,
             next_message,
             codes,
-            path,
+            path: *path,
         }
     }
 
@@ -614,7 +632,7 @@ impl CodingSession {
         now: Instant,
         id: u64,
         how: Arrival,
-        around: &Surroundings,
+        around: &Surroundings<'_>,
     ) -> Option<usize> {
         let mended = match how {
             Arrival::Recovered => {
@@ -641,7 +659,7 @@ impl CodingSession {
     }
 
     /// Tells the policy of the symbols that were acknowledged since the last call.
-    pub(super) fn tell_arrived(&mut self, now: Instant, around: &Surroundings) {
+    pub(super) fn tell_arrived(&mut self, now: Instant, around: &Surroundings<'_>) {
         self.slide();
         let mut arrivals = std::mem::take(&mut self.arrivals);
         let view = self.view(around);

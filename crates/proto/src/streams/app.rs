@@ -15,7 +15,7 @@ use crate::recovery::token::StreamToken;
 use crate::wire::coding::VARINT_MAX;
 use bytes::Bytes;
 use std::time::Instant;
-use sutura_schedule::{Priority, Urgency};
+use sutura_schedule::Priority;
 
 impl Streams {
     /// Opens a stream. `None` if the peer's limit for that direction is reached: then the stream is
@@ -333,12 +333,6 @@ impl Streams {
         self.send_half(id).map(|send| send.priority.clone())
     }
 
-    /// Whether the stream belongs to the protocol itself, not to the application.
-    #[must_use]
-    pub fn is_control(&self, id: StreamId) -> bool {
-        self.send_half(id).is_some_and(|send| send.priority.urgency == Urgency::CONTROL)
-    }
-
     /// The protection of new streams.
     pub fn default_protection(&self) -> Option<&Protection> {
         self.protection.as_ref()
@@ -383,12 +377,6 @@ impl Streams {
         self.send_half(frame.id).and_then(|send| send.messages.as_ref()?.at(frame.offset))
     }
 
-    /// How many bytes the application has written to a stream so far.
-    #[must_use]
-    pub fn written(&self, id: StreamId) -> u64 {
-        self.send_half(id).map_or(0, |send| send.buffer.end())
-    }
-
     /// The deadline for a frame's bytes to reach the receiver, if the application set one.
     #[must_use]
     pub fn deadline(&self, frame: &StreamToken) -> Option<Instant> {
@@ -406,7 +394,7 @@ impl Streams {
     }
 
     /// The erasure-coding session that the stream belongs to.
-    #[must_use]
+    #[cfg(test)]
     pub fn session(&self, id: StreamId) -> Option<u16> {
         self.send_half(id).and_then(SendHalf::session)
     }

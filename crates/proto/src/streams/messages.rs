@@ -104,13 +104,6 @@ impl Streams {
         self.send_half(id)?.message
     }
 
-    /// Whether the stream carries a message of an ordered group.
-    #[must_use]
-    pub fn is_fenced(&self, id: StreamId) -> bool {
-        let newest = self.send_half(id).and_then(|send| send.messages.as_ref()?.newest());
-        newest.is_some_and(|message| message.stage != Stage::Apart)
-    }
-
     /// Withdraws a stream's deadline from the scheduler, because the deadline can no longer be met.
     pub fn withdraw_deadline(&mut self, id: StreamId) {
         if let Some(priority) = self.priority(id).filter(|priority| priority.deadline.is_some()) {

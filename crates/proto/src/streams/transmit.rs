@@ -11,7 +11,8 @@ use super::resend_order::{Precedence, ResendOrder};
 use super::send::{Completion, NextLost, SendHalf, Sendable};
 use super::send_pool::SendPool;
 use super::table::{Stream, Table};
-use super::{EndedMessage, StreamEvent, Streams};
+use super::{EndedMessage, Protection, StreamEvent, Streams};
+use crate::fec::redundancy::{Stage, Terms};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::recovery::token::StreamToken;
 use crate::wire::frame::StreamHeader;
@@ -44,6 +45,10 @@ pub struct Pending {
     pub goes_along: bool,
     /// Whether data of the stream is, or is going to be, protected.
     pub is_protected: bool,
+    /// The coding session to which the stream belongs.
+    pub session: Option<u16>,
+    /// Whether messages were announced on the stream.
+    pub announces: bool,
     /// The message for which the stream was opened.
     pub message: Option<MessageId>,
     source: Source,
@@ -53,8 +58,10 @@ impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let control = send.priority.urgency == Urgency::CONTROL;
         let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
-        let is_protected = send.protection.is_some() || send.session().is_some();
-        Self { id, goes_along, is_protected, message: send.message, source }
+        let session = send.session();
+        let is_protected = send.protection.is_some() || session.is_some();
+        let announces = send.messages.is_some();
+        Self { id, goes_along, is_protected, session, announces, message: send.message, source }
     }
 
     /// The source symbol to be resent as a whole, if the next data is a source symbol.
@@ -357,16 +364,28 @@ impl Streams {
         Some(Written { token, flushed })
     }
 
-    /// The deadline of the message to which the first byte of `pending` belongs.
+    /// The protection of a stream, and the terms on which it would protect `pending`. `None` if the stream asks
+    /// for none.
     #[must_use]
-    pub fn next_deadline(&self, pending: &Pending) -> Option<Instant> {
+    pub fn terms(&self, pending: &Pending, now: Instant) -> Option<(&Protection, Terms)> {
         let send = self.send_half(pending.id)?;
-        let offset = match pending.source {
-            Source::Lost(NextLost::Bytes(next)) => next.offset,
-            Source::Lost(NextLost::Symbol(_)) => return None,
-            Source::New(_) => send.buffer.unsent(),
+        let wanted = send.protection.as_ref()?;
+        let newest = send.messages.as_ref().and_then(|messages| messages.newest());
+        let terms = if newest.is_some_and(|message| message.stage != Stage::Apart) {
+            Terms::GROUP
+        } else if send.priority.urgency == Urgency::CONTROL {
+            Terms::CONTROL
+        } else {
+            Terms::STREAM
         };
-        send.messages.as_ref()?.deadline(offset)
+        let offset = match pending.source {
+            Source::Lost(NextLost::Bytes(next)) => Some(next.offset),
+            Source::Lost(NextLost::Symbol(_)) => None,
+            Source::New(_) => Some(send.buffer.unsent()),
+        };
+        let deadline = || send.messages.as_ref()?.deadline(offset?);
+        let tolerance = deadline().map(|at| at.saturating_duration_since(now));
+        Some((wanted, terms.of_stream(send.buffer.end()).within(tolerance)))
     }
 
     /// Charges streams for the frames of a source symbol that was sent again.
@@ -413,6 +432,12 @@ impl Streams {
     #[must_use]
     pub fn credit(&self) -> u64 {
         self.out.credit.available()
+    }
+
+    /// Whether streams have new bytes that flow control allows to send.
+    #[must_use]
+    pub fn has_sendable(&self) -> bool {
+        self.out.credit.available() > 0 && self.out.fresh > 0
     }
 
     /// Whether streams have new bytes that only connection flow control blocks.

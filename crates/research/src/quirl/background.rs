@@ -107,6 +107,10 @@ impl Redundancy for BackgroundPolicy {
         }
     }
 
+    fn protects_all(&self) -> bool {
+        true
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let due = self.due_at.is_some_and(|at| at <= now) && view.idle && !view.has_source;
         if due && view.added < self.wanted(now, view) {

@@ -133,6 +133,10 @@ impl Redundancy for BurstPolicy {
         }
     }
 
+    fn protects_all(&self) -> bool {
+        true
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         if self.due(now, view) > 0 && view.unacked > 0 && !view.has_source {
             return Decision::Repair(RepairPlan::over(view.span()));

@@ -186,6 +186,8 @@ impl ModelSession {
         let (name, view) = (&self.name, self.view());
         let decision = self.policy.decide(self.now, &view);
         let protects = self.policy.protects(&view);
+        let all = self.policy.protects_all();
+        assert!(protects || !all, "{name}: it protects all data, and not this");
         let timeout = self.policy.timeout();
         let twice = "a question changed the answer to it";
         assert_eq!(decision, self.policy.decide(self.now, &view), "{name}: {twice}, `decide`");

@@ -205,6 +205,10 @@ impl Redundancy for IncrementalPolicy {
         }
     }
 
+    fn protects_all(&self) -> bool {
+        true
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let Incremental { burst, delay, .. } = self.incremental;
         let since = self.due_since(now).filter(|_| burst > 0 && view.unacked > 0);

@@ -401,6 +401,12 @@ pub trait Redundancy: Debug + Send {
         true
     }
 
+    /// Whether the policy [protects](Self::protects) all data, whatever its view is. It is then not asked about
+    /// each frame, which saves the view.
+    fn protects_all(&self) -> bool {
+        false
+    }
+
     /// The first symbol that the policy still needs, although all symbols before `first`, the first of the
     /// coding window, have arrived: for example the first symbol of a block whose parity symbols must all
     /// cover the same symbols. The kept symbols stay as long as the coding window has room.

@@ -107,6 +107,10 @@ impl Redundancy for TailPolicy {
         self.due(now) == 0
     }
 
+    fn protects_all(&self) -> bool {
+        true
+    }
+
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let wanted = self.due(now) > 0 && view.unacked > 0 && !view.has_source;
         if !wanted || view.retransmission_is_enough(self.tail.delay) {

@@ -16,7 +16,7 @@ impl SendSessions {
         &mut self,
         now: Instant,
         symbol: SymbolRef,
-        around: &Surroundings,
+        around: &Surroundings<'_>,
     ) -> LostSymbol {
         let Some(s) = self.session(symbol.session) else { return LostSymbol::Unprotected };
         match s.state(symbol.id) {

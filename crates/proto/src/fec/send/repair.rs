@@ -28,7 +28,7 @@ impl SendSessions {
         &'a self,
         now: Instant,
         room: usize,
-        around: impl Fn(u16) -> Surroundings + 'a,
+        around: impl Fn(u16) -> Surroundings<'a> + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
         let sessions = (0u16..).zip(&self.sessions);
         let asks = move |s: &CodingSession| {
@@ -66,7 +66,7 @@ impl SendSessions {
         &mut self,
         now: Instant,
         bid: &RepairBid,
-        around: &Surroundings,
+        around: &Surroundings<'_>,
         out: &mut Vec<u8>,
     ) -> Option<Token> {
         let session = bid.session;

@@ -195,6 +195,10 @@ impl Redundancy for BlockPolicy {
         self.forget(view);
     }
 
+    fn protects_all(&self) -> bool {
+        true
+    }
+
     fn keeps(&self, first: u64) -> u64 {
         let complete = self.complete.iter().map(|block| &block.span);
         let mut wanted = complete.chain(&self.open).filter(|span| span.end > first);

@@ -94,7 +94,8 @@ impl Connection {
             return Next::Nothing;
         }
         let room = end.saturating_sub(out.len());
-        self.egress.look(&self.streams, &Slot { now, room, stream: packet.stream, path })
+        self.egress
+            .look(&self.streams, &Slot { now, room, padding: 0, stream: packet.stream, path })
     }
 
     fn may_send(&mut self, now: Instant, packet: &OpenPacket, end: usize) -> bool {
@@ -175,7 +176,8 @@ impl Connection {
     ) {
         let mut asked = first;
         while end.saturating_sub(out.len()) >= MIN_ROOM {
-            let slot = Slot { now, room: end - out.len(), stream: packet.stream, path };
+            let padding = if packet.is_blank(out) { packet.padding } else { 0 };
+            let slot = Slot { now, room: end - out.len(), padding, stream: packet.stream, path };
             let next = asked.take().unwrap_or_else(|| self.egress.look(&self.streams, &slot));
             debug_assert_eq!(
                 next,

@@ -72,6 +72,8 @@ pub(super) struct OpenPacket {
     /// Whether it carries only redundancy, so that it does not show that the application has data
     /// to send.
     pub(super) redundant: bool,
+    /// If the packet may be padded to the size of its batch, the most bytes that this takes; otherwise 0.
+    pub(super) padding: usize,
     /// Whether the whole datagram must be padded.
     pub(super) pad: bool,
     /// Whether it is a 0-RTT packet.
@@ -83,6 +85,11 @@ pub(super) struct OpenPacket {
 }
 
 impl OpenPacket {
+    /// Whether no frame has been written.
+    pub(super) fn is_blank(&self, out: &[u8]) -> bool {
+        out.len() == self.layout.payload
+    }
+
     /// Whether frames other than acknowledgements have been written.
     pub(super) fn has_frames(&self, out: &[u8]) -> bool {
         out.len() > self.frames_start
@@ -155,6 +162,7 @@ impl Connection {
             out.resize(end + reserve, 0);
             let dcid = self.path.remote_cids.active();
             let mut packet = self.start_packet(space, dcid, begin, out);
+            packet.padding = if first { 0 } else { SEGMENT_PADDING };
             let frames_end = begin + limit - TAG_SIZE;
             let wrote = if closing {
                 packet.pad = space == SpaceId::Initial;
@@ -183,7 +191,7 @@ impl Connection {
             last.pad_to(begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE, out);
         }
         let target = begin + limit - TAG_SIZE;
-        if !first && last.in_flight && out.len() + SEGMENT_PADDING >= target {
+        if last.in_flight && out.len() + last.padding >= target {
             last.pad_to(target, out);
         }
         let end = out.len();
@@ -249,6 +257,7 @@ impl Connection {
             ack_eliciting: false,
             in_flight: false,
             redundant: false,
+            padding: 0,
             pad: false,
             early: self.is_early(space),
             ect0: self.mark().is_some(),

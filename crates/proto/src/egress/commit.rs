@@ -2,7 +2,7 @@
 
 use super::{Egress, Next, Slot};
 use crate::fec::redundancy::{Message, Stage};
-use crate::fec::{Contents, Evicted, NewSymbol, RepairBid};
+use crate::fec::{Contents, Evicted, NewSymbol, RepairBid, SymbolFit};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending, Streams, Written};
@@ -140,14 +140,22 @@ impl Egress {
 
     /// Appends a SOURCE_SYMBOL with one STREAM frame. It extends to the end of the packet.
     fn write_symbol(&mut self, to: &mut SlotWriter<'_>, session: u16, pending: &Pending) {
-        let room = self.sessions.symbol_room(session, to.slot.room);
+        let SymbolFit { room, left } = self.sessions.symbol_fit(session, to.slot.room);
         let before = to.out.len();
+        // Padding that is written now does not move the symbol later.
+        let padding = if left <= to.slot.padding { left } else { 0 };
+        to.out.resize(before + padding, 0);
         self.sessions.write_symbol_header(session, to.out);
-        let start = to.out.len();
+        let mut start = to.out.len();
         let Some(written) = self.write_frame(to, pending, room, Length::ToEnd) else {
             to.out.truncate(before);
             return;
         };
+        if padding > 0 && to.out.len() - before < to.slot.room {
+            // The stream has less data, so that the packet remains short.
+            to.out.drain(before..before + padding);
+            start -= padding;
+        }
         let token = written.token;
         let contents = Contents::of(token);
         let message = pending.announces.then(|| to.streams.message_of(&token)).flatten();

@@ -120,7 +120,7 @@ impl Egress {
 
     /// Appends a SOURCE_SYMBOL with as many datagrams as fit. It extends to the end of the packet.
     fn write_datagram_symbol(&mut self, to: &mut SlotWriter<'_>, session: u16) {
-        let count = self.fitting(self.sessions.symbol_room(session, to.slot.room));
+        let count = self.fitting(self.sessions.symbol_fit(session, to.slot.room).room);
         if count == 0 {
             return;
         }

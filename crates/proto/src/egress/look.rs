@@ -23,6 +23,9 @@ pub struct Slot<'a> {
     pub now: Instant,
     /// Bytes left in the packet.
     pub room: usize,
+    /// If the packet is empty, and will be padded in front to the full size because no more than this many
+    /// bytes are missing, that number; otherwise 0.
+    pub padding: usize,
     /// The stream whose data is already in the packet. Data that may share a packet with any stream
     /// does not count.
     pub stream: Option<StreamId>,

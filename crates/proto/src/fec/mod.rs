@@ -29,7 +29,7 @@ pub use redundancy::Protection;
 pub use send::MAX_ENCODER_BYTES;
 #[cfg(test)]
 pub use send::MAX_SEND_SESSIONS;
-pub use send::{LostSymbol, RepairBid, SendSessions};
+pub use send::{LostSymbol, RepairBid, SendSessions, SymbolFit};
 pub(crate) use session::{DataKind, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
 pub(crate) use symbol::{Contents, Evicted, NewSymbol};

@@ -67,6 +67,15 @@ pub enum LostSymbol {
     Settled,
 }
 
+/// How a source symbol fits in a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SymbolFit {
+    /// Bytes of frames that the symbol can hold.
+    pub room: usize,
+    /// Bytes of the packet that the longest such symbol leaves, because a repair symbol has a longer header.
+    pub left: usize,
+}
+
 /// A repair symbol that a session would send next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RepairBid {
@@ -341,10 +350,10 @@ impl SendSessions {
         self.limits.map_or(0, |limits| limits.symbol_size)
     }
 
-    /// Bytes of frames that a source symbol of `session` can hold in `room` bytes of a packet.
-    pub fn symbol_room(&self, session: u16, room: usize) -> usize {
+    /// How a source symbol of `session` fits in `room` bytes of a packet.
+    pub fn symbol_fit(&self, session: u16, room: usize) -> SymbolFit {
         let Some((limits, s)) = self.limits.zip(self.sessions.get(usize::from(session))) else {
-            return 0;
+            return SymbolFit { room: 0, left: room };
         };
         let id = s.encoder.next_id();
         let header = SourceSymbol::header_size(SymbolRef { session, id });
@@ -352,7 +361,9 @@ impl SendSessions {
         // identifier.
         let repair = s.repair_overhead(id);
         let largest = self.packet_room.saturating_sub(repair).min(limits.symbol_size);
-        room.saturating_sub(header).min(largest)
+        let most = room.saturating_sub(header);
+        let room = most.min(largest);
+        SymbolFit { room, left: most - room }
     }
 
     /// Whether data that is sent now becomes a source symbol of `session`.

@@ -26,8 +26,10 @@ pub struct Encoder {
     limits: WindowLimits,
     /// The id of the first symbol in `symbols`.
     first: SymbolId,
-    /// Symbols in coded form, by id.
+    /// Symbols in coded form, by id; of those below `hollow` only the lengths.
     symbols: VecDeque<Slot>,
+    /// The first symbol with contents, unless all symbols of the window have them.
+    hollow: SymbolId,
     /// Bytes of all symbols in the window, without their length prefixes.
     bytes: usize,
     open: OpenRepairs,
@@ -50,6 +52,7 @@ impl Encoder {
             limits,
             first: 0,
             symbols: VecDeque::new(),
+            hollow: 0,
             bytes: 0,
             open: OpenRepairs::default(),
             pool: Pool::new(limits.budget()),
@@ -114,11 +117,39 @@ impl Encoder {
         self.bytes
     }
 
-    /// The symbol with `id`, if it is in the window.
+    /// The symbol with `id`, if it is in the window with its contents.
     #[must_use]
     pub fn symbol(&self, id: SymbolId) -> Option<&[u8]> {
+        self.coded(id).filter(|_| id >= self.hollow).map(symbol::content)
+    }
+
+    /// The length of the symbol with `id`, if it is in the window.
+    #[must_use]
+    pub fn symbol_len(&self, id: SymbolId) -> Option<usize> {
+        self.coded(id).map(|coded| coded.len() - PREFIX)
+    }
+
+    fn coded(&self, id: SymbolId) -> Option<&Slot> {
         let index = usize::try_from(id.checked_sub(self.first)?).ok()?;
-        self.symbols.get(index).map(symbol::content)
+        self.symbols.get(index)
+    }
+
+    /// Forgets the contents of all symbols below `lower`, which stay in the window: no later repair symbol
+    /// covers them. As with [`release_below`](Self::release_below), `lower` is limited to the next id.
+    ///
+    /// The memory of a few symbols is then used again and again, which keeps it in the cache.
+    pub fn forget_contents_below(&mut self, lower: SymbolId) {
+        let (from, to) = (self.hollow.max(self.first), lower.min(self.next_id()));
+        if from >= to {
+            return;
+        }
+        // Both differences are at most the length of the window.
+        let range = (from - self.first) as usize..(to - self.first) as usize;
+        for coded in self.symbols.range_mut(range) {
+            let hollow = Slot::hollow(coded.len());
+            self.pool.give(core::mem::replace(coded, hollow));
+        }
+        self.hollow = to;
     }
 
     /// Removes all symbols below `lower` from the window. Symbols that were not pushed yet are not
@@ -128,7 +159,7 @@ impl Encoder {
             && let Some(coded) = self.symbols.pop_front()
         {
             self.first += 1;
-            self.bytes -= symbol::content(&coded).len();
+            self.bytes -= coded.len() - PREFIX;
             self.pool.give(coded);
         }
     }
@@ -267,7 +298,7 @@ impl Encoder {
         if span.is_empty() {
             return Err(SpanError::Empty);
         }
-        if span.start < self.first || span.end > self.next_id() {
+        if span.start < self.first.max(self.hollow) || span.end > self.next_id() {
             return Err(SpanError::OutsideWindow);
         }
         // Both differences are at most the length of the window.
@@ -338,7 +369,7 @@ impl core::error::Error for PushError {}
 pub enum SpanError {
     /// The span has no symbols.
     Empty,
-    /// Not all symbols of the span are in the window.
+    /// Not all symbols of the span are in the window with their contents.
     OutsideWindow,
 }
 
@@ -486,6 +517,36 @@ mod tests {
         encoder.shrink();
         assert_eq!(encoder.allocated(), 0);
         assert_eq!(encoder.push(b"and another"), Ok(301));
+    }
+
+    #[test]
+    fn symbols_without_contents_stay_in_the_window_and_are_not_covered() {
+        let mut encoder = small();
+        for len in [10, 20, 30] {
+            encoder.push(&alloc::vec![5; len]).unwrap();
+        }
+        encoder.forget_contents_below(2);
+        encoder.forget_contents_below(1);
+        assert_eq!((encoder.window(), encoder.bytes()), (0..3, 60));
+        assert_eq!((encoder.symbol(1), encoder.symbol_len(1)), (None, Some(20)));
+        assert_eq!(encoder.symbol(2), Some(&[5; 30][..]));
+        let mut out = Vec::new();
+        assert_eq!(encoder.repair(1..3, 0, &mut out), Err(SpanError::OutsideWindow));
+        assert_eq!(encoder.repair_size(1..3), Err(SpanError::OutsideWindow));
+        assert_eq!(encoder.repair(2..3, 0, &mut out), Ok(32));
+        // They count as before.
+        assert_eq!(encoder.push(&[7; 41]), Err(PushError::Full));
+        encoder.release_below(1);
+        assert_eq!((encoder.window(), encoder.bytes()), (1..3, 50));
+        // Symbols that were not pushed yet are not affected.
+        encoder.forget_contents_below(u64::MAX);
+        assert_eq!(encoder.push(&[9; 3]), Ok(3));
+        assert_eq!((encoder.symbol(2), encoder.symbol(3)), (None, Some(&[9; 3][..])));
+        encoder.release_below(3);
+        encoder.shrink();
+        assert_eq!(encoder.bytes(), 3);
+        assert!(encoder.allocated() < 1000, "{}", encoder.allocated());
+        assert_eq!(encoder.repair(3..4, 0, &mut out), Ok(5));
     }
 
     #[test]

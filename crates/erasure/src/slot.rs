@@ -47,6 +47,11 @@ impl Slot {
         Self { memory, start: start as u32, len: 0 }
     }
 
+    /// What is left of a buffer that gave its memory back: its length.
+    pub(crate) fn hollow(len: usize) -> Self {
+        Self { memory: Vec::new(), start: 0, len: len as u32 }
+    }
+
     /// Brings the memory of a buffer that will be overwritten into the cache, up to `len` bytes.
     pub(crate) fn prefetch(&self, len: usize) {
         let end = self.memory.len().min(self.start() + len);
@@ -136,7 +141,7 @@ impl Slot {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.padded()[..self.len()]
+        self.padded().get(..self.len()).unwrap_or_default()
     }
 
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {

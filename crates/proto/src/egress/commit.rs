@@ -2,7 +2,7 @@
 
 use super::{Egress, Next, Slot};
 use crate::fec::redundancy::{Message, Stage};
-use crate::fec::{Contents, Evicted, NewSymbol, RepairBid, SymbolFit};
+use crate::fec::{Contents, Evicted, Frames, NewSymbol, RepairBid, SymbolFit};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending, Streams, Written};
@@ -217,8 +217,15 @@ impl Egress {
     /// peer's decoder.
     fn write_resend(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
-        if self.sessions.resend_size(symbol).is_some_and(|size| size <= to.slot.room) {
-            let frames = self.sessions.write_resend(to.slot.now, symbol, to.out);
+        let fits = self.sessions.resend_size(symbol).is_some_and(|size| size <= to.slot.room);
+        let streams = &*to.streams;
+        let rewrite = |frame: &StreamToken, out: &mut Vec<u8>| streams.rewrite(frame, out);
+        let frames = if fits {
+            self.sessions.write_resend(to.slot.now, symbol, to.out, rewrite)
+        } else {
+            Frames::new()
+        };
+        if !frames.is_empty() {
             to.streams.charge_symbol(&frames);
             let unqueued = self.lost.sent_symbol(to.streams, pending.id, symbol);
             self.settle(to.streams, unqueued);
@@ -226,7 +233,7 @@ impl Egress {
             to.tokens.extend(frames.into_iter().map(Token::Stream));
             return Wrote::LAST;
         }
-        // Packets have become too small for the symbol.
+        // Packets have become too small for the symbol, or some of its data is no longer held.
         self.give_up_symbol(symbol);
         self.unbind(to.streams, pending.id, symbol);
         Wrote::MORE

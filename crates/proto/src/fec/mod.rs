@@ -32,6 +32,6 @@ pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions, SymbolFit};
 pub(crate) use session::{DataKind, Surroundings};
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
-pub(crate) use symbol::{Contents, Evicted, NewSymbol};
+pub(crate) use symbol::{Contents, Evicted, Frames, NewSymbol};
 #[cfg(feature = "conformance")]
 pub(crate) use uncovered::Uncovered;

@@ -198,6 +198,12 @@ impl CodingSession {
         self.encoder.release_below(self.policy.keeps(first).min(first));
     }
 
+    /// Forgets the contents of symbols that no later repair symbol covers. The symbols are sent again, if need
+    /// be, with the data of their streams.
+    pub(super) fn forget_contents(&mut self) {
+        self.encoder.forget_contents_below(self.policy.covers_from(self.kept()));
+    }
+
     /// Forgets all symbols below the window, whether the policy needs them or not. Returns whether there
     /// were any.
     pub(super) fn give_up_kept(&mut self) -> bool {

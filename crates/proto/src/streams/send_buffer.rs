@@ -274,6 +274,12 @@ impl SendBuffer {
         start >= end || self.acked.contains_range(&(start..end))
     }
 
+    /// Whether all of `range` was sent, and no byte of it is known to have arrived.
+    pub(super) fn holds(&self, range: &Range<u64>) -> bool {
+        let sent = self.acked_prefix <= range.start && range.end <= self.unsent;
+        sent && self.acked.gaps(range.clone()).eq((!range.is_empty()).then(|| range.clone()))
+    }
+
     /// Frees acknowledged data: all bytes below the prefix, and the chunks that touch `range` and of which no
     /// byte is needed any more.
     fn free(&mut self, range: &Range<u64>) {

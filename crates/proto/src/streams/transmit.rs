@@ -388,6 +388,18 @@ impl Streams {
         Some((wanted, terms.of_stream(send.buffer.end()).within(tolerance)))
     }
 
+    /// Appends a STREAM frame without a length that was sent before. Returns false, and appends nothing, if the
+    /// stream no longer holds all of its data.
+    pub fn rewrite(&self, frame: &StreamToken, out: &mut Vec<u8>) -> bool {
+        let Some(send) = self.send_half(frame.id) else { return false };
+        let holds = send.buffer.holds(&frame.range());
+        if holds {
+            StreamHeader { id: frame.id, offset: frame.offset, fin: frame.fin }.encode(None, out);
+            send.buffer.copy_to(frame.range(), out);
+        }
+        holds
+    }
+
     /// Charges streams for the frames of a source symbol that was sent again.
     pub fn charge_symbol(&mut self, frames: &[StreamToken]) {
         for frame in frames.iter().filter(|frame| frame.len > 0) {

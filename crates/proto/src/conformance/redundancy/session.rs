@@ -50,6 +50,8 @@ pub(super) struct ModelSession {
     first: u64,
     /// The first symbol that the policy has kept.
     kept: u64,
+    /// Repair symbols cover no symbols below this any more.
+    covers_from: u64,
     symbols: VecDeque<SymbolFate>,
     /// Repair symbols in flight.
     repairs: VecDeque<Range<u64>>,
@@ -87,6 +89,7 @@ impl ModelSession {
             window,
             first,
             kept: first,
+            covers_from: 0,
             symbols: VecDeque::new(),
             repairs: VecDeque::new(),
             backlog: 0,
@@ -215,6 +218,11 @@ impl ModelSession {
             span.start.max(window.start) < span.end,
             "{name}: a repair symbol over {span:?} covers nothing of the window {window:?}"
         );
+        assert!(
+            span.start.max(view.kept) >= self.covers_from,
+            "{name}: a repair symbol over {span:?} covers symbols below {}, which it said it would not",
+            self.covers_from
+        );
         let (key, largest) = (plan.key.unwrap_or(0), self.policy.largest_key());
         assert!(
             key < SHORT_KEYS || key <= largest,
@@ -288,6 +296,8 @@ impl ModelSession {
         let view = self.view();
         self.policy.on_repair_sent(self.now, &view);
         self.release_kept();
+        let covers_from = self.policy.covers_from(self.kept).min(self.next());
+        self.covers_from = self.covers_from.max(covers_from);
         let PolicyAnswers { decision, timeout, .. } = self.ask();
         let passed = timeout.is_some_and(|at| at <= self.now);
         assert!(

@@ -80,6 +80,17 @@ fn more_losses_than_repair_symbols_are_sent_again() {
     assert_eq!(server.packets_lost, 4);
 }
 
+/// Once the parity symbol of a block was sent, the contents of the block's symbols are only in the stream.
+#[test]
+fn symbols_of_a_block_are_sent_again_after_its_parity_symbol() {
+    let blocks = Protection::new(Arc::new(Block::new(2, 1).unwrap()));
+    let mut pair = Pair::connected();
+    lossy_transfer(&mut pair, Some(blocks), &[0, 1, 2, 4]);
+    let (client, server) = (pair.client.stats(), pair.server.stats());
+    assert_eq!(server.fec.source_symbols_resent, 2);
+    assert_eq!((client.fec.recovered, server.packets_lost), (1, 4));
+}
+
 #[test]
 fn lost_repair_symbols_hold_nothing_back() {
     let mut pair = Pair::connected();

@@ -414,6 +414,13 @@ pub trait Redundancy: Debug + Send {
         first
     }
 
+    /// The first symbol that repair symbols may still cover, where `kept` is [`View::kept`]. It never decreases.
+    /// The contents of symbols before it need no room, and those of few symbols stay in the cache: a policy that
+    /// covers only its newest symbols, as blocks do, takes less time if it says so.
+    fn covers_from(&self, kept: u64) -> u64 {
+        kept
+    }
+
     /// The largest key that [plans](RepairPlan::key) name. Source symbols are so much shorter than packets
     /// that repair symbols with this key fit; repair symbols with a larger key are not sent if the key takes
     /// more bytes. Keys below 2^14 always have room.

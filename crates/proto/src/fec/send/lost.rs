@@ -1,6 +1,8 @@
 //! Lost symbols of all sessions of a connection: how each is held, sent again or given up.
 
 use super::{LostSymbol, SendSessions};
+#[cfg(doc)]
+use crate::fec::redundancy::Redundancy;
 use crate::fec::session::{CodingSession, Surroundings};
 use crate::fec::symbol::{Contents, Frames, Symbol, SymbolState};
 use crate::ids::{MessageId, SymbolRef};
@@ -100,8 +102,8 @@ impl SendSessions {
     /// Size of a symbol that waits to be sent again, including the frame's header. `None` if the symbol need
     /// not be sent again, or if it left the window.
     pub fn resend_size(&self, symbol: SymbolRef) -> Option<usize> {
-        let bytes = self.resend(symbol)?.0.encoder.symbol(symbol.id)?;
-        Some(SourceSymbol::header_size(symbol) + bytes.len())
+        let len = self.resend(symbol)?.0.encoder.symbol_len(symbol.id)?;
+        Some(SourceSymbol::header_size(symbol) + len)
     }
 
     /// The frames of a symbol that waits to be sent again; empty if the symbol need not be sent again.
@@ -109,13 +111,34 @@ impl SendSessions {
         self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
     }
 
-    /// Appends a symbol that is sent again, and returns its frames.
-    pub fn write_resend(&mut self, now: Instant, symbol: SymbolRef, out: &mut Vec<u8>) -> Frames {
+    /// Appends a symbol that is sent again, and returns its frames. If its contents were
+    /// [forgotten](Redundancy::covers_from), `rewrite` appends its only frame again, unless the data is gone.
+    /// Returns no frame, and appends nothing, if there is no such symbol.
+    pub fn write_resend(
+        &mut self,
+        now: Instant,
+        symbol: SymbolRef,
+        out: &mut Vec<u8>,
+        rewrite: impl Fn(&StreamToken, &mut Vec<u8>) -> bool,
+    ) -> Frames {
         let Some((session, entry)) = self.resend(symbol) else { return Frames::new() };
-        let Some(bytes) = session.encoder.symbol(symbol.id) else { return Frames::new() };
+        let Some(len) = session.encoder.symbol_len(symbol.id) else { return Frames::new() };
+        let before = out.len();
         SourceSymbol::encode_header(symbol, out);
-        out.extend_from_slice(bytes);
-        let size = bytes.len() as u64;
+        let start = out.len();
+        let written = match (session.encoder.symbol(symbol.id), &entry.contents.frames[..]) {
+            (Some(bytes), _) => {
+                out.extend_from_slice(bytes);
+                true
+            }
+            (None, [frame]) => rewrite(frame, out) && out.len() - start == len,
+            (None, _) => false,
+        };
+        if !written {
+            out.truncate(before);
+            return Frames::new();
+        }
+        let size = len as u64;
         let frames = entry.contents.frames.iter();
         let frames = frames.map(|f| StreamToken { symbol: Some(symbol), ..*f }).collect();
         self.count(symbol.session, |counts| {

@@ -86,6 +86,7 @@ impl SendSessions {
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         s.release_kept();
+        s.forget_contents();
         self.count(session, |counts| {
             counts.repair_symbols += 1;
             counts.repair_bytes += size as u64;

@@ -147,6 +147,36 @@ fn a_frame_that_does_not_fit_changes_nothing() {
 }
 
 #[test]
+fn a_frame_is_written_again_as_it_was_as_long_as_all_of_it_is_missing() {
+    let (mut streams, id) = opened();
+    streams.write(id, &(0..200).collect::<Vec<u8>>()).unwrap();
+    let mut written = [Vec::new(), Vec::new(), Vec::new()];
+    let mut write = |out: &mut Vec<u8>| {
+        let pending = streams.look(ROOM).unwrap();
+        streams.write_stream(&pending, out, 80, Length::ToEnd).unwrap().token
+    };
+    let [first, second] = [write(&mut written[0]), write(&mut written[1])];
+    streams.finish(id).unwrap();
+    let pending = streams.look(ROOM).unwrap();
+    let last = streams.write_stream(&pending, &mut written[2], 80, Length::ToEnd).unwrap().token;
+    assert!(last.fin);
+    for (token, written) in [first, second, last].iter().zip(&written) {
+        let mut again = vec![9];
+        assert!(streams.rewrite(token, &mut again));
+        assert_eq!(again[1..], written[..]);
+    }
+    streams.delivered(&StreamToken { offset: second.offset + 1, len: 1, ..second });
+    let mut again = Vec::new();
+    assert!(
+        !streams.rewrite(&second, &mut again) && again.is_empty(),
+        "a byte is known to be there"
+    );
+    streams.delivered(&first);
+    assert!(!streams.rewrite(&first, &mut again) && again.is_empty());
+    assert!(streams.rewrite(&last, &mut again));
+}
+
+#[test]
 fn what_was_polled_may_have_gone_before_it_is_written() {
     let (mut streams, id) = opened();
     streams.write(id, b"hello").unwrap();

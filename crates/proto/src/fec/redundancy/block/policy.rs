@@ -205,6 +205,11 @@ impl Redundancy for BlockPolicy {
         wanted.next().map_or(first, |span| span.start.min(first))
     }
 
+    fn covers_from(&self, kept: u64) -> u64 {
+        let mut wanted = self.complete.iter().map(|block| &block.span).chain(&self.open);
+        wanted.next().map_or(u64::MAX, |span| span.start.max(kept))
+    }
+
     fn largest_key(&self) -> u32 {
         self.block.parities.largest_key()
     }

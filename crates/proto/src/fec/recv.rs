@@ -199,6 +199,8 @@ pub struct ReceiveSessions {
     allocated: usize,
     /// Number of bytes that the decoders may hold.
     allowance: usize,
+    /// No decoder becomes idle before this time.
+    awake_until: Option<Instant>,
     source_symbols: u64,
     repair_symbols: u64,
     recovered: u64,
@@ -225,6 +227,7 @@ impl ReceiveSessions {
             lean: 0,
             allocated: 0,
             allowance: MAX_DECODER_BYTES,
+            awake_until: None,
             source_symbols: 0,
             repair_symbols: 0,
             recovered: 0,
@@ -417,9 +420,14 @@ impl ReceiveSessions {
 
     /// Releases the memory of idle decoders.
     pub fn on_timeout(&mut self, now: Instant, pto: Duration) {
+        // Decoders that are used become idle later, which takes no look at them to tell.
+        if self.awake_until.is_some_and(|at| now < at) {
+            return;
+        }
         while self.timeout(pto).is_some_and(|at| at <= now) {
             self.release_first();
         }
+        self.awake_until = self.timeout(Duration::ZERO);
     }
 
     /// Whether [`pop_recovered`](Self::pop_recovered) would return a symbol of the session.

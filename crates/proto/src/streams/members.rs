@@ -125,18 +125,19 @@ impl Members {
         let now = Unsent::of(send);
         let Some(member) = &mut send.membership else { return };
         let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
-        let counted = std::mem::replace(&mut member.counted, now);
-        if now == counted {
+        let counted = &mut member.counted;
+        // A stream that has announced a message always has a newest message.
+        let newest = now.message.filter(|message| counted.message != Some(*message));
+        if newest.is_none() && now.counts() == counted.counts() {
             return;
         }
         self.changes += 1;
-        group.subtract(&counted);
+        group.subtract(counted);
         group.add(&now);
-        if now.message != counted.message {
-            // A stream that has announced a message always has a newest message.
-            now.message.into_iter().for_each(|message| {
-                group.messages.insert(member.turn, message);
-            });
+        (counted.is_sendable, counted.bytes, counted.peer_buffer) = now.counts();
+        if let Some(message) = newest {
+            counted.message = now.message;
+            group.messages.insert(member.turn, message);
         }
     }
 }

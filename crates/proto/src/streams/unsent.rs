@@ -33,6 +33,11 @@ impl Unsent {
         }
     }
 
+    /// What is counted of the data: all but the message.
+    pub(super) fn counts(&self) -> (bool, u64, u64) {
+        (self.is_sendable, self.bytes, self.peer_buffer)
+    }
+
     /// The sum of this data and the data of a stream that joined later.
     #[cfg(feature = "testing")]
     fn and(self, other: Self) -> Self {

@@ -8,17 +8,22 @@
 //! A lost packet is evidence of a floor if congestion cannot be the reason: the queue was empty (`queue`)
 //! and the path is known to carry the rate (`rounds`).
 
+mod backlog;
 mod bursts;
 mod change;
 mod headroom;
+mod lateness;
 mod queue;
 mod regimes;
+mod rests;
 mod rounds;
 mod tally;
 
+use backlog::Backlog;
 use bursts::{Bursts, Gaps};
 use change::Recent;
 use headroom::Headroom;
+use lateness::Lateness;
 use queue::QueueGauge;
 use regimes::Regimes;
 use rounds::{Finished, LatestRounds};
@@ -60,9 +65,17 @@ pub struct LossFloor {
     pub excess: f64,
     /// The losses of the path before they last changed; `None` as long as no change is known.
     pub other: Option<Regime>,
-    /// Whether no redundancy is to be sent for now, because packets with repair symbols were lost more often
-    /// than the data around them, as where a queue or a policer has no room for them.
+    /// Whether no redundancy is to be sent for now: because packets with repair symbols were lost more often
+    /// than the data around them, as where a queue or a policer has no room for them, or because a queue
+    /// stands on the path, and for a while after redundancy was sent into one.
     pub crowded: bool,
+    /// Share of packets that arrive in the end, but so long after later ones that an application notices.
+    pub late: f64,
+    /// By how much these packets are later than others, on average.
+    pub late_by: Duration,
+    /// How many packets have arrived or were lost, on earlier connections over the path too as far as these are
+    /// remembered.
+    pub known: u32,
 }
 
 /// A state of a path whose losses change from time to time, other than the present one.
@@ -109,6 +122,9 @@ impl Default for LossFloor {
             excess: 0.0,
             other: None,
             crowded: false,
+            late: 0.0,
+            late_by: Duration::ZERO,
+            known: 0,
         }
     }
 }
@@ -123,6 +139,9 @@ impl LossFloor {
         with_excess: excess = f64,
         with_other: other = Option<Regime>,
         with_crowded: crowded = bool,
+        with_late: late = f64,
+        with_late_by: late_by = Duration,
+        with_known: known = u32,
     }
 
     /// How many of `packets` the floor explains as lost: its share and two standard deviations, or
@@ -161,13 +180,15 @@ impl LossFloor {
 pub struct LossMemory {
     tally: Tally,
     gaps: Gaps,
+    /// How many packets have arrived or were lost.
+    known: u32,
 }
 
 impl LossMemory {
     /// Whether nothing is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.tally.packets == 0.0
+        self.known == 0
     }
 }
 
@@ -183,11 +204,15 @@ pub struct LossFloorEstimator {
     recent: Recent,
     regimes: Regimes,
     headroom: Headroom,
+    backlog: Backlog,
+    lateness: Lateness,
     /// Packets that met a queue.
     filled: Tally,
     bursts: Bursts,
     /// How many packets were lost in a row just now.
     run: u32,
+    /// How many packets have arrived or were lost.
+    known: u32,
     /// When the newest acknowledged packet was sent.
     newest_acked: Option<Instant>,
     floor: LossFloor,
@@ -196,9 +221,9 @@ pub struct LossFloorEstimator {
 impl LossFloorEstimator {
     /// An estimator that starts from the evidence of an earlier connection.
     pub fn new(memory: LossMemory) -> Self {
-        let LossMemory { tally, gaps } = memory;
+        let LossMemory { tally, gaps, known } = memory;
         let bursts = Bursts::new(gaps, tally.rate());
-        let mut estimator = Self { near: tally, bursts, ..Self::default() };
+        let mut estimator = Self { near: tally, bursts, known, ..Self::default() };
         estimator.floor = estimator.estimate(None);
         estimator
     }
@@ -206,7 +231,7 @@ impl LossFloorEstimator {
     /// The evidence from which the estimate of a later connection may start.
     pub fn memory(&self) -> LossMemory {
         let tally = self.evidence().at_most(REMEMBERED);
-        LossMemory { tally, gaps: self.bursts.gaps().remembered() }
+        LossMemory { tally, gaps: self.bursts.gaps().remembered(), known: self.known }
     }
 
     /// Gives back the memory for more rounds than there are.
@@ -217,7 +242,7 @@ impl LossFloorEstimator {
     /// The current estimate.
     #[inline]
     pub fn get(&self) -> LossFloor {
-        self.floor
+        LossFloor { known: self.known, ..self.floor }
     }
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
@@ -238,7 +263,9 @@ impl LossFloorEstimator {
         rtt: Duration,
         marked: bool,
     ) -> Option<bool> {
-        self.queue.on_rtt(now, sent, rtt, marked)
+        let empty = self.queue.on_rtt(now, sent, rtt, marked);
+        self.backlog.on_rtt(now, rtt, self.queue.least(rtt));
+        empty
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
@@ -250,21 +277,31 @@ impl LossFloorEstimator {
         bytes: u64,
         empty: Option<bool>,
     ) {
+        self.known = self.known.saturating_add(1);
         self.bursts.on_acked(pn, sent);
         // The acknowledgement of an overtaken packet tells neither how long the queue was nor at which rate
         // the path delivers.
         if self.newest_acked.is_some_and(|newest| sent < newest) {
+            self.lateness.on_overtaken(self.behind(now, sent));
             let empty = self.queue.was_empty(sent);
             self.rounds.on_acked_late(sent, bytes, empty);
         } else {
             self.newest_acked = Some(sent);
+            self.lateness.on_arrived();
             self.rounds.on_acked(now, sent, bytes, empty);
         }
+    }
+
+    /// How much longer a packet took that was sent at `sent` and is acknowledged only now than the newest one.
+    fn behind(&self, now: Instant, sent: Instant) -> Duration {
+        let took = now.saturating_duration_since(sent);
+        self.queue.latest().map_or(Duration::ZERO, |latest| took.saturating_sub(latest))
     }
 
     /// Handles a lost packet, in the order of packet numbers. Returns whether the packet before it was lost
     /// too.
     pub fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
+        self.known = self.known.saturating_add(1);
         let empty = self.queue.was_empty(sent);
         let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
         self.run = if joined { self.run.saturating_add(1) } else { 1 };
@@ -275,11 +312,13 @@ impl LossFloorEstimator {
     /// Handles the fate of a packet with repair symbols that was sent at `sent`, before [`Self::on_acked`] or
     /// [`Self::on_lost`].
     pub fn on_repair(&mut self, sent: Instant, lost: bool) {
+        self.backlog.on_repair();
         self.rounds.on_repair(sent, lost);
     }
 
-    /// Handles the late acknowledgement of a packet that was reported as lost.
-    pub fn on_refuted(&mut self, sent: Instant) {
+    /// Handles the late acknowledgement, at `now`, of a packet that was reported as lost.
+    pub fn on_refuted(&mut self, now: Instant, sent: Instant) {
+        self.lateness.on_overtaken(self.behind(now, sent));
         self.bursts.on_refuted();
         if !self.rounds.on_refuted(sent) {
             self.near.on_refuted();
@@ -309,6 +348,7 @@ impl LossFloorEstimator {
             return false;
         }
         let before = self.floor;
+        self.lateness.update(MEMORY);
         self.bursts.update(self.evidence().rate());
         self.floor = self.estimate(Some(now));
         before != self.floor
@@ -358,6 +398,7 @@ impl LossFloorEstimator {
         let (low, high) = evidence.interval();
         let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
         let excess = (self.filled.rate() - rate).max(0.0);
+        let (late, late_by) = self.lateness.get(CONFIDENT);
         LossFloor {
             rate,
             low: low.min(rate),
@@ -366,7 +407,11 @@ impl LossFloorEstimator {
             burst_time: self.bursts.time(),
             excess,
             other: now.and_then(|now| self.regimes.other(now)),
-            crowded: now.is_some_and(|now| self.headroom.is_crowded(now)),
+            crowded: now
+                .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
+            late,
+            late_by,
+            known: self.known,
         }
     }
 }

@@ -162,6 +162,16 @@ impl QueueGauge {
         newest.is_some_and(|(_, limited)| *limited)
     }
 
+    /// The shortest round-trip time lately; `rtt` if none is known.
+    pub(super) fn least(&self, rtt: Duration) -> Duration {
+        self.min.get(|a, b| a < b).map_or(rtt, Duration::from_nanos)
+    }
+
+    /// The newest round-trip time, without waits for packets of the same clump.
+    pub(super) fn latest(&self) -> Option<Duration> {
+        self.latest.map(Duration::from_nanos)
+    }
+
     /// The shortest round-trip time of the clump to which the packet belongs.
     fn of_clump(&mut self, sent: Instant, rtt: Nanos) -> Nanos {
         let length = self.min.get(|a, b| a < b).unwrap_or(rtt) / CLUMP_DIVISOR;

@@ -123,7 +123,7 @@ fn refuted_losses_are_no_losses() {
     let mut path = Path::new(100, 12);
     (0..30).for_each(|i| path.round([90, 99, 80][i % 3], 0.02));
     let before = path.floor().rate;
-    (0..30).for_each(|_| path.estimator.on_refuted(path.now - 100 * RTT));
+    (0..30).for_each(|_| path.estimator.on_refuted(path.now, path.now - 100 * RTT));
     path.round(90, 0.0);
     (0..3).for_each(|_| path.round(80, 0.0));
     assert!(path.floor().rate < before / 2.0, "{:?}", path.floor());

@@ -27,7 +27,7 @@ impl Connection {
     ) -> bool {
         let space = packet.space;
         let start = out.len();
-        let path = self.path.view();
+        let path = self.path.view(now);
         let next = self.look(now, packet, end, out, &path);
         let control = self.wants_control(now, space);
         let is_idle = next == Next::Nothing;

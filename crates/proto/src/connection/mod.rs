@@ -466,7 +466,7 @@ impl Connection {
     /// protection of new streams, if it sleeps at present.
     #[must_use]
     pub fn protections(&self) -> Vec<ProtectionStats> {
-        self.egress.protections(&self.streams, &self.path.view())
+        self.egress.protections(&self.streams, &self.path.timeless_view())
     }
 
     /// Sums over the streams. Visits every stream, so do not call it for every packet.
@@ -546,7 +546,7 @@ impl Connection {
             Timer::PreferredAddress => self.on_preferred_address_timer(now),
             Timer::Redundancy => {
                 self.egress.release_overdue(&mut self.streams, now);
-                self.egress.tend(&mut self.streams, now, &self.path.view());
+                self.egress.tend(&mut self.streams, now, &self.path.view(now));
                 self.update_loss_timer(now);
             }
             // Both only allow the next call of `poll_transmit` to send.

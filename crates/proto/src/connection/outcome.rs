@@ -28,7 +28,7 @@ impl Connection {
         let mut settled = std::mem::take(&mut self.settled);
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
         let outcome = self.path.on_ack(now, space, ranges, delay, ack.ecn, &mut settled);
-        let path = self.path.view();
+        let path = self.path.view(now);
         self.stats.spurious_losses += settled.late.len() as u64;
         for packet in settled.late.drain(..) {
             for token in &packet.tokens {
@@ -79,7 +79,7 @@ impl Connection {
     /// Tells everyone involved that packets were declared lost.
     fn on_lost(&mut self, now: Instant, space: SpaceId, settled: &mut Settled, persistent: bool) {
         self.path.on_lost(now, space, settled, persistent);
-        let path = self.path.view();
+        let path = self.path.view(now);
         for packet in settled.lost.drain(..) {
             if packet.is_mtu_probe() {
                 self.stats.mtu_probes_lost += 1;
@@ -228,7 +228,7 @@ impl Connection {
     fn probe_data(&mut self, now: Instant, count: u8) {
         let space = SpaceId::Data;
         self.spaces[space].probes = count;
-        let path = self.path.view();
+        let path = self.path.view(now);
         let oldest = self.path.recovery.sent(space).filter(|p| p.is_probed()).take(count.into());
         let sent = oldest.flat_map(|p| p.tokens.iter().map(|token| (p.time, *token)));
         let sent: SmallVec<[(Instant, Token); 4]> = sent.collect();

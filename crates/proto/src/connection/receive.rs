@@ -309,7 +309,7 @@ impl Connection {
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data].acks.timeout());
         self.release_idle_memory(now);
         if self.egress.awaits_messages() {
-            self.egress.tend(&mut self.streams, now, &self.path.view());
+            self.egress.tend(&mut self.streams, now, &self.path.view(now));
         }
         Ok(())
     }
@@ -409,8 +409,12 @@ impl Connection {
                 self.ingress.decoders.on_window(now, window.session, window.lower_bound)
             }
             Frame::SymbolAck(ack) => {
-                let count =
-                    self.egress.on_symbol_ack(&mut self.streams, now, &ack, &self.path.view())?;
+                let count = self.egress.on_symbol_ack(
+                    &mut self.streams,
+                    now,
+                    &ack,
+                    &self.path.view(now),
+                )?;
                 if count > 0 {
                     let session = ack.session;
                     self.observe(now, &Observation::SymbolsRecoveredByPeer { session, count });
@@ -449,7 +453,7 @@ impl Connection {
                 Err(violation("frame that only servers send"))
             }
             Frame::StopSending { id, code } => {
-                let path = self.path.view();
+                let path = self.path.view(now);
                 self.egress.received_stop_sending(&mut self.streams, now, id, code, &path)
             }
             _ => self.on_data_frame(frame),

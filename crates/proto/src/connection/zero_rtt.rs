@@ -189,7 +189,7 @@ impl Connection {
     /// Sends the data of 0-RTT packets again, because a Retry shows that the server has dropped it (RFC 9000
     /// section 17.2.5.3). The drop is no sign of congestion. Datagrams are given up, like lost ones.
     pub(super) fn resend_0rtt(&mut self, now: Instant) {
-        let path = self.path.view();
+        let path = self.path.view(now);
         for packet in self.path.withdraw_space(now, SpaceId::Data) {
             for token in packet.tokens {
                 match token {

@@ -8,6 +8,9 @@ use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending, Streams, Written};
 use smallvec::SmallVec;
 
+/// Small frames that wait to be sent again share packets from this number on.
+const MANY_LOST: usize = 4;
+
 /// The effect of a commit on the packet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Wrote {
@@ -72,7 +75,11 @@ impl Egress {
         // A session counts the bytes of its streams itself: from now on the message must not count as fresh
         // too.
         message.into_iter().for_each(|id| self.messages.begun(id));
-        let protects = |session: &u16| !sleeps && self.protects(to.streams, *session, to.slot.path);
+        let protects = |session: &u16| {
+            !sleeps
+                && !self.shares_packets(pending)
+                && self.protects(to.streams, *session, to.slot.path)
+        };
         let protecting = session.filter(protects);
         let wrote = match protecting {
             Some(session) => {
@@ -88,6 +95,13 @@ impl Egress {
             self.flushed_asleep(to.streams, pending, session, to.slot);
         }
         wrote
+    }
+
+    /// Whether lost data is small and waits with much other lost data, as after an outage. It is then sent again
+    /// in as few packets as possible: source symbols take a packet each, and the congestion window is small.
+    fn shares_packets(&self, pending: &Pending) -> bool {
+        let is_small = pending.is_retransmission() && pending.goes_along;
+        is_small && self.lost.has_many(pending.id, MANY_LOST)
     }
 
     /// Data that goes out unprotected, because its protection sleeps, may be the last data before a pause.
@@ -217,6 +231,11 @@ impl Egress {
     /// peer's decoder.
     fn write_resend(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
+        if self.shares_packets(pending) && !self.sessions.is_covered(symbol) {
+            self.give_up_symbol(symbol);
+            self.unbind(to.streams, pending.id, symbol);
+            return Wrote::MORE;
+        }
         let fits = self.sessions.resend_size(symbol).is_some_and(|size| size <= to.slot.room);
         let streams = &*to.streams;
         let rewrite = |frame: &StreamToken, out: &mut Vec<u8>| streams.rewrite(frame, out);

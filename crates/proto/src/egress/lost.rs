@@ -137,6 +137,13 @@ impl LossLedger {
         self.queues.keys().any(|id| self.owes(streams, *id))
     }
 
+    /// Whether at least so many frames, or frames of so many streams, wait to be sent again with that of `id`.
+    #[must_use]
+    pub fn has_many(&self, id: StreamId, many: usize) -> bool {
+        let of_stream = || self.queues.get(&id).map_or(0, |queue| queue.frames.len());
+        self.queues.len() >= many || of_stream() >= many
+    }
+
     /// Queues the part of a frame that the peer misses, unless it is queued already; returns whether any of
     /// the frame was queued newly. Used for lost frames and for probes.
     pub fn queue(&mut self, streams: &mut Streams, frame: &StreamToken) -> bool {

@@ -71,6 +71,9 @@ pub struct Path {
     loss: LossEstimate,
     runs: LossRuns,
     floor: LossFloorEstimator,
+    /// Since when acknowledgements are waited for: since the newest one, or since the first packet that was sent
+    /// after all others were acknowledged.
+    awaited_since: Option<Instant>,
 }
 
 /// The parameters of a new path.
@@ -119,11 +122,17 @@ impl Path {
             loss: LossEstimate::default(),
             runs: LossRuns::default(),
             floor: LossFloorEstimator::new(loss_memory),
+            awaited_since: None,
         }
     }
 
-    /// The facts about the path that policies may know.
-    pub fn view(&self) -> PathView {
+    /// The facts about the path that policies may know at `now`.
+    pub fn view(&self, now: Instant) -> PathView {
+        PathView { overdue: self.overdue(now), ..self.timeless_view() }
+    }
+
+    /// The same without how long acknowledgements are overdue, for statistics.
+    pub fn timeless_view(&self) -> PathView {
         let rtt = self.recovery.rtt();
         PathView {
             rtt: rtt.smoothed(),
@@ -136,7 +145,15 @@ impl Path {
             floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),
+            overdue: Duration::ZERO,
         }
+    }
+
+    /// How long acknowledgements of packets in flight have been waited for.
+    fn overdue(&self, now: Instant) -> Duration {
+        let awaits = self.recovery.has_ack_eliciting_in_flight(SpaceId::Data);
+        let since = self.awaited_since.filter(|_| awaits);
+        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
     }
 
     /// Share of recently sent packets that were lost, from 0 to 1.
@@ -213,6 +230,9 @@ impl Path {
         if space != SpaceId::Data {
             // No acknowledgement may have given the pacer a rate yet.
             self.update_pacer(now);
+        }
+        if packet.is_probed() && !self.recovery.has_ack_eliciting_in_flight(SpaceId::Data) {
+            self.awaited_since = Some(now);
         }
         if redundant {
             self.recovery.on_redundancy_sent(space, packet);

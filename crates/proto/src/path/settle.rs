@@ -94,6 +94,7 @@ impl Path {
             reports.refuted.push(Packet::new(&sent, time, cc));
         }
         if space == SpaceId::Data {
+            self.awaited_since = Some(now);
             let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
             self.estimate_floor(now, rtt, marked, settled);
         }
@@ -140,7 +141,7 @@ impl Path {
             self.floor.on_acked(now, packet.pn, packet.time, packet.size.into(), empty);
         }
         for packet in settled.late.iter().filter(|packet| counts(packet.pn, packet.in_flight)) {
-            self.floor.on_refuted(packet.time);
+            self.floor.on_refuted(now, packet.time);
         }
     }
 

@@ -197,7 +197,6 @@ impl<C: Copy + 'static> Recovery<C> {
     }
 
     /// Whether an ack-eliciting packet of the space is in flight.
-    #[cfg(test)]
     pub fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
         self.spaces[space].probed > 0
     }

@@ -94,6 +94,7 @@ pub(super) struct PathNumbers {
     loss_percent: u32,
     window: u64,
     in_flight: u64,
+    overdue: Duration,
 }
 
 impl PathNumbers {
@@ -108,11 +109,13 @@ impl PathNumbers {
         let pto = [rtt, rtt + Duration::from_millis(1), rtt * 3][random.below(3) as usize];
         let loss_percent = [0, 1, 30, 100][random.below(4) as usize];
         let (window, in_flight) = (extreme(random), extreme(random));
-        Self { rtt, min_rtt, pto, loss_percent, window, in_flight }
+        let overdue = [Duration::ZERO, pto, pto + Duration::from_millis(1)];
+        let overdue = overdue[random.below(3) as usize];
+        Self { rtt, min_rtt, pto, loss_percent, window, in_flight, overdue }
     }
 
     pub(super) fn view(&self) -> PathView {
-        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight } = *self;
+        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight, overdue } = *self;
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor::default().with_rate(loss / 2.0).with_high(loss);
         let rtt_variation = rtt.abs_diff(min_rtt);
@@ -128,6 +131,7 @@ impl PathNumbers {
             floor,
             window,
             in_flight,
+            overdue,
         }
     }
 }

@@ -141,7 +141,7 @@ fn a_symbol_whose_bytes_arrive_in_another_frame_is_waited_for_no_longer() {
         let ids = [0; 2].map(|_| open(&mut pair, 500, Some(tail()), 3));
         while lose_one(&mut pair) {}
         let (now, conn) = (pair.now, pair.server.conn());
-        let path = conn.path.view();
+        let path = conn.path.view(now);
         for session in [0, 1] {
             conn.egress.probe_symbol(&mut conn.streams, SymbolRef { session, id: 0 });
         }
@@ -164,7 +164,7 @@ fn lost_data_that_is_held_is_forgotten_once_it_arrives() {
         let id = open(&mut pair, 500, None, 3);
         while lose_one(&mut pair) {}
         let (now, conn) = (pair.now, pair.server.conn());
-        let path = conn.path.view();
+        let path = conn.path.view(now);
         conn.egress.hold(now + 100 * SECOND, whole(id, 500));
         assert_eq!(conn.egress.timeout(now), Some(now + 100 * SECOND));
         conn.egress.on_stream_frame(&mut conn.streams, now, &whole(id, 500), Fate::Acked, &path);

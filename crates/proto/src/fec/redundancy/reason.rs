@@ -16,6 +16,10 @@ pub enum Reason {
     RetransmissionIsEnough,
     /// The losses come with delay or congestion marks, so more packets would only be lost as well.
     Congestion,
+    /// The congestion window has no room for redundancy beside the data.
+    Window,
+    /// Acknowledgements are overdue: the path may carry nothing at present.
+    Silent,
     /// Recent redundancy mended too few losses.
     NoUse,
     /// The budget of extra bytes is used up.
@@ -43,6 +47,8 @@ impl Reason {
             Self::Lossless => "lossless",
             Self::RetransmissionIsEnough => "retransmission_is_enough",
             Self::Congestion => "congestion",
+            Self::Window => "window",
+            Self::Silent => "silent",
             Self::NoUse => "no_use",
             Self::Budget => "budget",
             Self::Control => "control",
@@ -60,6 +66,8 @@ impl fmt::Display for Reason {
             Self::Lossless => "nothing is lost",
             Self::RetransmissionIsEnough => "retransmission is fast enough",
             Self::Congestion => "losses come from congestion",
+            Self::Window => "no room in the congestion window",
+            Self::Silent => "acknowledgements are overdue",
             Self::NoUse => "did not help lately",
             Self::Budget => "budget used up",
             Self::Control => "a control stream",

@@ -111,6 +111,12 @@ impl SendSessions {
         self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
     }
 
+    /// Whether repair symbols may still mend a lost symbol, those on their way or those of a policy that mends.
+    pub fn is_covered(&self, symbol: SymbolRef) -> bool {
+        let session = self.sessions.get(usize::from(symbol.session));
+        session.map(|s| s.outlook(symbol.id)).is_some_and(|o| o.mends || o.repairs > 0)
+    }
+
     /// Appends a symbol that is sent again, and returns its frames. If its contents were
     /// [forgotten](Redundancy::covers_from), `rewrite` appends its only frame again, unless the data is gone.
     /// Returns no frame, and appends nothing, if there is no such symbol.

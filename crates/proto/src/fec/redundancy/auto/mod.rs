@@ -16,8 +16,10 @@
 //! first loss; where a retransmission comes soon enough; where too few repair symbols would be of use; beyond
 //! the budget; and for a while after repair symbols did not help.
 
+mod help;
 mod model;
 mod outlook;
+mod part;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -27,8 +29,10 @@ use super::{
     Stage, Terms, View,
 };
 use crate::loss_floor::LossFloor;
+use help::Help;
 use model::{MOST, Train};
 use outlook::Outlook;
+use part::Part;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
@@ -37,10 +41,11 @@ use waiting::Waiting;
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "auto",
     "repair symbols where they save time, by the losses of the path",
-    "budget=0.25,within=none,share=0.999,expect=0",
+    "budget=0.25,within=none,share=0.999,expect=0,without=none",
     |parameters| {
         let expect = parameters.number("expect", 0.0)?;
         let budget = parameters.number("budget", DEFAULT_BUDGET)?;
+        let without = parameters.take("without").map_or(Ok(None), Part::named)?;
         let within = within(parameters)?;
         let share = parameters.number("share", DEFAULT_SHARE)?;
         let auto = Auto::new(budget).ok_or_else(|| {
@@ -49,6 +54,7 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
         let auto = auto.expecting(expect).ok_or_else(|| {
             UnknownPolicy::new(format!("expect: {expect} is not a number from 0 to {MAX_EXPECTED}"))
         })?;
+        let auto = Auto { without, ..auto };
         let Some(within) = within else { return Ok(Arc::new(auto)) };
         let auto = auto.within(within, share).ok_or_else(|| {
             UnknownPolicy::new(format!("share: {share} is not a number from 0 to 1"))
@@ -99,14 +105,10 @@ const MARGIN_DIVISOR: u32 = 32;
 const LONG: u64 = 16;
 /// The size of a packet, to reckon the cost of one more packet while other data waits.
 const PACKET: f64 = 1200.0;
-/// Repair symbols are judged after this many pieces should have needed them. They did not help if the mended
-/// pieces are fewer than the share [`HELPED`].
-const TRIAL: f64 = 16.0;
-const HELPED: f64 = 0.1;
 /// The most that rounding may take from the budget.
 const ROUNDING: f64 = 1e-6;
-/// Number of source symbols for which no repair symbols are sent after repair symbols did not help.
-const PAUSE: u64 = 500;
+/// How many of the repair symbols that the budget allows are kept for mending lost datagrams.
+const KEPT_FOR_MENDING: f64 = 2.0;
 
 /// Chooses by itself how many repair symbols are sent, and when.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,6 +117,8 @@ pub struct Auto {
     target: Option<LatencyTarget>,
     /// The assumed share of lost packets, until the losses of the path are known or certainly lower.
     expect: f64,
+    /// The part that is switched off.
+    without: Option<Part>,
 }
 
 /// The application's target: a piece of data is to be at the receiver `within` this time after it was
@@ -128,7 +132,7 @@ struct LatencyTarget {
 impl Default for Auto {
     /// Completes data as soon as possible, for a quarter more packets at most.
     fn default() -> Self {
-        Self { budget: DEFAULT_BUDGET, target: None, expect: 0.0 }
+        Self { budget: DEFAULT_BUDGET, target: None, expect: 0.0, without: None }
     }
 }
 
@@ -157,24 +161,63 @@ impl Auto {
         (0.0..=MAX_EXPECTED).contains(&share).then_some(Self { expect: share, ..self })
     }
 
-    /// The floor of loss to go by: the known floor, or else the expected loss.
-    fn floor(&self, known: &LossFloor) -> LossFloor {
-        if known.rate > 0.0 || known.high < self.expect || self.expect <= 0.0 {
-            return *known;
+    fn has(&self, part: Part) -> bool {
+        self.without != Some(part)
+    }
+
+    /// The floor of loss to go by for data that may take `tolerance` (`None` without a target and a deadline):
+    /// the known floor and what is late, or else the expected loss.
+    fn floor(&self, path: &PathView, tolerance: Option<Duration>) -> LossFloor {
+        let mut floor = path.floor;
+        if floor.late > 0.0 && self.has(Part::Lateness) && is_late(path, tolerance) {
+            let late = floor.late;
+            let [rate, low, high] = [floor.rate, floor.low, floor.high].map(|rate| rate + late);
+            floor = floor.with_rate(rate).with_low(low.min(rate)).with_high(high.min(1.0));
+        }
+        if !self.has(Part::Changes) {
+            floor.other = None;
+        }
+        if !self.has(Part::Bounds) {
+            floor = floor.with_low(floor.rate).with_high(floor.rate);
+        }
+        floor.crowded &= self.has(Part::Room);
+        let known = floor.rate > 0.0 || floor.high < self.expect || self.expect <= 0.0;
+        if known {
+            return floor;
         }
         let expect = self.expect;
-        known.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
+        floor.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
+    }
+
+    /// How many repair symbols the congestion window has room for after a piece with these symbols. Where other
+    /// pieces are in flight, as many repair symbols for each of them must leave room for the data: repair symbols
+    /// must not make the next piece wait.
+    fn room(&self, sources: Train, view: &View) -> usize {
+        let path = &view.path;
+        let spare = path.window as f64 / path.in_flight.max(1) as f64 - 1.0;
+        if view.unacked <= sources.symbols || spare >= self.budget || !self.has(Part::Window) {
+            return MOST;
+        }
+        (spare.max(0.0) * f64::from(sources.symbols)) as usize
+    }
+
+    /// How long data on these terms may take, by the target and its deadline.
+    fn tolerance(&self, of_data: Option<Duration>) -> Option<Duration> {
+        self.target.map(|target| target.within).into_iter().chain(of_data).min()
     }
 
     /// Whether the retransmission of lost data arrives soon enough on this path: in time for the target and
     /// the deadline, or, without both, so soon that the delay goes unnoticed.
     fn retransmission_is_enough(&self, path: &PathView, terms: Terms) -> bool {
-        let target = self.target.map(|target| target.within);
-        let is_enough = match target.into_iter().chain(terms.tolerance).min() {
+        terms.resends && self.is_soon_enough(path, terms.tolerance)
+    }
+
+    /// Whether data that is sent after its loss is known arrives soon enough, whoever sends it.
+    fn is_soon_enough(&self, path: &PathView, of_data: Option<Duration>) -> bool {
+        match self.tolerance(of_data) {
             Some(tolerance) => path.retransmission_is_in_time(tolerance),
             None => path.retransmission_is_enough(UNNOTICED),
-        };
-        terms.resends && is_enough
+        }
     }
 }
 
@@ -184,7 +227,7 @@ impl RedundancyFactory for Auto {
     }
 
     fn parameters(&self) -> String {
-        let Self { budget, target, expect } = self;
+        let Self { budget, target, expect, without } = self;
         let mut text = format!("budget={budget}");
         if let Some(LatencyTarget { within, share }) = target {
             text += &format!(", within={within:?}, share={share}");
@@ -192,13 +235,19 @@ impl RedundancyFactory for Auto {
         if *expect > 0.0 {
             text += &format!(", expect={expect}");
         }
+        if let Some(part) = without {
+            text += &format!(", without={}", part.name());
+        }
         text
     }
 
     /// The policy calls this for each of its pieces, too.
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
-        if let Some(reason) = losses_to_leave(&self.floor(&path.floor), path, terms) {
+        if let Some(reason) = self.losses_to_leave(path, terms) {
             return Some(reason);
+        }
+        if path.is_silent() && self.has(Part::Silence) {
+            return Some(Reason::Silent);
         }
         let is_enough = self.retransmission_is_enough(path, terms);
         is_enough.then_some(Reason::RetransmissionIsEnough)
@@ -213,6 +262,7 @@ impl RedundancyFactory for Auto {
             purse: 0.0,
             fenced: false,
             insured_until: 0,
+            patience: None,
             help: Help::default(),
             reason: Reason::Unknown,
         })
@@ -234,6 +284,8 @@ struct AutoPolicy {
     fenced: bool,
     /// No further repair symbol is sent as an insurance before this source symbol.
     insured_until: u64,
+    /// How long the newest data may take, by its deadline.
+    patience: Option<Duration>,
     help: Help,
     reason: Reason,
 }
@@ -297,71 +349,41 @@ enum Moment {
     Fence,
 }
 
-/// Whether repair symbols were of use lately.
-#[derive(Debug, Clone, Copy, Default)]
-struct Help {
-    /// In how many pieces repair symbols should have mended a loss, and how many symbols they mended.
-    expected: f64,
-    mended: f64,
-    /// Pieces whose outcome is not known yet: pieces below `settles_at`, and newer pieces.
-    open: f64,
-    newer: f64,
-    settles_at: u64,
-    /// No repair symbols are sent before this source symbol.
-    paused_until: u64,
-}
-
-impl Help {
-    fn expect(&mut self, pieces: f64, view: &View) {
-        self.newer += pieces;
-        self.settle(view);
-    }
-
-    /// Judges the pieces that have arrived, many at a time: with fences, many pieces follow within a round
-    /// trip.
-    fn settle(&mut self, view: &View) {
-        if view.first < self.settles_at {
-            return;
-        }
-        self.expected += std::mem::take(&mut self.open);
-        self.open = std::mem::take(&mut self.newer);
-        self.settles_at = view.next;
-        if self.expected < TRIAL {
-            return;
-        }
-        if self.mended < HELPED * self.expected {
-            self.paused_until = view.next.saturating_add(PAUSE);
-        }
-        (self.expected, self.mended) = (self.expected / 2.0, self.mended / 2.0);
-    }
-}
-
 /// Whether losses are known that do not depend on the rate: at present, or before the path last changed.
 fn is_lossy(floor: &LossFloor, path: &PathView) -> bool {
     let returns = floor.other.map_or(0.0, |other| other.rate * other.probability(path.rtt));
     floor.rate > 0.0 || returns > INSURED
 }
 
-/// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
-fn losses_to_leave(floor: &LossFloor, path: &PathView, terms: Terms) -> Option<Reason> {
-    if floor.crowded {
-        return Some(Reason::Congestion);
-    }
-    if is_lossy(floor, path) {
-        return None;
-    }
-    let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
-    // A path of which little is known may lose packets.
-    let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
-    let insures = terms.fenced || is_long && outlook::lossy(path.outcomes) >= WORTHWHILE;
-    if floor.excess > 0.0 {
-        Some(Reason::Congestion)
-    } else if floor.high < negligible {
-        Some(Reason::Lossless)
-    } else if insures {
-        None
-    } else {
-        Some(Reason::Unknown)
+/// Whether packets that are late come too late for data that may take `tolerance`.
+fn is_late(path: &PathView, tolerance: Option<Duration>) -> bool {
+    tolerance.is_none_or(|tolerance| path.one_way() + path.floor.late_by > tolerance)
+}
+
+impl Auto {
+    /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
+    fn losses_to_leave(&self, path: &PathView, terms: Terms) -> Option<Reason> {
+        let floor = self.floor(path, self.tolerance(terms.tolerance));
+        if floor.crowded {
+            return Some(Reason::Congestion);
+        }
+        if is_lossy(&floor, path) {
+            return None;
+        }
+        let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
+        // A path of which little is known may lose packets.
+        let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
+        let may_lose = self.has(Part::Insurance) && outlook::lossy(floor.known) >= WORTHWHILE;
+        let insures = terms.fenced || is_long && may_lose;
+        if floor.excess > 0.0 {
+            Some(Reason::Congestion)
+        } else if floor.high < negligible {
+            Some(Reason::Lossless)
+        } else if insures {
+            None
+        } else {
+            Some(Reason::Unknown)
+        }
     }
 }
 
@@ -392,7 +414,7 @@ impl AutoPolicy {
         // Whether the data is long was decided when it was marked.
         let kind = kind.of_stream(u64::MAX).within(piece.tolerance);
         let terms = Terms { fenced: self.fenced, ..kind };
-        let pauses = view.next < self.help.paused_until;
+        let pauses = self.help.pauses(view);
         self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
     }
 
@@ -404,25 +426,35 @@ impl AutoPolicy {
         if sources.symbols == 0 {
             return;
         }
-        let most = ((self.purse + ROUNDING) as usize).min(MOST);
+        let mends = self.mends_losses(view);
+        if mends && self.auto.is_soon_enough(&view.path, piece.tolerance) {
+            self.reason = Reason::RetransmissionIsEnough;
+            return self.forget_piece();
+        }
+        // What would come too late is not mended.
+        let mends = mends && self.auto.tolerance(piece.tolerance).is_none();
+        let kept = if mends { KEPT_FOR_MENDING } else { 0.0 };
+        let most = ((self.purse - kept + ROUNDING).max(0.0) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
-        if let Some(reason) = self.obstacle(&piece, view).or(broke) {
+        let room = self.auto.room(sources, view);
+        let held_back = (room == 0).then_some(Reason::Window);
+        if let Some(reason) = self.obstacle(&piece, view).or(broke).or(held_back) {
             self.reason = reason;
             if reason == Reason::RetransmissionIsEnough {
                 self.forget_piece();
             }
             return;
         }
-        let floor = self.auto.floor(&view.path.floor);
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
         let is_lossy = is_lossy(&floor, &view.path);
         if self.fenced && !is_lossy {
             return self.insure(now, moment, view);
         }
-        let outlook = Outlook::new(&floor, view.path.outcomes, view.path.rtt);
+        let outlook = Outlook::new(&floor, view.path.rtt);
         let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, floor.burst_time, view);
-        let chances = outlook.complete(sources, wait, gap, most);
+        let chances = outlook.complete(sources, wait, gap, most.min(room));
         let share = self.share(&piece).filter(|_| is_lossy);
         let Choice { repairs, gain, .. } = self.choose(chances, share, view);
         if repairs == 0 {
@@ -458,8 +490,30 @@ impl AutoPolicy {
     /// some of it. Less is not marked there: streams that become symbols do not share packets.
     fn is_known_or_long(&self, view: &View) -> bool {
         let rest = (view.left as f64 / PACKET) as u64;
-        is_lossy(&self.auto.floor(&view.path.floor), &view.path)
-            || rest.saturating_add(view.unacked.into()) >= LONG
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(None));
+        is_lossy(&floor, &view.path) || rest.saturating_add(view.unacked.into()) >= LONG
+    }
+
+    /// Whether lost data is mended by repair symbols after the loss, because nobody sends it again.
+    fn mends_losses(&self, view: &View) -> bool {
+        !view.resends && self.auto.has(Part::Mending)
+    }
+
+    /// Plans the repair symbols that mend datagrams which are known to be lost, if they can still be in time.
+    fn mend(&mut self, now: Instant, view: &View) {
+        let path = &view.path;
+        let tolerance = self.auto.tolerance(self.patience);
+        let in_time = tolerance.is_none_or(|most| path.retransmission_is_in_time(most));
+        let missing = view.missing.saturating_sub(view.added);
+        let affordable = (self.purse + ROUNDING) as u32;
+        let repairs = missing.min(affordable).min(MOST as u32);
+        if repairs == 0 || !in_time || path.floor.crowded && self.auto.has(Part::Room) {
+            return;
+        }
+        let left = self.plan.map_or(repairs, |plan| plan.left.max(repairs));
+        self.reason = Reason::Protects { repairs: left, wait: Duration::ZERO };
+        let (gap, gain) = (Duration::ZERO, 0.0);
+        self.plan = Some(Plan { due: now, left, gap, gain, at_fence: false, end: view.next });
     }
 
     /// Lets repair symbols wait longer if the data with the first deadline has arrived.
@@ -572,7 +626,8 @@ impl Redundancy for AutoPolicy {
             self.waiting.on_sent(now, id, piece.fresh == id);
         }
         piece.last = now;
-        piece.tolerance = piece.tolerance.into_iter().chain(view.tolerance(now)).min();
+        self.patience = view.tolerance(now);
+        piece.tolerance = piece.tolerance.into_iter().chain(self.patience).min();
         if view.is_blocked() {
             self.plan(now, Moment::Blocked, view);
         }
@@ -597,9 +652,15 @@ impl Redundancy for AutoPolicy {
         self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
     }
 
+    fn on_lost(&mut self, now: Instant, _id: u64, view: &View) {
+        if self.mends_losses(view) {
+            self.mend(now, view);
+        }
+    }
+
     fn on_arrived(&mut self, now: Instant, _id: u64, how: Arrival, view: &View) {
         match how {
-            Arrival::Recovered => self.help.mended += 1.0,
+            Arrival::Recovered => self.help.on_mended(),
             Arrival::Acked | Arrival::Late => {}
         }
         self.waiting.settle(view.first);

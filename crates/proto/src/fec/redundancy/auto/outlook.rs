@@ -26,7 +26,7 @@ pub(super) struct Outlook(SmallVec<[(f64, Channel); 4]>);
 impl Outlook {
     /// The outlook for packets that are sent over a path with this floor of loss, `age` after the newest packets
     /// whose fate is known were sent.
-    pub(super) fn new(floor: &LossFloor, outcomes: u64, age: Duration) -> Self {
+    pub(super) fn new(floor: &LossFloor, age: Duration) -> Self {
         let mut states = SmallVec::new();
         let other = floor.other.filter(|other| other.rate > 0.0 || floor.rate > 0.0);
         let changed = other.map_or(0.0, |other| other.probability(age));
@@ -41,7 +41,7 @@ impl Outlook {
             states.push((present * BOUND, of(floor.low.min(floor.rate))));
             states.push((present * BOUND, of(high)));
         } else if other.is_none() {
-            states.push((lossy(outcomes), Channel::new(&floor.with_rate(USUAL_LOSS))));
+            states.push((lossy(floor.known), Channel::new(&floor.with_rate(USUAL_LOSS))));
         }
         Self(states)
     }
@@ -66,9 +66,9 @@ impl Outlook {
     }
 }
 
-/// The probability that a path loses packets of which none of `outcomes` was lost.
-pub(super) fn lossy(outcomes: u64) -> f64 {
-    let outcomes = i32::try_from(outcomes).unwrap_or(i32::MAX);
-    let lossy = LOSSY_PATHS * (1.0 - USUAL_LOSS).powi(outcomes);
+/// The probability that a path loses packets of which none of `known` packets was lost but by congestion.
+pub(super) fn lossy(known: u32) -> f64 {
+    let known = i32::try_from(known).unwrap_or(i32::MAX);
+    let lossy = LOSSY_PATHS * (1.0 - USUAL_LOSS).powi(known);
     lossy / (lossy + 1.0 - LOSSY_PATHS)
 }

@@ -1,5 +1,6 @@
 //! The policy, driven by hand.
 
+use super::help::PAUSE;
 use super::*;
 use crate::conformance;
 use crate::fec::redundancy::Message;
@@ -14,9 +15,8 @@ const NEEDED: Duration = Duration::from_millis(175);
 /// A path with a round trip of 100 ms that loses 2 % in bursts of two packets and 4 ms.
 fn path() -> PathView {
     let floor = LossFloor::default().with_rate(0.02).with_low(0.01).with_high(0.03);
-    let floor = floor.with_burst(2.0).with_burst_time(4 * MS);
-    let known = PathView { outcomes: 1_000, floor, ..PathView::default() };
-    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, ..known }
+    let floor = floor.with_burst(2.0).with_burst_time(4 * MS).with_known(1_000);
+    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
 }
 
 /// A policy, its view, and the calls that a session makes.
@@ -120,7 +120,8 @@ fn targets_keep_the_contract_however_long_they_are() {
 #[test]
 fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_time() {
     let sleeps = |path: &PathView, terms| Auto::default().sleeps(path, terms);
-    let unknown = PathView { outcomes: 1_000, ..PathView::default() };
+    let floor = LossFloor::default().with_known(1_000);
+    let unknown = PathView { floor, ..PathView::default() };
     assert_eq!(sleeps(&unknown, Terms::STREAM), Some(Reason::Unknown));
     assert_eq!(sleeps(&path(), Terms::STREAM), None);
     let near = PathView { rtt: MS, ..path() };
@@ -175,7 +176,7 @@ fn data_joins_a_session_if_and_only_if_the_policy_would_protect_it_there() {
 fn losses_that_are_expected_count_until_they_can_be_ruled_out() {
     let auto = Auto::new(1.0).unwrap().expecting(0.02).unwrap();
     let floor = |high, rate, excess| {
-        LossFloor::default().with_high(high).with_rate(rate).with_excess(excess)
+        LossFloor::default().with_known(1_000).with_high(high).with_rate(rate).with_excess(excess)
     };
     let sleeps = |floor| auto.sleeps(&PathView { floor, ..path() }, Terms::STREAM);
     assert_eq!(sleeps(floor(1.0, 0.0, 0.0)), None);
@@ -303,10 +304,13 @@ fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
         driver.run(2 * RTT);
         driver.arrives();
     }
-    // Data that is never sent again is lost without repair symbols.
+    // Data that is never sent again is mended as soon as it is known to be lost.
     driver.view.resends = false;
     driver.message(2 * RTT);
-    assert!(!driver.run(2 * RTT).is_empty());
+    assert!(driver.run(RTT).is_empty());
+    driver.view.missing = 1;
+    driver.policy.on_lost(driver.now, driver.view.next - 1, &driver.view);
+    assert_eq!(driver.run(RTT), [Duration::ZERO]);
 }
 
 #[test]
@@ -329,7 +333,7 @@ fn reasons_say_why_there_are_none() {
         driver.reason()
     };
     let floor = |floor| PathView { floor, ..path() };
-    let unknown = LossFloor::default();
+    let unknown = LossFloor::default().with_known(1_000);
     assert_eq!(reason(Auto::default(), floor(unknown)), Reason::Unknown);
     let congested = unknown.with_excess(0.05);
     assert_eq!(reason(Auto::default(), floor(congested)), Reason::Congestion);
@@ -402,7 +406,7 @@ fn updates(driver: &mut Driver, count: u64, symbols: u64) -> Vec<usize> {
         (driver.view.has_source, driver.view.left) = (true, 1_000_000);
         assert!(driver.policy.protects(&driver.view), "in the middle of a transfer");
         driver.policy.on_source_sent(driver.now, id, &driver.view);
-        let sent = driver.run(MS).len();
+        let sent = driver.run(5 * MS).len();
         if n % symbols == symbols / 2 {
             driver.arrives();
             driver.view.has_source = true;
@@ -437,20 +441,6 @@ fn before_fences_less_likely_losses_are_worth_a_repair_symbol() {
 }
 
 #[test]
-fn what_becomes_of_a_piece_is_known_before_it_counts() {
-    let floor = path().floor.with_rate(0.02).with_burst(1.0).with_burst_time(Duration::ZERO);
-    let path = PathView { floor, window: 2_000_000, ..path() };
-    let view = View { path, next: 10_000, ..View::default() };
-    let mut help = Help::default();
-    (0..1_000).for_each(|_| help.expect(0.9, &view));
-    assert_eq!(help.paused_until, 0, "nothing has arrived");
-    for first in [10_000, 20_000] {
-        help.settle(&View { first, next: first + 10_000, ..view });
-    }
-    assert!(help.paused_until > 0, "no repair symbol was of use");
-}
-
-#[test]
 fn a_fence_is_insured_against_the_first_loss() {
     let unknown = PathView { rtt: RTT, min_rtt: RTT, window: 100_000, ..PathView::default() };
     assert_eq!(unknown.floor.rate, 0.0);
@@ -470,9 +460,9 @@ fn a_fence_is_insured_against_the_first_loss() {
 
 #[test]
 fn a_new_path_is_protected_where_much_is_sent_until_it_has_lost_nothing() {
-    let new = |outcomes| PathView { floor: LossFloor::default(), outcomes, ..path() };
-    let repairs = |outcomes, symbols| {
-        let mut driver = Driver::new(Auto::default(), new(outcomes));
+    let new = |known| PathView { floor: LossFloor::default().with_known(known), ..path() };
+    let repairs = |known, symbols| {
+        let mut driver = Driver::new(Auto::default(), new(known));
         driver.piece(symbols, 0);
         driver.run(RTT).len()
     };
@@ -494,7 +484,7 @@ fn a_new_path_is_protected_where_much_is_sent_until_it_has_lost_nothing() {
 
 #[test]
 fn losses_that_come_and_go_are_reckoned_with_while_there_are_none() {
-    let clear = LossFloor::default().with_high(0.001);
+    let clear = LossFloor::default().with_known(1_000).with_high(0.001);
     let repairs = |floor: LossFloor| {
         let mut driver = warm(Auto::default(), PathView { floor, ..path() });
         driver.piece(5, 0);
@@ -523,4 +513,99 @@ fn a_target_counts_from_the_first_data_that_is_not_covered() {
         }
     }
     assert!(first.is_some_and(|index| (3..=6).contains(&index)), "{first:?}");
+}
+
+#[test]
+fn nothing_is_sent_while_acknowledgements_are_overdue() {
+    let pto = 3 * RTT;
+    let path = |overdue| PathView { pto, overdue, ..path() };
+    let sleeps = |auto: Auto, overdue| auto.sleeps(&path(overdue), Terms::STREAM);
+    assert_eq!(sleeps(Auto::default(), pto), None);
+    assert_eq!(sleeps(Auto::default(), pto + MS), Some(Reason::Silent));
+    let deaf = Auto { without: Some(Part::Silence), ..Auto::default() };
+    assert_eq!(sleeps(deaf, pto + MS), None);
+    let mut driver = warm(Auto::default(), path(Duration::ZERO));
+    driver.view.path = path(pto + MS);
+    driver.piece(5, 0);
+    assert!(driver.run(RTT).is_empty() && driver.reason() == Reason::Silent);
+}
+
+#[test]
+fn packets_that_are_late_count_as_lost_where_they_are_too_late() {
+    let floor = LossFloor::default()
+        .with_known(1_000)
+        .with_high(0.001)
+        .with_late(0.05)
+        .with_late_by(20 * MS);
+    let path = PathView { floor, ..path() };
+    let repairs = |auto| {
+        let mut driver = warm(auto, path);
+        driver.piece(5, 0);
+        driver.run(RTT).len()
+    };
+    assert!(repairs(Auto::default()) >= 1);
+    assert_eq!(repairs(Auto { without: Some(Part::Lateness), ..Auto::default() }), 0);
+    // Half a round trip and 20 ms are 70 ms.
+    let within = |ms: u32| Auto::default().within(ms * MS, 0.999).unwrap();
+    assert!(repairs(within(69)) >= 1);
+    assert_eq!(repairs(within(70)), 0);
+}
+
+#[test]
+fn where_pieces_overlap_repair_symbols_leave_room_in_the_window() {
+    let repairs = |auto, window, other| {
+        let path = PathView { window, in_flight: 40_000, ..path() };
+        let mut driver = warm(auto, path);
+        driver.view.unacked = other;
+        driver.piece(5, 0);
+        (driver.run(RTT).len(), driver.reason())
+    };
+    let usual = Auto::default();
+    // A quarter more fits, as much as the budget allows; a fifth allows one for five.
+    assert!(repairs(usual, 50_000, 5).0 > 1);
+    assert_eq!(repairs(usual, 49_000, 5).0, 1);
+    assert_eq!(repairs(usual, 47_000, 5), (0, Reason::Window));
+    assert!(repairs(usual, 40_000, 0).0 > 1, "a single piece");
+    assert!(repairs(Auto { without: Some(Part::Window), ..usual }, 47_000, 5).0 > 1);
+}
+
+#[test]
+fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
+    let lose = |auto, path: PathView| {
+        let mut driver = Driver::new(auto, path);
+        driver.view.resends = false;
+        let before: usize = (0..20)
+            .map(|_| {
+                driver.piece(1, 0);
+                let sent = driver.run(5 * MS).len();
+                driver.arrives();
+                sent
+            })
+            .sum();
+        driver.piece(1, 0);
+        let before = before + driver.run(RTT).len();
+        // The repair symbols were lost as well.
+        (driver.view.missing, driver.view.added) = (1, 0);
+        driver.policy.on_lost(driver.now, driver.view.next - 1, &driver.view);
+        (before, driver.run(RTT).len())
+    };
+    // On a short path, nothing is sent before.
+    let short = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    assert_eq!(lose(Auto::default(), short), (0, 1));
+    let (before, after) = lose(Auto::default(), path());
+    assert!(before > 1 && after == 1, "{before} {after}");
+    let without = Auto { without: Some(Part::Mending), ..Auto::default() };
+    assert!(lose(without, short).0 > 1);
+    // What would come too late is not mended.
+    assert_eq!(lose(Auto::default().within(120 * MS, 0.999).unwrap(), path()).1, 0);
+}
+
+#[test]
+fn each_part_can_be_switched_off_by_name() {
+    for part in
+        ["room", "window", "lateness", "changes", "bounds", "silence", "insurance", "mending"]
+    {
+        let auto = crate::registry::redundancy().find(&format!("auto:without={part}")).unwrap();
+        assert_eq!(auto.parameters(), format!("budget=0.25, without={part}"));
+    }
 }

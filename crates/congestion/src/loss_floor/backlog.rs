@@ -1,0 +1,111 @@
+//! Whether a queue that never empties stands on the path.
+//!
+//! Bursts of an application, the jitter of a radio link and other flows make round trips long now and then. Where
+//! more is sent than the path carries, all of them are long: so is the shortest of many in a row.
+
+use super::rests::Rests;
+use std::time::{Duration, Instant};
+
+/// Of how many round-trip times in a row the shortest counts.
+const STRETCH: u32 = 16;
+/// After how many long stretches in a row the queue stands.
+const PROOF: u32 = 3;
+/// By how much a long round-trip time exceeds the minimum: this share of it, and at least this, which is more than
+/// what timers and schedulers of the ends add.
+const LONG_DIVISOR: u32 = 8;
+const LONG: Duration = Duration::from_millis(5);
+
+/// Watches for a queue that stands, and whether redundancy goes into it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Backlog {
+    /// The shortest round-trip time of the present stretch, and how many it has.
+    least: Option<Duration>,
+    count: u32,
+    /// How many stretches in a row were long.
+    long: u32,
+    /// Whether packets with repair symbols were sent since the last stretch that was not long.
+    redundant: bool,
+    rests: Rests,
+}
+
+impl Backlog {
+    /// A packet with repair symbols was sent, whose fate is known now.
+    pub(super) fn on_repair(&mut self) {
+        self.redundant = true;
+    }
+
+    /// Handles a round-trip time on a path whose minimum is `min`.
+    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration, min: Duration) {
+        let least = self.least.map_or(rtt, |least| least.min(rtt));
+        self.least = Some(least);
+        self.count += 1;
+        if self.count < STRETCH {
+            return;
+        }
+        (self.least, self.count) = (None, 0);
+        if least > min + (min / LONG_DIVISOR).max(LONG) {
+            self.long = self.long.saturating_add(1);
+        } else {
+            (self.long, self.redundant) = (0, false);
+        }
+        if self.stands() && self.redundant {
+            self.rests.begin(now);
+        }
+    }
+
+    /// Whether the queue stands.
+    fn stands(&self) -> bool {
+        self.long >= PROOF
+    }
+
+    /// Whether redundancy would make the queue longer, or did so lately.
+    pub(super) fn is_crowded(&self, now: Instant) -> bool {
+        self.stands() || self.rests.lasts(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_random::Rng;
+
+    const MS: Duration = Duration::from_millis(1);
+    const MIN: Duration = Duration::from_millis(50);
+
+    /// Adds round-trip times with this many milliseconds beyond the minimum, 20 ms apart; returns at which of them
+    /// there was no room for redundancy.
+    fn play(backlog: &mut Backlog, start: Instant, beyond: impl Iterator<Item = u32>) -> Vec<u32> {
+        let crowded = (0..).zip(beyond).filter(|(i, beyond)| {
+            let now = start + 20 * MS * *i;
+            backlog.on_rtt(now, MIN + MS * *beyond, MIN);
+            backlog.is_crowded(now)
+        });
+        crowded.map(|(i, _)| i).collect()
+    }
+
+    #[test]
+    fn a_queue_that_never_empties_has_no_room() {
+        let (start, mut backlog) = (Instant::now(), Backlog::default());
+        let crowded = play(&mut backlog, start, [30; 100].into_iter().chain([0; 100]));
+        // From the end of the third stretch, to the end of the first one in which it was empty.
+        assert_eq!(crowded, (47..111).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn redundancy_that_was_sent_into_it_rests_for_longer() {
+        let (start, mut backlog) = (Instant::now(), Backlog::default());
+        backlog.on_repair();
+        let crowded = play(&mut backlog, start, [30; 48].into_iter().chain([0; 1_000]));
+        assert_eq!(crowded, (47..547).collect::<Vec<_>>(), "10 s");
+    }
+
+    #[test]
+    fn bursts_and_jitter_are_no_queue() {
+        let (start, mut random) = (Instant::now(), Rng::new(1));
+        let (mut bursts, mut jitter) = (Backlog::default(), Backlog::default());
+        let sawtooth = (0..2_000).map(|i| 10 * (i % 8));
+        assert_eq!(play(&mut bursts, start, sawtooth), []);
+        let uniform = (0..2_000).map(|_| (40.0 * random.unit()) as u32);
+        assert_eq!(play(&mut jitter, start, uniform), []);
+    }
+}

@@ -1,0 +1,62 @@
+//! The parts of the policy that can be switched off, to find out what each is worth.
+
+use sutura_schedule::registry::UnknownPolicy;
+
+/// A part of what the policy takes into account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// That the path has no room for redundancy.
+    Room,
+    /// That the congestion window has no room for redundancy.
+    Window,
+    /// That packets arrive late because the path reorders them.
+    Lateness,
+    /// That the losses of the path change and come back.
+    Changes,
+    /// That the losses may be larger or smaller than they seem.
+    Bounds,
+    /// That acknowledgements are overdue.
+    Silence,
+    /// That a path of which little is known may lose packets.
+    Insurance,
+    /// That lost datagrams can be mended after the loss.
+    Mending,
+}
+
+impl Part {
+    const ALL: [Self; 8] = [
+        Self::Room,
+        Self::Window,
+        Self::Lateness,
+        Self::Changes,
+        Self::Bounds,
+        Self::Silence,
+        Self::Insurance,
+        Self::Mending,
+    ];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Room => "room",
+            Self::Window => "window",
+            Self::Lateness => "lateness",
+            Self::Changes => "changes",
+            Self::Bounds => "bounds",
+            Self::Silence => "silence",
+            Self::Insurance => "insurance",
+            Self::Mending => "mending",
+        }
+    }
+
+    /// The part of this name; `none` names none.
+    pub(super) fn named(name: &str) -> Result<Option<Self>, UnknownPolicy> {
+        if name == "none" {
+            return Ok(None);
+        }
+        let named = Self::ALL.into_iter().find(|part| part.name() == name);
+        named.map(Some).ok_or_else(|| {
+            let names = Self::ALL.map(Self::name).join(", ");
+            UnknownPolicy::new(format!("without: `{name}` is none of {names}"))
+        })
+    }
+}

@@ -8,8 +8,9 @@ mod tests;
 
 use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use super::redundancy::{Arrival, Protection, Reason, RepairPlan, SHORT_KEYS};
-use super::session::{CodingSession, DataKind, Surroundings};
+use super::session::{CodingSession, DataKind};
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
+use super::surroundings::Surroundings;
 use super::symbol::{Contents, Evicted, NewSymbol};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};

@@ -6,16 +6,15 @@ use super::carried::Carried;
 use super::lost_symbols::{LostState, LostSymbols};
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
-    Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, SHORT_KEYS,
-    View,
+    Arrival, LOSS_DETECTION_EIGHTHS, Protection, Reason, Redundancy, SHORT_KEYS, View,
 };
 use super::repairs::Repairs;
 use super::send::repair_overhead;
+use super::surroundings::Surroundings;
 use super::symbol::{Contents, Evicted, NewSymbol, Symbol, SymbolState};
 use super::uncovered::Uncovered;
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
-use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
 use crate::work;
 use smallvec::SmallVec;
@@ -37,48 +36,6 @@ pub(crate) enum DataKind {
     Messages,
     /// Datagrams.
     Datagrams,
-}
-
-/// The state of the connection that a session passes to its policy.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
-    /// Whether the session has new data that can be sent.
-    pub(crate) has_source: bool,
-    /// Bytes that were written to streams of the session and never sent.
-    pub(crate) left: u64,
-    /// Bytes that the peer buffers for the session's streams.
-    pub(crate) buffer: u64,
-    /// Whether nothing but redundancy waits to be sent on the whole connection.
-    pub(crate) idle: bool,
-    /// Number of new bytes that the connection's flow control allows.
-    pub(crate) credit: u64,
-    /// The last message announced on a stream of the session.
-    pub(crate) message: Option<Message>,
-    /// When the application will write its next message, if it said so.
-    pub(crate) next_message: Option<Instant>,
-    /// The codes that the peer accepts.
-    pub(crate) codes: CodeSet,
-    /// The state of the path.
-    pub(crate) path: &'a PathView,
-}
-
-#[cfg(test)]
-impl Default for Surroundings<'_> {
-    /// A path before the first measurement, and nothing to send.
-    fn default() -> Self {
-        static PATH: std::sync::LazyLock<PathView> = std::sync::LazyLock::new(PathView::default);
-        Self {
-            has_source: false,
-            left: 0,
-            buffer: 0,
-            idle: false,
-            credit: 0,
-            message: None,
-            next_message: None,
-            codes: CodeSet::default(),
-            path: &PATH,
-        }
-    }
 }
 
 /// A coding window with its policy.

@@ -3,7 +3,8 @@
 use super::{RepairBid, SendSessions};
 use crate::fec::code::{self, SlidingWindow};
 use crate::fec::redundancy::{Decision, RepairPlan};
-use crate::fec::session::{CodingSession, Surroundings};
+use crate::fec::session::CodingSession;
+use crate::fec::surroundings::Surroundings;
 use crate::ids::StreamId;
 use crate::recovery::token::Token;
 use crate::wire::code_id::CodeId;

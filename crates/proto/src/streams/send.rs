@@ -12,7 +12,7 @@ use super::{ClosedStream, WriteError};
 use crate::ids::{MessageId, SymbolRef};
 use bytes::Bytes;
 use std::ops::Range;
-use sutura_schedule::Priority;
+use sutura_schedule::{Priority, Urgency};
 
 /// States of RFC 9000 section 3.1, figure 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -181,6 +181,11 @@ impl SendHalf {
             pool_turn: None,
             fin_queued: false,
         }
+    }
+
+    /// Whether the stream belongs to the protocol itself, as HTTP/3's control stream does.
+    pub(super) fn is_control(&self) -> bool {
+        self.priority.urgency == Urgency::CONTROL
     }
 
     #[cfg(test)]

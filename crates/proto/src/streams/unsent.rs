@@ -5,7 +5,6 @@ use super::{Protection, Streams};
 use crate::fec::redundancy::Message;
 use crate::ids::StreamId;
 use crate::work;
-use sutura_schedule::Urgency;
 
 /// The data that one stream, or several streams, still have to send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,7 +75,7 @@ impl Streams {
             send.protection.as_ref() == Some(protection)
                 && send.session().is_none()
                 && send.message.is_none()
-                && send.priority.urgency != Urgency::CONTROL
+                && !send.is_control()
                 && send.has_unsent()
         };
         let all = self.table.iter().filter(|stream| stream.halves.send().is_some_and(waits));

@@ -352,10 +352,17 @@ impl SendHalf {
 
     /// Number of new bytes that stream flow control allows to send.
     pub(super) fn new_bytes(&self) -> u64 {
-        if !self.is_sending() {
-            return 0;
-        }
-        self.buffer.end().min(self.max_data).saturating_sub(self.buffer.unsent())
+        self.unsent_bytes().min(self.max_data.saturating_sub(self.buffer.unsent()))
+    }
+
+    /// Whether there are [new bytes](Self::new_bytes).
+    pub(super) fn has_new_bytes(&self) -> bool {
+        self.unsent_bytes() > 0 && self.buffer.unsent() < self.max_data
+    }
+
+    /// Number of bytes that were written and never sent.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        if self.is_sending() { self.buffer.end() - self.buffer.unsent() } else { 0 }
     }
 
     /// Whether only the FIN is left to send.

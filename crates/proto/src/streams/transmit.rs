@@ -158,7 +158,7 @@ impl Outgoing {
     /// Updates the scheduler and the queues after the data that a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let Some(send) = stream.halves.send_mut() else { return };
-        let fresh = send.new_bytes() > 0;
+        let fresh = send.has_new_bytes();
         self.count_fresh(send, fresh);
         let ready = fresh || (self.in_turn && send.resends > 0);
         if ready != send.scheduled {
@@ -416,7 +416,7 @@ impl Streams {
         let credit = self.out.credit.available() > 0;
         let mut backlog = Backlog::Empty;
         for send in self.table.iter().filter_map(|stream| stream.halves.send()) {
-            let fresh = send.new_bytes() > 0;
+            let fresh = send.has_new_bytes();
             if send.wants_bare_fin() || (fresh && credit) {
                 return Backlog::Sendable;
             }

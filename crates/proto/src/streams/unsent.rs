@@ -23,10 +23,9 @@ pub struct Unsent {
 impl Unsent {
     /// The data that a stream still has to send.
     pub(super) fn of(send: &SendHalf) -> Self {
-        let unsent = || send.buffer.end().saturating_sub(send.buffer.unsent());
         Self {
-            is_sendable: send.new_bytes() > 0,
-            bytes: if send.is_sending() { unsent() } else { 0 },
+            is_sendable: send.has_new_bytes(),
+            bytes: send.unsent_bytes(),
             peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
             message: send.messages.as_ref().and_then(|messages| messages.newest()),
         }

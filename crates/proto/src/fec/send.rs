@@ -385,7 +385,7 @@ impl SendSessions {
         &mut self,
         now: Instant,
         session: u16,
-        symbol: NewSymbol<'_>,
+        symbol: &NewSymbol<'_>,
         around: &Surroundings<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
@@ -401,10 +401,10 @@ impl SendSessions {
         let mut view = s.view(around);
         view.message = message;
         s.policy.on_source_sent(now, id, &view);
-        self.count(session, |counts| {
+        for counts in [&mut self.counts, &mut s.counts] {
             counts.source_symbols += 1;
             counts.source_bytes += size;
-        });
+        }
         if left {
             self.limit_beyond(session, |symbol| evicted.push(symbol));
         }

@@ -215,11 +215,6 @@ impl CodingSession {
         usize::try_from(id.checked_sub(self.first())?).ok()
     }
 
-    fn symbol(&mut self, id: u64) -> Option<&mut Symbol> {
-        let index = self.index(id)?;
-        self.symbols.get_mut(index)
-    }
-
     pub(super) fn get(&self, id: u64) -> Option<&Symbol> {
         self.symbols.get(self.index(id)?)
     }
@@ -343,23 +338,22 @@ impl CodingSession {
     pub(super) fn push(
         &mut self,
         now: Instant,
-        symbol: NewSymbol<'_>,
+        symbol: &NewSymbol<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<u64> {
-        let NewSymbol { bytes, mut contents, message } = symbol;
-        let deadline = message.and_then(|message| message.deadline);
+        let deadline = symbol.message.and_then(|message| message.deadline);
         let id = loop {
-            match self.encoder.push(bytes) {
+            match self.encoder.push(symbol.bytes) {
                 Ok(id) => break id,
                 Err(_) if self.give_up_kept() => {}
                 Err(_) if self.symbols.is_empty() => return None,
                 Err(_) => evicted.extend(self.evict()),
             }
+            self.release_repairs();
         };
-        contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
+        let contents = Contents::of(symbol);
         self.carried.add(&contents.frames);
         self.symbols.push_back(Symbol { contents, done: false, deadline, sent: now });
-        self.release_repairs();
         self.uncovered.add(deadline);
         self.open += 1;
         self.used = Some(now);
@@ -401,23 +395,27 @@ impl CodingSession {
 
     /// Marks a symbol as done. Returns its contents if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
-        if self.is_beyond(id) {
-            return self.remove_beyond(id);
+        match self.index(id) {
+            Some(index) => self.settle(id, index).map(std::mem::take),
+            None => self.remove_beyond(id),
         }
-        let symbol = self.symbol(id)?;
+    }
+
+    /// Marks the symbol of the window with this identifier and index as done. Returns its contents, which the
+    /// caller takes or drops, if it was not done before.
+    fn settle(&mut self, id: u64, index: usize) -> Option<&mut Contents> {
+        let symbol = self.symbols.get_mut(index)?;
         if std::mem::replace(&mut symbol.done, true) {
             return None;
         }
-        let contents = std::mem::take(&mut symbol.contents);
-        let deadline = symbol.deadline;
-        self.carried.remove(&contents.frames);
-        self.uncovered.remove(id, deadline);
+        self.carried.remove(&symbol.contents.frames);
+        self.uncovered.remove(id, symbol.deadline);
         let was_lost = self.lost.remove(id);
         self.done.insert(id..id + 1);
         self.open -= 1;
         // With this symbol, the peer may recover symbols that wait for it.
         self.overheld |= was_lost && self.lost.holds_any();
-        Some(contents)
+        Some(&mut symbol.contents)
     }
 
     /// Removes symbols that are done from the old end of the window.
@@ -450,6 +448,10 @@ impl CodingSession {
     /// A repair symbol over `span` was sent in a frame of `size` bytes.
     pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, size: usize) {
         self.repairs.on_sent(now, span.clone(), size);
+        if span.end == self.encoder.next_id() {
+            self.uncovered.cover_all(span.end);
+            return;
+        }
         let open = self.open_within(self.uncovered.start()..span.end);
         let covered: SmallVec<[(u64, Option<Instant>); 8]> =
             open.filter_map(|id| Some((id, self.get(id)?.deadline))).collect();
@@ -580,8 +582,12 @@ impl CodingSession {
     /// The lower bound of the symbols that the peer may still report, if the peer should be told because it
     /// could free half a window or [`MOST_UNTOLD`] symbols.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
-        let oldest = self.oldest();
-        (oldest >= self.told.saturating_add((window / 2).min(MOST_UNTOLD))).then_some(oldest)
+        let due = self.told.saturating_add((window / 2).min(MOST_UNTOLD));
+        // The oldest symbol is the first of the window, or one before it.
+        if self.first() < due {
+            return None;
+        }
+        Some(self.oldest()).filter(|oldest| *oldest >= due)
     }
 
     pub(super) fn told(&mut self, lower_bound: u64) {
@@ -611,7 +617,11 @@ impl CodingSession {
 
     /// A packet with a symbol was acknowledged.
     pub(super) fn acked(&mut self, id: u64, how: Arrival) {
-        if self.done(id).is_some() {
+        let was_open = match self.index(id) {
+            Some(index) => self.settle(id, index).map(Contents::clear).is_some(),
+            None => self.remove_beyond(id).is_some(),
+        };
+        if was_open {
             self.arrivals.push((id, how));
         }
     }

@@ -69,6 +69,13 @@ impl Uncovered {
         self.start = self.start.max(end);
     }
 
+    /// Repair symbols cover all symbols that were sent, those below `end`.
+    pub(crate) fn cover_all(&mut self, end: u64) {
+        self.dated.clear();
+        (self.undated, self.count) = (0, 0);
+        self.cover(end);
+    }
+
     /// Forgets the symbols whose deadline is before `time`.
     pub(crate) fn expire(&mut self, time: Instant) {
         if self.expired.is_some_and(|expired| expired >= time) {

@@ -87,6 +87,7 @@ impl SendSessions {
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         s.release_kept();
+        s.release_repairs();
         s.forget_contents();
         self.count(session, |counts| {
             counts.repair_symbols += 1;

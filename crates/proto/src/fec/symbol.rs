@@ -25,6 +25,7 @@ impl Contents {
         Self { frames, datagrams: symbol.datagrams.to_vec() }
     }
 
+    /// Drops the contents.
     pub(super) fn clear(&mut self) {
         self.frames.clear();
         self.datagrams = Vec::new();

@@ -120,5 +120,12 @@ mod tests {
         uncovered.remove(1, None);
         uncovered.add(at(40));
         assert_eq!((uncovered.count(), uncovered.earliest()), (1, at(40)));
+        uncovered.add(None);
+        uncovered.cover_all(8);
+        assert_eq!((uncovered.count(), uncovered.earliest(), uncovered.start()), (0, None, 8));
+        uncovered.remove(6, at(40));
+        uncovered.remove(7, None);
+        uncovered.add(at(50));
+        assert_eq!((uncovered.count(), uncovered.earliest()), (1, at(50)));
     }
 }

@@ -109,6 +109,11 @@ impl Decoder {
         if bytes.is_empty() || bytes.len() > self.limits.symbol_size {
             return Err(DecodeError::SymbolSize);
         }
+        if id >= self.upper_bound() {
+            self.earn(bytes.len());
+            self.hold_newest(id, bytes);
+            return Ok(Arrival::New);
+        }
         if id < self.lower {
             return Ok(Arrival::Old);
         }
@@ -116,10 +121,6 @@ impl Decoder {
             return Ok(Arrival::Duplicate);
         }
         self.earn(bytes.len());
-        if id >= self.upper_bound() {
-            self.hold_newest(id, bytes);
-            return Ok(Arrival::New);
-        }
         let mut coded = self.pool.take(PREFIX + bytes.len());
         symbol::frame(&mut coded, bytes);
         let learned = self.matrix.learn(id, &coded, &mut self.pool);
@@ -142,6 +143,8 @@ impl Decoder {
             symbol::frame(coded, bytes);
             self.bytes += bytes.len();
         }
+        // That buffer was last used long ago, with the oldest symbol.
+        self.pool.prefetch_next(bytes.len());
     }
 
     /// Takes the repair symbol with `key` over the source symbols in `span`.
@@ -335,14 +338,17 @@ impl Decoder {
         if lower <= self.lower {
             return;
         }
-        let unseen = lower.saturating_sub(self.upper_bound());
-        // At most the length of the window.
-        let count = (lower.min(self.upper_bound()) - self.lower) as usize;
-        for coded in self.slots.drain(..count).filter(|slot| !slot.is_empty()) {
-            self.bytes -= symbol::content(&coded).len();
-            self.pool.give(coded);
-        }
         let missing = self.matrix.give_up_below(lower, &mut self.pool);
+        while self.lower < lower
+            && let Some(coded) = self.slots.pop_front()
+        {
+            self.lower += 1;
+            if !coded.is_empty() {
+                self.bytes -= symbol::content(&coded).len();
+                self.pool.give(coded);
+            }
+        }
+        let unseen = lower - self.lower;
         self.given_up += unseen + missing as u64;
         self.lower = lower;
         self.recovered.retain(|&id| id >= lower);

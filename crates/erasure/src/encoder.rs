@@ -81,6 +81,10 @@ impl Encoder {
             symbol::frame(coded, bytes);
             self.open.add(id, coded, self.kernel);
         }
+        // Buffers of forgotten contents are used again while they are still in the cache.
+        if self.hollow <= self.first {
+            self.pool.prefetch_next(bytes.len());
+        }
         self.bytes += bytes.len();
         Ok(id)
     }

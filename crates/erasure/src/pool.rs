@@ -44,23 +44,30 @@ impl Pool {
     /// An empty buffer with room for `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Slot {
         let mut buffer = self.spare.pop().unwrap_or_default();
-        // The memory of a buffer is seldom in the cache when it is used again.
+        if buffer.capacity() < slot::memory(len) {
+            self.replace(&mut buffer, len);
+        }
+        if self.held > self.budget {
+            self.free_spare();
+            if self.held > self.budget && buffer.capacity() > slot::memory(len) {
+                self.replace(&mut buffer, len);
+            }
+        }
+        buffer
+    }
+
+    /// Replaces a buffer by one with room for exactly `len` bytes.
+    fn replace(&mut self, buffer: &mut Slot, len: usize) {
+        self.held -= buffer.capacity();
+        *buffer = Slot::with_capacity(len);
+        self.held += buffer.capacity();
+    }
+
+    /// Brings the buffer that is taken next into the cache, up to `len` bytes.
+    pub(crate) fn prefetch_next(&self, len: usize) {
         if let Some(next) = self.spare.last() {
             next.prefetch(len);
         }
-        self.held -= buffer.capacity();
-        let needed = slot::memory(len);
-        if buffer.capacity() < needed {
-            buffer = Slot::with_capacity(len);
-        }
-        self.held += buffer.capacity();
-        self.free_spare();
-        if self.held > self.budget && buffer.capacity() > needed {
-            self.held -= buffer.capacity();
-            buffer = Slot::with_capacity(len);
-            self.held += buffer.capacity();
-        }
-        buffer
     }
 
     /// Records that a buffer will not grow any more.

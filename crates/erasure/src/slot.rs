@@ -72,7 +72,7 @@ impl Slot {
     fn reallocate(&mut self, len: usize) {
         let mut moved = Self::with_capacity(len);
         let kept = self.len().min(len);
-        moved.write([&self.bytes()[..kept], &[]]);
+        moved.write([], &self.bytes()[..kept]);
         *self = moved;
     }
 
@@ -115,16 +115,15 @@ impl Slot {
         self.set_len(len, kept);
     }
 
-    /// Replaces the contents by these parts, one behind the other.
-    pub(crate) fn write(&mut self, parts: [&[u8]; 2]) {
-        let [head, tail] = parts;
-        let len = head.len() + tail.len();
+    /// Replaces the contents by `head` and, behind it, `tail`.
+    pub(crate) fn write<const N: usize>(&mut self, head: [u8; N], tail: &[u8]) {
+        let len = N + tail.len();
         if len > self.room() {
             *self = Self::with_capacity(len);
         }
         self.len = len as u32;
-        let (first, rest) = self.padded_mut().split_at_mut(head.len());
-        first.copy_from_slice(head);
+        let (first, rest) = self.padded_mut().split_at_mut(N);
+        first.copy_from_slice(&head);
         let (second, zeros) = rest.split_at_mut(tail.len());
         second.copy_from_slice(tail);
         zeros.fill(0);
@@ -194,11 +193,11 @@ mod tests {
         slot.clear();
         slot.extend_from_slice(&[1]);
         check(&slot, &[1]);
-        slot.write([&[2], &[3; 70]]);
+        slot.write([2], &[3; 70]);
         check(&slot, &[[2].as_slice(), &[3; 70]].concat());
-        slot.write([&[], &[4; 500]]);
+        slot.write([], &[4; 500]);
         check(&slot, &[4; 500]);
-        slot.write([&[5], &[]]);
+        slot.write([5], &[]);
         check(&slot, &[5]);
     }
 

@@ -16,7 +16,7 @@ pub const PREFIX: usize = 2;
 /// Makes `buffer` the coded form of `bytes`. The caller has checked the length against its limits,
 /// which are never above `u16::MAX`.
 pub(crate) fn frame(buffer: &mut Slot, bytes: &[u8]) {
-    buffer.write([&length(bytes.len()).to_be_bytes(), bytes]);
+    buffer.write(length(bytes.len()).to_be_bytes(), bytes);
 }
 
 /// The length prefix of a symbol of `len` bytes.

@@ -12,7 +12,7 @@ use crate::ids::{ConnectionId, SpaceId};
 use crate::observe::Observation;
 use crate::path::cids::NewCid;
 use crate::reset::ResetToken;
-use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind};
+use crate::wire::frame::{Carrier, Close, Frame, FrameIter, FrameKind, after_padding};
 use crate::wire::packet::{
     Coalesced, DecodedPacket, PacketType, ProtectedPacket, UnprotectedHeader,
 };
@@ -337,7 +337,7 @@ impl Connection {
         let mut contents = PacketSummary { ack_eliciting: false, speaks: false, probing: true };
         let mut acked = false;
         let mut crypto = false;
-        for frame in FrameIter::new(payload, packet.ty.carrier()) {
+        for frame in FrameIter::new(after_padding(payload), packet.ty.carrier()) {
             let frame = frame?;
             let info = frame.kind().info();
             contents.ack_eliciting |= info.ack_eliciting;
@@ -364,8 +364,8 @@ impl Connection {
                     return Ok(contents);
                 }
                 Frame::PathChallenge(data) => self.on_challenge(arrival, packet.dcid, data),
-                other => self
-                    .on_frame(now, &other, &packet.dcid)
+                _ => self
+                    .on_frame(now, &frame, &packet.dcid)
                     .map_err(|e| e.in_frame(info.first_type))?,
             }
             if let (PacketType::ZeroRtt, Frame::Stream(stream)) = (packet.ty, &frame) {

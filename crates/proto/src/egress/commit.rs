@@ -2,7 +2,7 @@
 
 use super::{Egress, Next, Slot};
 use crate::fec::redundancy::{Message, Stage};
-use crate::fec::{Contents, Evicted, Frames, NewSymbol, RepairBid, SymbolFit};
+use crate::fec::{Evicted, Frames, NewSymbol, RepairBid, SymbolFit};
 use crate::ids::{StreamId, SymbolRef};
 use crate::recovery::token::{StreamToken, Token, Tokens};
 use crate::streams::{Length, Pending, Streams, Written};
@@ -171,15 +171,15 @@ impl Egress {
             start -= padding;
         }
         let token = written.token;
-        let contents = Contents::of(token);
         let message = pending.announces.then(|| to.streams.message_of(&token)).flatten();
         let message = message.map(|message| match message.stage {
             Stage::First if token.offset > 0 => Message { stage: Stage::Within, ..message },
             Stage::Apart | Stage::Within | Stage::First => message,
         });
         let ended = written.flushed.then_some(token.fin);
-        let new = NewSymbol { bytes: &to.out[start..], contents, message };
-        let symbol = self.commit_symbol(to.streams, session, to.slot, new, ended);
+        let frame = Some(&token);
+        let new = NewSymbol { bytes: &to.out[start..], frame, datagrams: &[], message };
+        let symbol = self.commit_symbol(to.streams, session, to.slot, &new, ended);
         to.tokens.push(Token::Stream(StreamToken { symbol, ..token }));
     }
 
@@ -190,7 +190,7 @@ impl Egress {
         streams: &mut Streams,
         session: u16,
         slot: &Slot<'_>,
-        new: NewSymbol<'_>,
+        new: &NewSymbol<'_>,
         flushed: Option<bool>,
     ) -> Option<SymbolRef> {
         let around = self.surroundings(streams, session, slot.path);
@@ -206,6 +206,9 @@ impl Egress {
 
     /// Limits the total memory of all coding windows.
     pub(super) fn enforce_budget(&mut self, streams: &mut Streams) {
+        if !self.sessions.is_over_budget() {
+            return;
+        }
         let mut evicted: SmallVec<[(u16, Evicted); 1]> = SmallVec::new();
         self.sessions.enforce_budget(|session, symbol| evicted.push((session, symbol)));
         evicted.iter().for_each(|(session, symbol)| self.on_evicted(streams, *session, symbol));

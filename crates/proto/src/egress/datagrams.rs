@@ -4,7 +4,7 @@ use super::commit::SlotWriter;
 use super::look::SYMBOL_HEADER;
 use super::{Egress, Wrote};
 use crate::fec::redundancy::{Message, PathView, Terms};
-use crate::fec::{Contents, DataKind, NewSymbol, Protection};
+use crate::fec::{DataKind, NewSymbol, Protection};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::Token;
 use crate::streams::Streams;
@@ -126,19 +126,18 @@ impl Egress {
         }
         self.sessions.write_symbol_header(session, to.out);
         let start = to.out.len();
-        let mut contents = Contents::default();
+        let mut ids: SmallVec<[MessageId; 4]> = SmallVec::new();
         for last in (0..count).rev() {
             let Some((id, data)) = self.datagrams.pop() else { break };
             encode_datagram(&data, last > 0, to.out);
-            contents.datagrams.push(id);
+            ids.push(id);
         }
-        let ids: SmallVec<[MessageId; 4]> = contents.datagrams.iter().copied().collect();
         let deadline = ids.iter().filter_map(|id| self.messages.datagram_deadline(*id)).min();
         let size = (to.out.len() - start) as u64;
         let message = Some(Message { deadline, size, ..Message::default() });
-        let new = NewSymbol { bytes: &to.out[start..], contents, message };
+        let new = NewSymbol { bytes: &to.out[start..], frame: None, datagrams: &ids, message };
         let flushed = self.datagrams.is_empty().then_some(false);
-        let symbol = self.commit_symbol(to.streams, session, to.slot, new, flushed);
+        let symbol = self.commit_symbol(to.streams, session, to.slot, &new, flushed);
         to.tokens.extend(ids.into_iter().map(|id| Token::Datagram { id, symbol }));
     }
 

@@ -110,7 +110,8 @@ mod tests {
 
     fn left(now: Instant, last_repair: u64) -> Left {
         let frame = StreamToken { id: StreamId(3), offset: 0, len: 1, fin: false, symbol: None };
-        Left { contents: Contents::of(frame), sent: now, last_repair, bare: false }
+        let contents = Contents { frames: smallvec::smallvec![frame], ..Contents::default() };
+        Left { contents, sent: now, last_repair, bare: false }
     }
 
     #[test]

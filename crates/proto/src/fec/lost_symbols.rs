@@ -234,6 +234,10 @@ impl LostSymbols {
 
     /// Forgets a symbol: it arrived, was recovered, or is no longer needed. Returns whether it had been lost.
     pub(super) fn remove(&mut self, id: u64) -> bool {
+        // Mostly no symbol was lost.
+        if self.symbols.is_empty() {
+            return false;
+        }
         self.index(id, false);
         self.symbols.remove(&id).is_some_and(|symbol| symbol.loss.is_some())
     }

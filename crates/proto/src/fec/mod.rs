@@ -17,6 +17,7 @@ mod repairs;
 mod send;
 mod session;
 mod stats;
+mod surroundings;
 mod symbol;
 mod uncovered;
 
@@ -30,8 +31,9 @@ pub use send::MAX_ENCODER_BYTES;
 #[cfg(test)]
 pub use send::MAX_SEND_SESSIONS;
 pub use send::{LostSymbol, RepairBid, SendSessions, SymbolFit};
-pub(crate) use session::{DataKind, Surroundings};
+pub(crate) use session::DataKind;
 pub use stats::{CodingCounts, FecStats, ProtectionStats};
+pub(crate) use surroundings::Surroundings;
 pub(crate) use symbol::{Contents, Evicted, Frames, NewSymbol};
 #[cfg(feature = "conformance")]
 pub(crate) use uncovered::Uncovered;

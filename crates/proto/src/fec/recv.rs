@@ -91,11 +91,6 @@ impl ReceiveSession {
         }
     }
 
-    /// Whether the frames of a symbol were processed, as far as this end remembers.
-    fn was_held(&self, id: u64) -> bool {
-        self.held.contains(id) || self.forgotten.contains(id)
-    }
-
     /// Releases the decoder's memory. The decoder gives up its missing symbols, and repair symbols over
     /// symbols of its window become useless. Reports already sent to the peer stay true.
     fn release(&mut self) {
@@ -132,9 +127,12 @@ impl ReceiveSession {
         self.advance();
     }
 
-    fn hold(&mut self, id: u64) {
-        self.held.insert(id..id + 1);
+    /// Notes that the frames of a symbol are processed. Returns whether this is the first time, as far as this
+    /// end remembers.
+    fn hold(&mut self, id: u64) -> bool {
+        let is_new = self.held.insert(id..id + 1) > 0;
         self.advance();
+        is_new && !self.forgotten.contains(id)
     }
 
     /// Notes that a recovered symbol is to be reported.
@@ -269,11 +267,10 @@ impl ReceiveSessions {
         let arrival =
             s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
         count_work(&s.decoder, before);
-        let known = arrival == Arrival::Duplicate || s.was_held(id);
-        s.hold(id);
+        let is_new = s.hold(id) && arrival != Arrival::Duplicate;
         self.source_symbols += 1;
         self.used(now, session);
-        Ok(!known)
+        Ok(is_new)
     }
 
     /// Processes a received repair symbol.

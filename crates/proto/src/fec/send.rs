@@ -8,8 +8,9 @@ mod tests;
 
 use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
 use super::redundancy::{Arrival, Protection, Reason, RepairPlan, SHORT_KEYS};
-use super::session::{CodingSession, DataKind, Surroundings};
+use super::session::{CodingSession, DataKind};
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
+use super::surroundings::Surroundings;
 use super::symbol::{Contents, Evicted, NewSymbol};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::{MessageId, StreamId, SymbolRef};
@@ -384,7 +385,7 @@ impl SendSessions {
         &mut self,
         now: Instant,
         session: u16,
-        symbol: NewSymbol<'_>,
+        symbol: &NewSymbol<'_>,
         around: &Surroundings<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
@@ -400,10 +401,10 @@ impl SendSessions {
         let mut view = s.view(around);
         view.message = message;
         s.policy.on_source_sent(now, id, &view);
-        self.count(session, |counts| {
+        for counts in [&mut self.counts, &mut s.counts] {
             counts.source_symbols += 1;
             counts.source_bytes += size;
-        });
+        }
         if left {
             self.limit_beyond(session, |symbol| evicted.push(symbol));
         }

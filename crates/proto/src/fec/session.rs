@@ -6,16 +6,15 @@ use super::carried::Carried;
 use super::lost_symbols::{LostState, LostSymbols};
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
-    Arrival, LOSS_DETECTION_EIGHTHS, Message, PathView, Protection, Reason, Redundancy, SHORT_KEYS,
-    View,
+    Arrival, LOSS_DETECTION_EIGHTHS, Protection, Reason, Redundancy, SHORT_KEYS, View,
 };
 use super::repairs::Repairs;
 use super::send::repair_overhead;
+use super::surroundings::Surroundings;
 use super::symbol::{Contents, Evicted, NewSymbol, Symbol, SymbolState};
 use super::uncovered::Uncovered;
 use crate::ids::StreamId;
 use crate::loss_reaction::RepairOutlook;
-use crate::wire::code_id::CodeSet;
 use crate::wire::range_set::RangeSet;
 use crate::work;
 use smallvec::SmallVec;
@@ -37,48 +36,6 @@ pub(crate) enum DataKind {
     Messages,
     /// Datagrams.
     Datagrams,
-}
-
-/// The state of the connection that a session passes to its policy.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Surroundings<'a> {
-    /// Whether the session has new data that can be sent.
-    pub(crate) has_source: bool,
-    /// Bytes that were written to streams of the session and never sent.
-    pub(crate) left: u64,
-    /// Bytes that the peer buffers for the session's streams.
-    pub(crate) buffer: u64,
-    /// Whether nothing but redundancy waits to be sent on the whole connection.
-    pub(crate) idle: bool,
-    /// Number of new bytes that the connection's flow control allows.
-    pub(crate) credit: u64,
-    /// The last message announced on a stream of the session.
-    pub(crate) message: Option<Message>,
-    /// When the application will write its next message, if it said so.
-    pub(crate) next_message: Option<Instant>,
-    /// The codes that the peer accepts.
-    pub(crate) codes: CodeSet,
-    /// The state of the path.
-    pub(crate) path: &'a PathView,
-}
-
-#[cfg(test)]
-impl Default for Surroundings<'_> {
-    /// A path before the first measurement, and nothing to send.
-    fn default() -> Self {
-        static PATH: std::sync::LazyLock<PathView> = std::sync::LazyLock::new(PathView::default);
-        Self {
-            has_source: false,
-            left: 0,
-            buffer: 0,
-            idle: false,
-            credit: 0,
-            message: None,
-            next_message: None,
-            codes: CodeSet::default(),
-            path: &PATH,
-        }
-    }
 }
 
 /// A coding window with its policy.
@@ -258,11 +215,6 @@ impl CodingSession {
         usize::try_from(id.checked_sub(self.first())?).ok()
     }
 
-    fn symbol(&mut self, id: u64) -> Option<&mut Symbol> {
-        let index = self.index(id)?;
-        self.symbols.get_mut(index)
-    }
-
     pub(super) fn get(&self, id: u64) -> Option<&Symbol> {
         self.symbols.get(self.index(id)?)
     }
@@ -386,23 +338,22 @@ impl CodingSession {
     pub(super) fn push(
         &mut self,
         now: Instant,
-        symbol: NewSymbol<'_>,
+        symbol: &NewSymbol<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<u64> {
-        let NewSymbol { bytes, mut contents, message } = symbol;
-        let deadline = message.and_then(|message| message.deadline);
+        let deadline = symbol.message.and_then(|message| message.deadline);
         let id = loop {
-            match self.encoder.push(bytes) {
+            match self.encoder.push(symbol.bytes) {
                 Ok(id) => break id,
                 Err(_) if self.give_up_kept() => {}
                 Err(_) if self.symbols.is_empty() => return None,
                 Err(_) => evicted.extend(self.evict()),
             }
+            self.release_repairs();
         };
-        contents.frames.iter_mut().for_each(|frame| frame.symbol = None);
+        let contents = Contents::of(symbol);
         self.carried.add(&contents.frames);
         self.symbols.push_back(Symbol { contents, done: false, deadline, sent: now });
-        self.release_repairs();
         self.uncovered.add(deadline);
         self.open += 1;
         self.used = Some(now);
@@ -444,23 +395,27 @@ impl CodingSession {
 
     /// Marks a symbol as done. Returns its contents if it was not done before.
     pub(super) fn done(&mut self, id: u64) -> Option<Contents> {
-        if self.is_beyond(id) {
-            return self.remove_beyond(id);
+        match self.index(id) {
+            Some(index) => self.settle(id, index).map(std::mem::take),
+            None => self.remove_beyond(id),
         }
-        let symbol = self.symbol(id)?;
+    }
+
+    /// Marks the symbol of the window with this identifier and index as done. Returns its contents, which the
+    /// caller takes or drops, if it was not done before.
+    fn settle(&mut self, id: u64, index: usize) -> Option<&mut Contents> {
+        let symbol = self.symbols.get_mut(index)?;
         if std::mem::replace(&mut symbol.done, true) {
             return None;
         }
-        let contents = std::mem::take(&mut symbol.contents);
-        let deadline = symbol.deadline;
-        self.carried.remove(&contents.frames);
-        self.uncovered.remove(id, deadline);
+        self.carried.remove(&symbol.contents.frames);
+        self.uncovered.remove(id, symbol.deadline);
         let was_lost = self.lost.remove(id);
         self.done.insert(id..id + 1);
         self.open -= 1;
         // With this symbol, the peer may recover symbols that wait for it.
         self.overheld |= was_lost && self.lost.holds_any();
-        Some(contents)
+        Some(&mut symbol.contents)
     }
 
     /// Removes symbols that are done from the old end of the window.
@@ -493,6 +448,10 @@ impl CodingSession {
     /// A repair symbol over `span` was sent in a frame of `size` bytes.
     pub(super) fn repair_sent(&mut self, now: Instant, span: &Range<u64>, size: usize) {
         self.repairs.on_sent(now, span.clone(), size);
+        if span.end == self.encoder.next_id() {
+            self.uncovered.cover_all(span.end);
+            return;
+        }
         let open = self.open_within(self.uncovered.start()..span.end);
         let covered: SmallVec<[(u64, Option<Instant>); 8]> =
             open.filter_map(|id| Some((id, self.get(id)?.deadline))).collect();
@@ -623,8 +582,12 @@ impl CodingSession {
     /// The lower bound of the symbols that the peer may still report, if the peer should be told because it
     /// could free half a window or [`MOST_UNTOLD`] symbols.
     pub(super) fn lower_bound_to_tell(&self, window: u64) -> Option<u64> {
-        let oldest = self.oldest();
-        (oldest >= self.told.saturating_add((window / 2).min(MOST_UNTOLD))).then_some(oldest)
+        let due = self.told.saturating_add((window / 2).min(MOST_UNTOLD));
+        // The oldest symbol is the first of the window, or one before it.
+        if self.first() < due {
+            return None;
+        }
+        Some(self.oldest()).filter(|oldest| *oldest >= due)
     }
 
     pub(super) fn told(&mut self, lower_bound: u64) {
@@ -654,7 +617,11 @@ impl CodingSession {
 
     /// A packet with a symbol was acknowledged.
     pub(super) fn acked(&mut self, id: u64, how: Arrival) {
-        if self.done(id).is_some() {
+        let was_open = match self.index(id) {
+            Some(index) => self.settle(id, index).map(Contents::clear).is_some(),
+            None => self.remove_beyond(id).is_some(),
+        };
+        if was_open {
             self.arrivals.push((id, how));
         }
     }

@@ -19,9 +19,16 @@ pub(crate) struct Contents {
 }
 
 impl Contents {
-    /// One STREAM frame.
-    pub(crate) fn of(frame: StreamToken) -> Self {
-        Self { frames: Frames::from_buf([frame]), datagrams: Vec::new() }
+    /// The contents of a symbol that was just written.
+    pub(super) fn of(symbol: &NewSymbol<'_>) -> Self {
+        let frames = symbol.frame.map(|frame| Frames::from_buf([*frame])).unwrap_or_default();
+        Self { frames, datagrams: symbol.datagrams.to_vec() }
+    }
+
+    /// Drops the contents.
+    pub(super) fn clear(&mut self) {
+        self.frames.clear();
+        self.datagrams = Vec::new();
     }
 
     pub(super) fn extend(&mut self, other: Self) {
@@ -34,7 +41,9 @@ impl Contents {
 #[derive(Debug)]
 pub(crate) struct NewSymbol<'a> {
     pub(crate) bytes: &'a [u8],
-    pub(crate) contents: Contents,
+    /// The STREAM frame in it, unless it holds datagrams.
+    pub(crate) frame: Option<&'a StreamToken>,
+    pub(crate) datagrams: &'a [MessageId],
     /// The message to which the data belongs.
     pub(crate) message: Option<Message>,
 }

@@ -69,6 +69,13 @@ impl Uncovered {
         self.start = self.start.max(end);
     }
 
+    /// Repair symbols cover all symbols that were sent, those below `end`.
+    pub(crate) fn cover_all(&mut self, end: u64) {
+        self.dated.clear();
+        (self.undated, self.count) = (0, 0);
+        self.cover(end);
+    }
+
     /// Forgets the symbols whose deadline is before `time`.
     pub(crate) fn expire(&mut self, time: Instant) {
         if self.expired.is_some_and(|expired| expired >= time) {
@@ -113,5 +120,12 @@ mod tests {
         uncovered.remove(1, None);
         uncovered.add(at(40));
         assert_eq!((uncovered.count(), uncovered.earliest()), (1, at(40)));
+        uncovered.add(None);
+        uncovered.cover_all(8);
+        assert_eq!((uncovered.count(), uncovered.earliest(), uncovered.start()), (0, None, 8));
+        uncovered.remove(6, at(40));
+        uncovered.remove(7, None);
+        uncovered.add(at(50));
+        assert_eq!((uncovered.count(), uncovered.earliest()), (1, at(50)));
     }
 }

@@ -33,16 +33,13 @@ struct SessionMembers {
 }
 
 impl SessionMembers {
-    fn subtract(&mut self, unsent: &Unsent) {
-        self.sendable -= usize::from(unsent.is_sendable);
-        self.bytes -= u128::from(unsent.bytes);
-        self.peer_buffer -= u128::from(unsent.peer_buffer);
-    }
-
-    fn add(&mut self, unsent: &Unsent) {
-        self.sendable += usize::from(unsent.is_sendable);
-        self.bytes += u128::from(unsent.bytes);
-        self.peer_buffer += u128::from(unsent.peer_buffer);
+    /// Counts `now` in place of `before`, which was counted.
+    fn replace(&mut self, before: &Unsent, now: &Unsent) {
+        let sendable = self.sendable + usize::from(now.is_sendable);
+        self.sendable = sendable - usize::from(before.is_sendable);
+        self.bytes = self.bytes + u128::from(now.bytes) - u128::from(before.bytes);
+        let peer_buffer = self.peer_buffer + u128::from(now.peer_buffer);
+        self.peer_buffer = peer_buffer - u128::from(before.peer_buffer);
     }
 
     fn sum(&self) -> Unsent {
@@ -109,7 +106,7 @@ impl Members {
         let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
         self.changes += 1;
         group.streams -= 1;
-        group.subtract(&member.counted);
+        group.replace(&member.counted, &Unsent::default());
         group.messages.remove(&member.turn);
     }
 
@@ -132,8 +129,7 @@ impl Members {
             return;
         }
         self.changes += 1;
-        group.subtract(counted);
-        group.add(&now);
+        group.replace(counted, &now);
         (counted.is_sendable, counted.bytes, counted.peer_buffer) = now.counts();
         if let Some(message) = newest {
             counted.message = now.message;

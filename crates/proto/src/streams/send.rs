@@ -12,7 +12,7 @@ use super::{ClosedStream, WriteError};
 use crate::ids::{MessageId, SymbolRef};
 use bytes::Bytes;
 use std::ops::Range;
-use sutura_schedule::Priority;
+use sutura_schedule::{Priority, Urgency};
 
 /// States of RFC 9000 section 3.1, figure 2.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,6 +183,11 @@ impl SendHalf {
         }
     }
 
+    /// Whether the stream belongs to the protocol itself, as HTTP/3's control stream does.
+    pub(super) fn is_control(&self) -> bool {
+        self.priority.urgency == Urgency::CONTROL
+    }
+
     #[cfg(test)]
     pub(super) fn state(&self) -> SendState {
         self.state
@@ -347,10 +352,17 @@ impl SendHalf {
 
     /// Number of new bytes that stream flow control allows to send.
     pub(super) fn new_bytes(&self) -> u64 {
-        if !self.is_sending() {
-            return 0;
-        }
-        self.buffer.end().min(self.max_data).saturating_sub(self.buffer.unsent())
+        self.unsent_bytes().min(self.max_data.saturating_sub(self.buffer.unsent()))
+    }
+
+    /// Whether there are [new bytes](Self::new_bytes).
+    pub(super) fn has_new_bytes(&self) -> bool {
+        self.unsent_bytes() > 0 && self.buffer.unsent() < self.max_data
+    }
+
+    /// Number of bytes that were written and never sent.
+    pub(super) fn unsent_bytes(&self) -> u64 {
+        if self.is_sending() { self.buffer.end() - self.buffer.unsent() } else { 0 }
     }
 
     /// Whether only the FIN is left to send.

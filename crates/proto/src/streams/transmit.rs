@@ -19,11 +19,12 @@ use crate::wire::frame::StreamHeader;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::Instant;
-use sutura_schedule::{Rank, Scheduler, Urgency};
+use sutura_schedule::{Rank, Scheduler};
 
 /// A stream with at most this many bytes is a short message, such as a request. To send it in packets of its
 /// own would cost more than it can lose by sharing a packet.
 const SHORT_MESSAGE: u64 = 256;
+
 /// The source of the bytes of a [`Pending`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
@@ -39,7 +40,6 @@ enum Source {
 pub struct Pending {
     /// The stream.
     pub id: StreamId,
-
     /// Whether the data may share a packet with another stream. True for the protocol's own streams, on which
     /// all other streams may depend, and for a [`SHORT_MESSAGE`].
     pub goes_along: bool,
@@ -56,8 +56,7 @@ pub struct Pending {
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
-        let control = send.priority.urgency == Urgency::CONTROL;
-        let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
+        let goes_along = send.is_control() || send.buffer.end() <= SHORT_MESSAGE;
         let session = send.session();
         let is_protected = send.protection.is_some() || session.is_some();
         let announces = send.messages.is_some();
@@ -159,7 +158,7 @@ impl Outgoing {
     /// Updates the scheduler and the queues after the data that a stream has to send may have changed.
     pub(super) fn refresh(&mut self, stream: &mut Stream, control: &mut Control) {
         let Some(send) = stream.halves.send_mut() else { return };
-        let fresh = send.new_bytes() > 0;
+        let fresh = send.has_new_bytes();
         self.count_fresh(send, fresh);
         let ready = fresh || (self.in_turn && send.resends > 0);
         if ready != send.scheduled {
@@ -373,7 +372,7 @@ impl Streams {
         let newest = send.messages.as_ref().and_then(|messages| messages.newest());
         let terms = if newest.is_some_and(|message| message.stage != Stage::Apart) {
             Terms::GROUP
-        } else if send.priority.urgency == Urgency::CONTROL {
+        } else if send.is_control() {
             Terms::CONTROL
         } else {
             Terms::STREAM
@@ -417,7 +416,7 @@ impl Streams {
         let credit = self.out.credit.available() > 0;
         let mut backlog = Backlog::Empty;
         for send in self.table.iter().filter_map(|stream| stream.halves.send()) {
-            let fresh = send.new_bytes() > 0;
+            let fresh = send.has_new_bytes();
             if send.wants_bare_fin() || (fresh && credit) {
                 return Backlog::Sendable;
             }

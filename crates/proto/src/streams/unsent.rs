@@ -5,7 +5,6 @@ use super::{Protection, Streams};
 use crate::fec::redundancy::Message;
 use crate::ids::StreamId;
 use crate::work;
-use sutura_schedule::Urgency;
 
 /// The data that one stream, or several streams, still have to send.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,10 +23,9 @@ pub struct Unsent {
 impl Unsent {
     /// The data that a stream still has to send.
     pub(super) fn of(send: &SendHalf) -> Self {
-        let unsent = || send.buffer.end().saturating_sub(send.buffer.unsent());
         Self {
-            is_sendable: send.new_bytes() > 0,
-            bytes: if send.is_sending() { unsent() } else { 0 },
+            is_sendable: send.has_new_bytes(),
+            bytes: send.unsent_bytes(),
             peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
             message: send.messages.as_ref().and_then(|messages| messages.newest()),
         }
@@ -76,7 +74,7 @@ impl Streams {
             send.protection.as_ref() == Some(protection)
                 && send.session().is_none()
                 && send.message.is_none()
-                && send.priority.urgency != Urgency::CONTROL
+                && !send.is_control()
                 && send.has_unsent()
         };
         let all = self.table.iter().filter(|stream| stream.halves.send().is_some_and(waits));

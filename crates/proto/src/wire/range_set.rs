@@ -122,13 +122,16 @@ impl RangeSet {
 
     /// Adds every value of `range`; returns how many were new. With a cap, the new values may
     /// themselves be forgotten.
+    #[inline]
     pub fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
         }
-        if self.append(&range) {
-            return range.end - range.start;
-        }
+        if self.append(&range) { range.end - range.start } else { self.insert_among(range) }
+    }
+
+    /// Adds a range that begins before the end of the last one.
+    fn insert_among(&mut self, range: Range<u64>) -> u64 {
         // Ranges that overlap or touch the new one are merged with it.
         let from = match range.start.checked_sub(1) {
             Some(before) => self.position(before),

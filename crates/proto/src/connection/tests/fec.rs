@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::policy::Tail;
-use crate::{CodeSet, Reason};
+use crate::recovery::token::StreamToken;
+use crate::{CodeSet, Read, Reason};
 
 /// Sends data from the server on a protected stream, losing the datagrams with these numbers. Returns how long
 /// the client waited for the end.
@@ -89,6 +90,77 @@ fn symbols_of_a_block_are_sent_again_after_its_parity_symbol() {
     let (client, server) = (pair.client.stats(), pair.server.stats());
     assert_eq!(server.fec.source_symbols_resent, 2);
     assert_eq!((client.fec.recovered, server.packets_lost), (1, 4));
+}
+
+/// What becomes of a stream while symbols of its first block are lost.
+#[derive(Debug, Clone, Copy)]
+enum Meanwhile {
+    /// Some bytes of the first symbol arrive in another frame.
+    ArrivesInPart,
+    /// It is reset, but for the first symbol and a part of the second.
+    IsResetInPart,
+    /// It is reset altogether.
+    IsReset,
+}
+
+/// The first block of a stream is lost, with its parity symbol. Returns the number of its symbols that are sent
+/// again as symbols.
+fn resent_symbols(pair: &mut Pair, id: StreamId, meanwhile: Meanwhile) -> u64 {
+    pair.lose(Side::Server, |n| n <= 3);
+    pair.write(Side::Server, id, 6_500);
+    pair.flush(Side::Server);
+    let server = pair.server.conn();
+    assert_eq!(server.stats().fec.repair_symbols_sent, 3, "no repair symbol is to come");
+    match meanwhile {
+        Meanwhile::ArrivesInPart => {
+            let (offset, data) = (100, &pattern(6_500)[100..110]);
+            let token = StreamToken { id, offset, len: 10, fin: false, symbol: None };
+            server.streams.delivered(&token);
+            let frame = Frame::Stream(StreamFrame { id, offset, fin: false, data });
+            pair.client.conn().inject_frame(&frame).unwrap();
+        }
+        Meanwhile::IsResetInPart => server.send_stream(id).reset_at(7, 1_500).unwrap(),
+        Meanwhile::IsReset => server.send_stream(id).reset(7).unwrap(),
+    }
+    pair.run_for(2 * SECOND);
+    let stats = pair.server.stats();
+    assert_eq!(stats.packets_lost, 3);
+    stats.fec.source_symbols_resent
+}
+
+/// A symbol without contents is sent again from its stream. If the stream no longer holds all of its frame, the
+/// bytes that the peer misses go out bare, and all that is due arrives.
+#[test]
+fn what_is_left_of_a_symbol_without_contents_is_sent_again_bare() {
+    let cases = [
+        (Meanwhile::ArrivesInPart, 1, 6_500, None),
+        (Meanwhile::IsResetInPart, 1, 1_500, Some(7)),
+        (Meanwhile::IsReset, 0, 0, Some(7)),
+    ];
+    for (meanwhile, resent, least, code) in cases {
+        let mut pair = Pair::connected();
+        let blocks = Protection::new(Arc::new(Block::new(2, 1).unwrap()));
+        let id = pair.open(Side::Server, Some(blocks));
+        assert_eq!(resent_symbols(&mut pair, id, meanwhile), resent, "{meanwhile:?}");
+        let client = pair.client.conn();
+        assert_eq!(client.accept(Dir::Uni), Some(id));
+        let (mut all, mut buffer) = (Vec::new(), [0; 1024]);
+        let end = loop {
+            match client.recv_stream(id).read(&mut buffer) {
+                Ok(Read::Data(n)) => all.extend_from_slice(&buffer[..n]),
+                end => break end,
+            }
+        };
+        assert_eq!(end, Err(code.map_or(ReadError::Blocked, ReadError::Reset)), "{meanwhile:?}");
+        assert!(
+            all.len() >= least && pattern(6_500).starts_with(&all),
+            "{meanwhile:?}: {}",
+            all.len()
+        );
+        let server = pair.server.conn();
+        assert_eq!(server.stream_stats().streams, usize::from(code.is_none()));
+        assert!(server.egress.is_coding_quiet());
+    }
 }
 
 #[test]

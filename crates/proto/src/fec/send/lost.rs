@@ -3,7 +3,8 @@
 use super::{LostSymbol, SendSessions};
 #[cfg(doc)]
 use crate::fec::redundancy::Redundancy;
-use crate::fec::session::{CodingSession, Surroundings};
+use crate::fec::session::CodingSession;
+use crate::fec::surroundings::Surroundings;
 use crate::fec::symbol::{Contents, Frames, Symbol, SymbolState};
 use crate::ids::{MessageId, SymbolRef};
 use crate::recovery::token::StreamToken;

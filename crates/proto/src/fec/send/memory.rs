@@ -12,8 +12,9 @@ impl SendSessions {
         MAX_ENCODER_BYTES.saturating_sub(self.withheld)
     }
 
-    pub(super) fn is_over_budget(&self) -> bool {
-        self.allocated() > self.budget()
+    /// Whether [`enforce_budget`](Self::enforce_budget) has to evict symbols.
+    pub fn is_over_budget(&self) -> bool {
+        self.rest.is_none() && self.allocated() > self.budget()
     }
 
     /// Forgets symbols that left the window of `session` while all sessions remember too many of them.
@@ -27,6 +28,7 @@ impl SendSessions {
             forget(forgotten);
             surplus -= 1;
         }
+        s.release_repairs();
     }
 
     /// Number of symbols that left the windows and are remembered.
@@ -38,9 +40,6 @@ impl SendSessions {
     /// allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for evicted symbols that are not known to have
     /// arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
-        if self.rest.is_some() {
-            return;
-        }
         let mut held = self.allocated();
         while held > self.budget() {
             let sessions = (0u16..).zip(&mut self.sessions);
@@ -57,6 +56,7 @@ impl SendSessions {
                 }
                 s.shrink();
             }
+            s.release_repairs();
             let freed = before - s.encoder.allocated();
             if freed == 0 {
                 return;

@@ -3,7 +3,8 @@
 use super::{RepairBid, SendSessions};
 use crate::fec::code::{self, SlidingWindow};
 use crate::fec::redundancy::{Decision, RepairPlan};
-use crate::fec::session::{CodingSession, Surroundings};
+use crate::fec::session::CodingSession;
+use crate::fec::surroundings::Surroundings;
 use crate::ids::StreamId;
 use crate::recovery::token::Token;
 use crate::wire::code_id::CodeId;
@@ -86,6 +87,7 @@ impl SendSessions {
         let view = s.view(around);
         s.policy.on_repair_sent(now, &view);
         s.release_kept();
+        s.release_repairs();
         s.forget_contents();
         self.count(session, |counts| {
             counts.repair_symbols += 1;

@@ -20,10 +20,10 @@ fn sessions() -> SendSessions {
 fn send(sessions: &mut SendSessions, now: Instant, offset: u64) -> SmallVec<[Evicted; 1]> {
     let mut evicted = SmallVec::new();
     let frame = StreamToken { id: StreamId(0), offset, len: 100, fin: false, symbol: None };
-    let symbol = NewSymbol { bytes: &[1; 100], contents: Contents::of(frame), message: None };
+    let symbol = NewSymbol { bytes: &[1; 100], frame: Some(&frame), datagrams: &[], message: None };
     let around = Surroundings::default();
     let SymbolRef { id, .. } =
-        sessions.commit_symbol(now, 0, symbol, &around, &mut evicted).unwrap();
+        sessions.commit_symbol(now, 0, &symbol, &around, &mut evicted).unwrap();
     sessions.sessions[0].repair_sent(now, &(id..id + 1), 100);
     evicted
 }

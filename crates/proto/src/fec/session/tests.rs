@@ -37,9 +37,8 @@ fn lose(session: &mut CodingSession, now: Instant, ids: Range<u64>, until: Insta
 
 fn push(session: &mut CodingSession, now: Instant) {
     let frame = StreamToken { id: StreamId(0), offset: 0, len: 6, fin: false, symbol: None };
-    let contents = Contents::of(frame);
-    let symbol = NewSymbol { bytes: b"symbol", contents, message: None };
-    session.push(now, symbol, &mut SmallVec::new()).unwrap();
+    let symbol = NewSymbol { bytes: b"symbol", frame: Some(&frame), datagrams: &[], message: None };
+    session.push(now, &symbol, &mut SmallVec::new()).unwrap();
 }
 
 #[test]
@@ -51,7 +50,7 @@ fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
     assert_eq!((session.first(), session.repairs.in_flight(0)), (0, 1));
     session.done(0);
     session.slide();
-    push(&mut session, now);
+    session.release_repairs();
     assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
 }
 

@@ -34,7 +34,16 @@ impl<'a> FrameIter<'a> {
         Self { reader: Reader::new(payload), carrier }
     }
 
+    /// Reads the next frame. After an error, nothing is left.
     fn read(&mut self) -> Result<Frame<'a>, TransportError> {
+        let frame = self.decode();
+        if frame.is_err() {
+            self.reader.rest();
+        }
+        frame
+    }
+
+    fn decode(&mut self) -> Result<Frame<'a>, TransportError> {
         let before = self.reader.remaining();
         let wire_type = self.reader.varint().map_err(|_| {
             let code = TransportErrorCode::FRAME_ENCODING_ERROR;
@@ -64,15 +73,9 @@ fn violation(reason: &'static str, wire_type: u64) -> TransportError {
 impl<'a> Iterator for FrameIter<'a> {
     type Item = Result<Frame<'a>, TransportError>;
 
+    #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        if self.reader.is_empty() {
-            return None;
-        }
-        let frame = self.read();
-        if frame.is_err() {
-            self.reader.rest();
-        }
-        Some(frame)
+        if self.reader.is_empty() { None } else { Some(self.read()) }
     }
 }
 
@@ -138,6 +141,13 @@ fn decode<'a>(kind: FrameKind, wire_type: u64, r: &mut Reader<'a>) -> Result<Fra
 fn padding<'a>(r: &mut Reader<'a>) -> Result<Frame<'a>, Malformed> {
     r.bytes(zeros(r.peek_rest()))?;
     Ok(Frame::Padding)
+}
+
+/// The payload of a packet without the PADDING in front of its first other frame. Padding says nothing about a
+/// packet.
+#[must_use]
+pub fn after_padding(payload: &[u8]) -> &[u8] {
+    payload.get(zeros(payload)..).unwrap_or_default()
 }
 
 /// How many zeros `bytes` begin with. Packets of the handshake have hundreds, so many are looked at together.

@@ -12,7 +12,7 @@ mod tests;
 pub use crate::ecn::EcnCounts;
 pub use crate::reset::RESET_TOKEN_SIZE;
 pub use ack::{AckFrame, AckRanges, encode_ack};
-pub use decode::FrameIter;
+pub use decode::{FrameIter, after_padding};
 pub use encode::{StreamHeader, crypto_capacity, datagram_size, encode_crypto, encode_datagram};
 pub use fec::{
     Repair, RepairHeader, SourceSymbol, SymbolAck, SymbolRanges, SymbolWindow, encode_symbol_ack,

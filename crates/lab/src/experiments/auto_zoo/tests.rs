@@ -84,7 +84,7 @@ fn a_case_is_the_same_alone_and_among_others() {
         arms.iter().map(|arm| arm.runs.clone()).collect()
     };
     assert_eq!(runs(&alone), runs(&together[4..6]));
-    assert!(together.iter().any(|arm| arm.runs[0].neighbour.is_some_and(|time| time > 0.0)));
+    assert!(together.iter().any(|arm| arm.runs[0].neighbour.is_some_and(|times| times.p95 > 0.0)));
 }
 
 #[test]
@@ -94,7 +94,10 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     let cases = [quick(zoo(80), true), quick(zoo(80), false)].concat();
     let arms = measure(&options, &cases, &names).unwrap();
     let rows: Vec<compare::Lineup<'_>> = arms.chunks(3).map(compare::Lineup::of).collect();
-    let text = report::of_all(&rows, &names, 2).to_markdown();
+    let options = Options { policies: names.to_vec(), ..options };
+    let alone = report::Alone::of(&options);
+    let report = report::of_all(&rows, &names, &alone);
+    let text = report.to_markdown();
     for name in ["none", "auto", "incremental:burst=3"] {
         assert!(text.contains(&format!("\n| {name} | ")), "{name}: {text}");
     }
@@ -102,6 +105,16 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     for row in harmed {
         assert!(text.contains(&format!("`{}`", row.case)), "{text}");
     }
-    let one = report::of_one(&rows[..1]).to_markdown();
+    for row in rows.iter().filter(|row| row.is_harmed(1) || row.is_slowed(1)) {
+        let command = format!(
+            "`sutura lab auto-zoo --seed 1 --seeds 2 --only {} --policy auto --policy incremental:burst=3`",
+            row.case.number
+        );
+        assert!(text.contains(&command), "{command}: {text}");
+    }
+    let data = report.data.unwrap();
+    assert_eq!(data.rows.len(), 3 * cases.len());
+    assert!(data.rows.iter().all(|row| row.len() == data.columns.len()));
+    let one = report::of_one(&rows[..1], &alone).to_markdown();
     assert!(one.contains(&rows[0].case.to_string()), "{one}");
 }

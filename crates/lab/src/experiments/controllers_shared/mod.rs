@@ -101,14 +101,16 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub fn of(outcomes: Vec<FlowOutcome>, length: Duration) -> Self {
+    /// The figures of flows that share a bottleneck of `rate` bits per second for the time `length`. The first
+    /// third of the time does not count, except for lost packets.
+    pub fn of(outcomes: Vec<FlowOutcome>, rate: u64, length: Duration) -> Self {
         let counted = |intervals: &[Interval]| -> Vec<Interval> {
             let skip = ((length / 3).as_nanos() / INTERVAL.as_nanos()) as usize;
             let all = (length.as_nanos() / INTERVAL.as_nanos()) as usize;
             intervals.iter().take(all).skip(skip).copied().collect()
         };
         let seconds = (length - length / 3).as_secs_f64();
-        let fair = RATE as f64 / 8.0 * seconds / outcomes.len() as f64;
+        let fair = rate as f64 / 8.0 * seconds / outcomes.len() as f64;
         let passages = || outcomes.iter().map(|outcome| &outcome.passage);
         let later: Vec<Interval> = passages().flat_map(|p| counted(&p.intervals)).collect();
         let waited: f64 = later.iter().map(|interval| millis(interval.queued)).sum();
@@ -178,7 +180,7 @@ fn run_once(setup: &Contest, length: Duration, seed: u64) -> Result<Figures, Err
     let flow = |(sender, n)| Flow { sender, bytes, pause: None, start: apart * n };
     let flows: Vec<_> = setup.senders().zip(0..).map(flow).collect();
     let outcomes = share(&flows, setup.loss, length, seed)?;
-    Ok(Figures::of(outcomes, length))
+    Ok(Figures::of(outcomes, RATE, length))
 }
 
 fn measure(

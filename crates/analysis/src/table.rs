@@ -161,7 +161,9 @@ impl Table {
     /// The rows as a Markdown table, with the caption above it.
     pub fn to_markdown(&self) -> String {
         let line = |cells: &mut dyn Iterator<Item = String>| {
-            cells.fold("|".to_owned(), |line, cell| line + " " + &cell + " |") + "\n"
+            // A bar would end the cell, also within code.
+            cells.fold("|".to_owned(), |line, cell| line + " " + &cell.replace('|', "\\|") + " |")
+                + "\n"
         };
         let mut out = format!("{}:\n\n", self.caption);
         out += &line(&mut self.columns.iter().cloned());
@@ -228,6 +230,13 @@ mod tests {
         let expected = "Figures:\n\n| name | share | time |\n| --- | --- | --- |\n\
                         | a | 1.230 % | 1.5 ms |\n| bcd | 50.0 % | 0.0 ms |\n";
         assert_eq!(table().to_markdown(), expected);
+    }
+
+    #[test]
+    fn a_bar_in_a_cell_does_not_end_it() {
+        let mut table = Table::new("Bars", ["a"]);
+        table.row(["`b | c`"]);
+        assert!(table.to_markdown().ends_with("\n| `b \\| c` |\n"), "{}", table.to_markdown());
     }
 
     #[test]

@@ -5,7 +5,7 @@ use sutura_analysis::statistics::mean;
 use super::apps::ZooApp;
 use super::bed::Outcome;
 use super::case::ZooCase;
-use super::neighbour::NeighbourTimes;
+use super::neighbour::NeighbourTime;
 use super::{ArmRuns, ZooArm};
 use crate::comparison::Values;
 
@@ -169,7 +169,7 @@ impl<'a> Lineup<'a> {
     }
 
     /// By how many percent the neighbour takes longer than without redundancy; `None` without a neighbour.
-    pub fn neighbour(&self, arm: usize, time: fn(&NeighbourTimes) -> f64) -> Option<BySeed> {
+    pub fn neighbour(&self, arm: usize, time: NeighbourTime) -> Option<BySeed> {
         self.case.beside?;
         let pairs = self.neighbour_times(arm, time).0.into_iter();
         let pairs = pairs.zip(self.neighbour_times(0, time).0);
@@ -177,7 +177,7 @@ impl<'a> Lineup<'a> {
     }
 
     /// What the neighbour takes beside an arm, in seconds.
-    pub fn neighbour_times(&self, arm: usize, time: fn(&NeighbourTimes) -> f64) -> BySeed {
+    pub fn neighbour_times(&self, arm: usize, time: NeighbourTime) -> BySeed {
         self.figures(arm, |run| run.neighbour.as_ref().map(time).unwrap_or_default())
     }
 

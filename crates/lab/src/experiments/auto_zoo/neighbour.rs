@@ -35,6 +35,9 @@ pub struct NeighbourTimes {
     pub p95: f64,
 }
 
+/// One of them.
+pub type NeighbourTime = fn(&NeighbourTimes) -> f64;
+
 /// The flow beside the measured one.
 pub(super) enum Neighbour {
     Downloads { ends: Ends, bytes: u64 },

@@ -9,6 +9,9 @@ use crate::Options;
 use crate::comparison::Values;
 use crate::report::{Cell, Report, Table, report_of};
 
+/// The last of so many parts of the time is the end.
+const END: u32 = 4;
+
 pub(super) fn report(
     runs: &[DuelRuns],
     pairs: &[Pair],
@@ -19,7 +22,7 @@ pub(super) fn report(
     report_of(
         "BBR on random paths, beside quinn's CUBIC and among its own kind",
         &text(runs, pairs, length, options),
-        [flows(&by_queue), paths(runs, pairs, length)],
+        [flows(&by_queue, length), paths(runs, pairs, length)],
         [],
     )
 }
@@ -40,10 +43,11 @@ fn text(runs: &[DuelRuns], pairs: &[Pair], length: Duration, options: &Options) 
         ),
         format!(
             "A share is the throughput of a flow over half of the rate of the link, in UDP payload that arrives \
-             in the last {} s; 1 is fair, less the headers. Jain's index is of the same time, and lost packets \
-             of all. Quantiles are over the paths: p10 of 20 paths is the second smallest. `bbr:floor=off` is \
-             the draft's own.",
-            (length - length / 3).as_secs()
+             in the last {} s; 1 is fair, less the headers. Jain's index is of the same time and of its last \
+             {} s, and lost packets are those of all. Quantiles are over the paths: p10 of 20 paths is the \
+             second smallest. `bbr:floor=off` is the draft's own.",
+            (length - length / 3).as_secs(),
+            (length / END).as_secs(),
         ),
     ]
 }
@@ -55,7 +59,7 @@ fn names(pair: &Pair) -> [String; 2] {
 }
 
 /// A row for each flow of each pair at each queue.
-fn flows(all: &[AtQueue<'_>]) -> Table {
+fn flows(all: &[AtQueue<'_>], length: Duration) -> Table {
     let header = [
         "queue",
         "flow",
@@ -65,6 +69,9 @@ fn flows(all: &[AtQueue<'_>]) -> Table {
         "least to most",
         "more than the other",
         "Jain p50",
+        "p10",
+        "worst",
+        "at the end p50",
         "p10",
         "worst",
         "utilisation",
@@ -78,6 +85,7 @@ fn flows(all: &[AtQueue<'_>]) -> Table {
     for row in all {
         let names = names(row.pair);
         let jain = row.values(|runs| runs.mean(Figures::jain));
+        let end = row.values(|runs| runs.mean(|run| run.jain_within(length - length / END, length)));
         let of_all = |figure: fn(&Figures) -> f64| mean(row.rows.iter().map(|runs| runs.mean(figure)));
         for flow in [0, 1] {
             let shares = row.values(|runs| runs.share(flow));
@@ -92,6 +100,9 @@ fn flows(all: &[AtQueue<'_>]) -> Table {
                 jain.cell(0.5),
                 jain.cell(0.1),
                 jain.cell(0.0),
+                end.cell(0.5),
+                end.cell(0.1),
+                end.cell(0.0),
                 Cell::Share(of_all(Figures::utilisation)),
                 Cell::Share(of_all(|run| run.overflow)),
                 Cell::Millis(of_all(|run| run.queue_delay)),

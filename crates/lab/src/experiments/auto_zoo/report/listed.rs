@@ -1,7 +1,7 @@
 //! The cases that are listed one by one: where the first policy does harm, or could do better.
 
 use super::super::compare::{Lineup, Reference};
-use super::super::neighbour::NeighbourTimes;
+use super::super::neighbour::NeighbourTime;
 use super::{Alone, interval, name};
 use crate::report::{Cell, Table};
 
@@ -53,8 +53,8 @@ pub fn far_from_ideal(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table
 
 /// Each case where the first policy slows down the flow beside it.
 pub fn slowed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
-    let p95: fn(&NeighbourTimes) -> f64 = |times| times.p95;
-    let mean: fn(&NeighbourTimes) -> f64 = |times| times.mean;
+    let p95: NeighbourTime = |times| times.p95;
+    let mean: NeighbourTime = |times| times.mean;
     let change = |row: &Lineup<'_>, time| row.neighbour(1, time).unwrap_or_default();
     let all = sorted(rows.iter().filter(|row| row.is_slowed(1)), |row| change(row, p95).mean());
     let beside = rows.iter().filter(|row| row.case.beside.is_some()).count();

@@ -1,7 +1,7 @@
 //! The results of each case one by one, for other programs.
 
 use super::super::compare::{Lineup, Reference};
-use super::super::neighbour::NeighbourTimes;
+use super::super::neighbour::NeighbourTime;
 use super::{Alone, name};
 use crate::report::{Cell, Column, Table};
 
@@ -21,7 +21,7 @@ impl Entry<'_> {
         self.row.best_fixed_within(self.arm)
     }
 
-    fn neighbour(&self, time: fn(&NeighbourTimes) -> f64) -> Option<Cell> {
+    fn neighbour(&self, time: NeighbourTime) -> Option<Cell> {
         self.row.case.beside?;
         Some(Cell::Number(self.row.neighbour_times(self.arm, time).mean()))
     }

@@ -3,7 +3,7 @@
 use sutura_analysis::statistics::mean;
 
 use super::super::compare::{BySeed, HARM, Lineup, Reference, Spread};
-use super::super::neighbour::NeighbourTimes;
+use super::super::neighbour::NeighbourTime;
 use super::{arms, by_application, count};
 use crate::comparison::{Values, share};
 use crate::report::{Cell, Table};
@@ -62,7 +62,7 @@ pub fn neighbours(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = ["policy", "time", "paths", "p10", "p50", "p90", "worst", "slower", "faster"];
     let title = "The flow beside: how many percent longer its downloads or messages take";
     let mut table = Table::new(title, header);
-    let times: [(&str, fn(&NeighbourTimes) -> f64); 2] =
+    let times: [(&str, NeighbourTime); 2] =
         [("mean", |times| times.mean), ("p95", |times| times.p95)];
     for (arm, policy) in arms(policies).skip(1) {
         for (name, time) in times {

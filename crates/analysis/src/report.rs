@@ -22,6 +22,10 @@ pub struct Report {
     pub text: Vec<String>,
     /// The tables.
     pub tables: Vec<Table>,
+    /// The single results behind the tables, where another program may want them: too many for a page, so
+    /// that only the CSV and the JSON have them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data: Option<Table>,
     /// The expectations that do not hold, if this is a test: a text for each.
     pub failures: Vec<String>,
     /// The charts. Their names are unique.
@@ -144,6 +148,7 @@ mod tests {
             title: "Title".to_owned(),
             text: vec!["Text.".to_owned()],
             tables: vec![table],
+            data: None,
             failures: Vec::new(),
             charts: vec![chart("First, 1 MB"), chart("first by 2 MB")],
             pictures: vec![Picture { name: "third".to_owned(), svg: "<svg/>".to_owned() }],

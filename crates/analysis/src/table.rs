@@ -1,4 +1,4 @@
-//! Tables, rendered as Markdown, as aligned text, and as JSON (by `serde`).
+//! Tables, rendered as Markdown, as aligned text, as CSV, and as JSON (by `serde`).
 
 use std::fmt;
 use std::time::Duration;
@@ -107,6 +107,29 @@ impl fmt::Display for Cell {
     }
 }
 
+impl Cell {
+    /// A field of a line of CSV.
+    fn to_csv(&self) -> String {
+        match self {
+            cell if *cell == Self::none() => String::new(),
+            Self::Text(text) => quoted(text),
+            Self::Count(count) => count.to_string(),
+            Self::Share(number) | Self::Millis(number) | Self::Number(number) => {
+                if number.is_finite() { number.to_string() } else { String::new() }
+            }
+        }
+    }
+}
+
+/// Text as a field of a line of CSV, in quotes where it needs them.
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}
+
 impl Table {
     /// A table without rows.
     pub fn new<C: AsRef<str>>(
@@ -138,13 +161,27 @@ impl Table {
     /// The rows as a Markdown table, with the caption above it.
     pub fn to_markdown(&self) -> String {
         let line = |cells: &mut dyn Iterator<Item = String>| {
-            cells.fold("|".to_owned(), |line, cell| line + " " + &cell + " |") + "\n"
+            // A bar would end the cell, also within code.
+            cells.fold("|".to_owned(), |line, cell| line + " " + &cell.replace('|', "\\|") + " |")
+                + "\n"
         };
         let mut out = format!("{}:\n\n", self.caption);
         out += &line(&mut self.columns.iter().cloned());
         out += &line(&mut self.columns.iter().map(|_| "---".to_owned()));
         for row in &self.rows {
             out += &line(&mut row.iter().map(Cell::to_string));
+        }
+        out
+    }
+
+    /// The headings and the rows as CSV (RFC 4180, but lines end with a line feed), without the caption: numbers
+    /// are bare, as in JSON, and in the same units. Empty cells and numbers that are not finite are empty.
+    pub fn to_csv(&self) -> String {
+        let line =
+            |fields: &mut dyn Iterator<Item = String>| fields.collect::<Vec<_>>().join(",") + "\n";
+        let mut out = line(&mut self.columns.iter().map(|column| quoted(column)));
+        for row in &self.rows {
+            out += &line(&mut row.iter().map(Cell::to_csv));
         }
         out
     }
@@ -193,6 +230,22 @@ mod tests {
         let expected = "Figures:\n\n| name | share | time |\n| --- | --- | --- |\n\
                         | a | 1.230 % | 1.5 ms |\n| bcd | 50.0 % | 0.0 ms |\n";
         assert_eq!(table().to_markdown(), expected);
+    }
+
+    #[test]
+    fn a_bar_in_a_cell_does_not_end_it() {
+        let mut table = Table::new("Bars", ["a"]);
+        table.row(["`b | c`"]);
+        assert!(table.to_markdown().ends_with("\n| `b \\| c` |\n"), "{}", table.to_markdown());
+    }
+
+    #[test]
+    fn csv_has_bare_numbers_and_quotes_where_they_are_needed() {
+        let mut table = table();
+        let cells = ["a,b \"c\"".into(), Cell::none(), Cell::Number(f64::INFINITY)];
+        table.row(cells);
+        let expected = "name,share,time\na,0.0123,1.5\nbcd,0.5,0\n\"a,b \"\"c\"\"\",,\n";
+        assert_eq!(table.to_csv(), expected);
     }
 
     #[test]

@@ -28,7 +28,9 @@ Examples:
   sutura lab campaign --seed 1000 --seeds 400
   sutura lab meetings --report meetings.md
   sutura lab controllers-shared --plots pictures
+  sutura lab controllers-paths --paths 5 --seconds 60
   sutura lab auto-zoo --paths 50
+  sutura lab auto-zoo --policy auto --policy auto:budget=0.1 --csv zoo.csv
   sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
 
 /// Experiments that take less time show no progress.
@@ -50,12 +52,16 @@ pub struct LabArgs {
     /// experiment's own number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     seeds: Option<u64>,
-    /// Number of random cases, in auto-zoo [default: the experiment's own number]
+    /// Number of random cases, in auto-zoo and controllers-paths [default: the experiment's own
+    /// number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     paths: Option<u64>,
     /// Run only this random case, in auto-zoo
     #[arg(long, value_name = "N", conflicts_with = "paths")]
     only: Option<u64>,
+    /// Virtual seconds of each run, in controllers-paths [default: the experiment's own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
+    seconds: Option<u64>,
     /// A redundancy policy to compare, in auto-zoo; may be repeated [default: the experiment's own]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
@@ -76,6 +82,10 @@ pub struct LabArgs {
     /// existing one
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write a row for each case and policy to this file too, as CSV, in auto-zoo, overwriting an
+    /// existing one
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
@@ -100,6 +110,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         seeds: args.seeds,
         paths: args.paths,
         only: args.only,
+        seconds: args.seconds,
         policies: args.policies.clone(),
     };
     let report = sutura_lab::run(name, &options);
@@ -120,6 +131,10 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     if let Some(path) = &args.report {
         let origin = Origin::of_this_process("sutura", Place::VirtualTime);
         output::write_file(path, &report.to_page(&origin))?;
+    }
+    if let Some(path) = &args.csv {
+        let none = || Failure::usage(format!("{name} has no single results for --csv"));
+        output::write_file(path, &report.data.as_ref().ok_or_else(none)?.to_csv())?;
     }
     match report.failures.len() {
         0 => Ok(Exit::Success),

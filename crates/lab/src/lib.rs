@@ -48,6 +48,9 @@ pub struct Options {
     pub paths: Option<u64>,
     /// Runs only the random case with this number.
     pub only: Option<u64>,
+    /// How many seconds of virtual time each run takes, for experiments that let one choose. `None` leaves the
+    /// time to the experiment.
+    pub seconds: Option<u64>,
     /// The redundancy policies to compare, for experiments that compare some; the experiment's own if empty.
     pub policies: Vec<String>,
     /// Receives the progress of the experiment.
@@ -65,6 +68,7 @@ impl Default for Options {
             corpus: None,
             paths: None,
             only: None,
+            seconds: None,
             policies: Vec::new(),
             progress: Progress::default(),
         }

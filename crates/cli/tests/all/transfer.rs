@@ -496,6 +496,22 @@ fn every_chart_of_an_experiment_is_a_file_of_its_own() {
 }
 
 #[test]
+fn the_cases_of_the_zoo_are_a_line_each_of_csv() {
+    let scratch = Scratch::new();
+    let csv = scratch.path().join("zoo.csv");
+    let one = ["lab", "auto-zoo", "--only", "0", "--seeds", "1"];
+    let policies = ["--policy", "tail:burst=1", "--policy", "auto", "--csv"];
+    let mut command = sutura([&one[..], &policies].concat());
+    command.arg(&csv);
+    success(&Process::spawn(command).output());
+    let text = fs::read_to_string(csv).unwrap();
+    let starts: Vec<&str> =
+        text.lines().map(|line| line.split(",messages,").next().unwrap()).collect();
+    assert!(starts[0].starts_with("case,seed,seeds,policy,"), "{text}");
+    assert_eq!(starts[1..], ["0,1,1,none", "0,1,1,tail:burst=1", "0,1,1,auto"]);
+}
+
+#[test]
 fn requests_go_with_the_first_packets_if_both_ends_permit_it() {
     let (scratch, site, out) = Scratch::with_site();
     let names = ["a.bin", "b.bin", "c.bin"];

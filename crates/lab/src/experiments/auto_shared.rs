@@ -109,7 +109,7 @@ impl Shared {
             protected,
             downloads: outcomes.iter().map(times).collect(),
             repairs: outcomes.iter().map(|outcome| outcome.repairs).sum(),
-            figures: Figures::of(outcomes, length),
+            figures: Figures::of(outcomes, RATE, length),
         }
     }
 

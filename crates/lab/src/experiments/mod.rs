@@ -8,6 +8,7 @@ macro_rules! experiment {
     };
 }
 
+mod draw;
 mod flec_path;
 #[cfg(test)]
 mod flec_targets;
@@ -39,6 +40,7 @@ experiments! {
     auto_zoo,
     campaign,
     controllers,
+    controllers_paths,
     controllers_shared,
     eghbal_2022,
     eghbal_2025,

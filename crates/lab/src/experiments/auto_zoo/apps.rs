@@ -8,7 +8,7 @@ use sutura_proto::Algorithm;
 use sutura_random::Rng;
 use sutura_sim::TimedMessage;
 
-use super::draw::{log_uniform, millis, pick, rounded, uniform};
+use crate::experiments::draw::{log_uniform, millis, pick, rounded, uniform};
 
 /// Packets of a flow, more or less.
 const PACKETS: f64 = 2500.0;

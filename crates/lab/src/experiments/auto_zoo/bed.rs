@@ -13,7 +13,7 @@ use sutura_sim::{
 use super::apps::{Carriage, Feed, ZooApp};
 use super::case::ZooCase;
 use super::ideal;
-use super::neighbour::Neighbour;
+use super::neighbour::{Neighbour, NeighbourTimes};
 use super::packets::{Packets, Volume};
 use crate::Error;
 use crate::comparison::Policy;
@@ -43,9 +43,8 @@ pub struct Outcome {
     pub lost: f64,
     /// Repair symbols for each packet.
     pub repairs: f64,
-    /// What the flow beside it takes, in seconds: the mean of its downloads, or the 95th percentile of its
-    /// messages.
-    pub neighbour: Option<f64>,
+    /// How long the downloads or messages of the flow beside it take.
+    pub neighbour: Option<NeighbourTimes>,
 }
 
 /// The network of a run, with the measured flow's ends.
@@ -76,7 +75,7 @@ pub(super) fn run(case: &ZooCase, policy: &Policy, seed: u64) -> Result<Outcome,
         ZooApp::Files { bytes, count, pause } => bed.files(bytes, count, pause)?,
     };
     bed.check()?;
-    let neighbour = neighbour.map(|neighbour| neighbour.time(&bed.network)).transpose()?;
+    let neighbour = neighbour.map(|neighbour| neighbour.times(&bed.network)).transpose()?;
     Ok(Outcome { score, ideal, neighbour, ..bed.traffic() })
 }
 

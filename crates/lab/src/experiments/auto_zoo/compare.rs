@@ -5,12 +5,16 @@ use sutura_analysis::statistics::mean;
 use super::apps::ZooApp;
 use super::bed::Outcome;
 use super::case::ZooCase;
+use super::neighbour::NeighbourTime;
 use super::{ArmRuns, ZooArm};
 use crate::comparison::Values;
 
 /// How much worse than none counts as harm: percentage points of late messages, and percent of the time of
 /// files or of a neighbour.
 pub const HARM: [f64; 2] = [0.1, 2.0];
+/// What is added to both sides of a ratio of scores, since shares of late messages are 0 on many paths: what is
+/// of no matter, as a share of the messages. Times of files are never 0, and nothing is added to them.
+const RATIO_FLOOR: [f64; 2] = [HARM[0] / 100.0, 0.0];
 /// Bytes that are equal but for chance.
 const SAME_BYTES: f64 = 1.005;
 /// Student's t for the lower end of an interval that holds nine times in ten, by the number of seeds less one.
@@ -78,16 +82,22 @@ impl<'a> Lineup<'a> {
         HARM[usize::from(!self.is_feed())]
     }
 
+    /// The unit of [`harm`](Self::harm) and of distances.
+    pub fn unit(&self) -> &'static str {
+        if self.is_feed() { "pp" } else { "%" }
+    }
+
     /// A figure of each run of an arm.
     pub fn figures(&self, arm: usize, figure: impl Fn(&Outcome) -> f64) -> BySeed {
         BySeed(self.arms.get(arm).map_or(&[][..], |arm| &arm.runs).iter().map(figure).collect())
     }
 
-    fn score(&self, arm: usize) -> BySeed {
+    pub fn score(&self, arm: usize) -> BySeed {
         self.figures(arm, |run| run.score)
     }
 
-    fn wire(&self, arm: usize) -> f64 {
+    /// Bytes sent for each of the application.
+    pub fn wire(&self, arm: usize) -> f64 {
         self.figures(arm, |run| run.wire).mean()
     }
 
@@ -100,31 +110,82 @@ impl<'a> Lineup<'a> {
         able.min_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or_default()
     }
 
+    /// The best fixed policy, or none, that sends no more bytes than an arm.
+    pub fn best_fixed_within(&self, arm: usize) -> usize {
+        self.best_fixed(SAME_BYTES * self.wire(arm))
+    }
+
     fn reference(&self, arm: usize, reference: Reference) -> BySeed {
         match reference {
             Reference::None => self.score(0),
-            Reference::Ideal if self.case.is_plain() => {
-                self.figures(arm, |run| run.ideal.unwrap_or(run.score))
+            Reference::Ideal => {
+                self.ideal(arm).unwrap_or_else(|| self.score(self.best_fixed(f64::INFINITY)))
             }
-            Reference::Ideal => self.score(self.best_fixed(f64::INFINITY)),
-            Reference::Fixed => self.score(self.best_fixed(SAME_BYTES * self.wire(arm))),
+            Reference::Fixed => self.score(self.best_fixed_within(arm)),
         }
     }
 
-    /// How much worse an arm is: in percentage points of messages, or in percent of the time of files without
-    /// redundancy.
-    pub fn distance(&self, arm: usize, reference: Reference) -> BySeed {
+    /// The score of a perfect code with the packets of an arm, where other packets would have had the same fates.
+    pub fn ideal(&self, arm: usize) -> Option<BySeed> {
+        let ideal = |run: &Outcome| run.ideal.unwrap_or(run.score);
+        self.case.is_plain().then(|| self.figures(arm, ideal))
+    }
+
+    /// How much worse one score is than another: in percentage points of messages, or in percent of the time of
+    /// files without redundancy.
+    fn change(&self, one: BySeed, other: BySeed) -> BySeed {
         let whole = if self.is_feed() { 1.0 } else { self.score(0).mean() };
-        let pairs = self.score(arm).0.into_iter().zip(self.reference(arm, reference).0);
-        BySeed(pairs.map(|(own, other)| percent(own - other, whole)).collect())
+        let pairs = one.0.into_iter().zip(other.0);
+        BySeed(pairs.map(|(one, other)| percent(one - other, whole)).collect())
+    }
+
+    /// How much worse an arm is than what it is compared with, in the unit of [`HARM`].
+    pub fn distance(&self, arm: usize, reference: Reference) -> BySeed {
+        self.change(self.score(arm), self.reference(arm, reference))
+    }
+
+    /// Whether an arm is worse than another one, certainly and by more than is of no matter.
+    pub fn is_worse(&self, arm: usize, other: usize) -> bool {
+        let change = self.change(self.score(arm), self.score(other));
+        change.interval()[0] > self.harm()
+    }
+
+    /// The [ratio](Self::ratio_of) of an arm to what it is compared with.
+    pub fn ratio(&self, arm: usize, reference: Reference) -> f64 {
+        self.ratio_of(arm, &self.reference(arm, reference))
+    }
+
+    /// The mean score of an arm as a multiple of the mean of another, after [`RATIO_FLOOR`] was added to both.
+    pub fn ratio_of(&self, arm: usize, other: &BySeed) -> f64 {
+        let floor = RATIO_FLOOR[usize::from(!self.is_feed())];
+        (self.score(arm).mean() + floor) / (other.mean() + floor)
+    }
+
+    /// Whether the ideal is known for the packets of an arm, and is better than none, certainly and by more than
+    /// is of no matter. Elsewhere nothing was to be gained with them, and a ratio says nothing.
+    pub fn has_ideal(&self, arm: usize) -> bool {
+        let gain = self.ideal(arm).map(|ideal| self.change(ideal, self.score(0)));
+        gain.is_some_and(|gain| gain.interval()[1] < -self.harm())
     }
 
     /// By how many percent the neighbour takes longer than without redundancy; `None` without a neighbour.
-    pub fn neighbour(&self, arm: usize) -> Option<BySeed> {
+    pub fn neighbour(&self, arm: usize, time: NeighbourTime) -> Option<BySeed> {
         self.case.beside?;
-        let times = |arm| self.figures(arm, |run| run.neighbour.unwrap_or_default()).0;
-        let pairs = times(arm).into_iter().zip(times(0));
+        let pairs = self.neighbour_times(arm, time).0.into_iter();
+        let pairs = pairs.zip(self.neighbour_times(0, time).0);
         Some(BySeed(pairs.map(|(with, without)| percent(with - without, without)).collect()))
+    }
+
+    /// What the neighbour takes beside an arm, in seconds.
+    pub fn neighbour_times(&self, arm: usize, time: NeighbourTime) -> BySeed {
+        self.figures(arm, |run| run.neighbour.as_ref().map(time).unwrap_or_default())
+    }
+
+    /// Whether the 95th percentile of the neighbour's times is longer beside an arm than beside none, certainly
+    /// and by more than is of no matter.
+    pub fn is_slowed(&self, arm: usize) -> bool {
+        let change = self.neighbour(arm, |times| times.p95);
+        change.is_some_and(|change| change.interval()[0] > HARM[1])
     }
 
     /// Whether an arm is worse than none on average by more than is of no matter, perhaps by chance.
@@ -134,7 +195,7 @@ impl<'a> Lineup<'a> {
 
     /// Whether an arm is worse than none, certainly and by more than is of no matter.
     pub fn is_harmed(&self, arm: usize) -> bool {
-        self.distance(arm, Reference::None).interval()[0] > self.harm()
+        self.is_worse(arm, 0)
     }
 }
 

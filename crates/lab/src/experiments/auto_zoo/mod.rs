@@ -5,7 +5,6 @@ mod apps;
 mod bed;
 mod case;
 mod compare;
-mod draw;
 mod ideal;
 mod neighbour;
 mod packets;
@@ -57,11 +56,11 @@ fn run(options: &Options) -> Result<Report, Error> {
     let arms = measure(options, &cases, &policies)?;
     let rows: Vec<compare::Lineup<'_>> =
         arms.chunks(policies.len() + 1).map(compare::Lineup::of).collect();
-    let seeds = options.seeds(SEEDS);
+    let alone = report::Alone::of(options);
     Ok(if options.only.is_some() {
-        report::of_one(&rows)
+        report::of_one(&rows, &alone)
     } else {
-        report::of_all(&rows, &policies, seeds)
+        report::of_all(&rows, &policies, &alone)
     })
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sutura_analysis::statistics::mean;
 use sutura_proto::{Algorithm, ConnectionHandle};
 use sutura_random::Rng;
 use sutura_sim::{Failure, FailureKind, Host, MessageSink, MessageSource, Network, Transfer};
@@ -25,6 +26,17 @@ const PIECES: usize = 10_000;
 /// The neighbour's messages: a tenth of the path, 30 a second.
 const EVERY: Duration = Duration::from_millis(33);
 const SHARE: f64 = 0.1;
+
+/// How long the downloads or messages of a flow take, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NeighbourTimes {
+    pub mean: f64,
+    /// The 95th percentile.
+    pub p95: f64,
+}
+
+/// One of them.
+pub type NeighbourTime = fn(&NeighbourTimes) -> f64;
 
 /// The flow beside the measured one.
 pub(super) enum Neighbour {
@@ -96,19 +108,20 @@ impl Neighbour {
         }
     }
 
-    /// What it takes, in seconds: the mean of the downloads, of which the last one is not complete, or the 95th
-    /// percentile of the messages that were made by now, of which those that are under way take until now.
+    /// How long its downloads take, of which the last one is not complete, or its messages that were made by
+    /// now, of which those that are under way take until now.
     ///
     /// # Errors
     /// An application gave up.
-    pub fn time(&self, network: &Network) -> Result<f64, Failure> {
+    pub fn times(&self, network: &Network) -> Result<NeighbourTimes, Failure> {
         match self {
             Self::Downloads { ends, .. } => {
                 ends.check(network)?;
-                let complete = ends.downloads(network);
-                let sum: Duration = complete.iter().sum();
-                let all = if complete.is_empty() { network.now() } else { sum };
-                Ok(all.as_secs_f64() / complete.len().max(1) as f64)
+                let mut times = ends.downloads(network);
+                if times.is_empty() {
+                    times.push(network.now());
+                }
+                Ok(NeighbourTimes::of(times.iter().map(Duration::as_secs_f64)))
             }
             Self::Messages { client, feed, handle } => {
                 let host = network.node::<Host>(*client);
@@ -118,9 +131,15 @@ impl Neighbour {
                 let made = (until.as_secs_f64() / feed.every.as_secs_f64()) as usize;
                 let never = network.now();
                 let made = delays.iter().take(made.max(1));
-                let times = made.map(|delay| delay.unwrap_or(never).as_secs_f64());
-                Ok(Values::of(times).at(0.95))
+                Ok(NeighbourTimes::of(made.map(|delay| delay.unwrap_or(never).as_secs_f64())))
             }
         }
+    }
+}
+
+impl NeighbourTimes {
+    fn of(times: impl Iterator<Item = f64>) -> Self {
+        let times = Values::of(times);
+        Self { mean: mean(times.iter().copied()), p95: times.at(0.95) }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use sutura_link::{LinkConfig, ParseError, Queue};
 use sutura_random::Rng;
 
-use super::draw::{log_uniform, millis, pick, rounded, share, uniform};
+use crate::experiments::draw::{log_uniform, millis, pick, rounded, share, uniform};
 
 /// The bytes that every queue has room for.
 const LEAST_QUEUE: f64 = 8000.0;

@@ -47,6 +47,63 @@ fn every_kind_is_drawn() {
     assert_eq!(super::cases(&only).unwrap(), cases[7..8]);
 }
 
+/// The arms of a case with these outcomes: of none, and of policies of these names.
+fn arms(case: &ZooCase, none: [Outcome; 2], policies: &[(&str, [Outcome; 2])]) -> Vec<ArmRuns> {
+    let case = Arc::new(case.clone());
+    let arm = |policy: Option<&str>, runs: [Outcome; 2]| Runs {
+        setup: ZooArm { case: case.clone(), policy: policy.map(str::to_owned) },
+        runs: runs.to_vec(),
+    };
+    let with = policies.iter().map(|(name, runs)| arm(Some(*name), *runs));
+    std::iter::once(arm(None, none)).chain(with).collect()
+}
+
+/// A run with this score, that of the ideal, and these bytes.
+fn outcome(score: f64, ideal: f64, wire: f64) -> Outcome {
+    Outcome { score, ideal: Some(ideal), wire, ..Outcome::default() }
+}
+
+#[test]
+fn a_ratio_without_late_messages_is_one_and_the_ideal_counts_only_where_it_gains() {
+    let feed = |case: &&ZooCase| case.is_plain() && matches!(case.app, ZooApp::Feed(_));
+    let case = zoo(80).iter().find(feed).cloned().unwrap();
+    let none = [outcome(0.1, 0.1, 1.0), outcome(0.12, 0.12, 1.0)];
+    let ideal = [outcome(0.0, 0.0, 1.1); 2];
+    let twice = [outcome(0.001, 0.0, 1.1); 2];
+    let idle = [outcome(0.1, 0.1, 1.0), outcome(0.12, 0.12, 1.0)];
+    let policies = [("auto", ideal), ("tail", twice), ("block", idle)];
+    let arms = arms(&case, none, &policies);
+    let row = compare::Lineup::of(&arms);
+    let ratio = |arm| row.ratio(arm, compare::Reference::Ideal);
+    assert!((ratio(1) - 1.0).abs() < 1e-9 && (ratio(2) - 2.0).abs() < 1e-9, "{}", ratio(2));
+    assert_eq!([1, 2, 3].map(|arm| row.has_ideal(arm)), [true, true, false]);
+    // No other policy sends as few bytes as none and gains anything.
+    assert_eq!([1, 3].map(|arm| row.best_fixed_within(arm)), [2, 0]);
+    assert!(row.is_worse(0, 1) && !row.is_worse(1, 0) && !row.is_worse(3, 0));
+}
+
+#[test]
+fn a_neighbour_is_slowed_only_if_that_is_certain_and_the_report_has_its_command() {
+    let case = zoo(80).into_iter().find(|case| case.beside.is_some()).unwrap();
+    let times = |p95| {
+        let neighbour = Some(neighbour::NeighbourTimes { mean: 1.0, p95 });
+        Outcome { neighbour, ..outcome(0.0, 0.0, 1.0) }
+    };
+    let none = [times(1.0), times(2.0)];
+    let policies = [("auto", [times(1.1), times(2.2)]), ("tail", [times(1.5), times(2.0)])];
+    let names = policies.map(|(name, _)| name.to_owned());
+    let arms = arms(&case, none, &policies);
+    let row = compare::Lineup::of(&arms);
+    assert_eq!([0, 1, 2].map(|arm| row.is_slowed(arm)), [false, true, false]);
+    let options = Options { seed: 9, seeds: Some(2), ..Options::default() };
+    let alone = report::Alone::of(&options);
+    let text = report::of_all(&[row], &names, &alone).to_markdown();
+    assert!(text.contains("neighbours are slowed on 1 of 1"), "{text}");
+    let command = format!("`sutura lab auto-zoo --seed 9 --seeds 2 --only {}`", case.number);
+    assert!(text.contains(&command), "{text}");
+    assert!(text.contains("\n| tail | 1 | 0 | 0 | 0 of 1 |"), "{text}");
+}
+
 /// Cases that take little time.
 fn quick(cases: Vec<ZooCase>, plain: bool) -> Vec<ZooCase> {
     let quick = |case: &ZooCase| match case.app {
@@ -84,7 +141,7 @@ fn a_case_is_the_same_alone_and_among_others() {
         arms.iter().map(|arm| arm.runs.clone()).collect()
     };
     assert_eq!(runs(&alone), runs(&together[4..6]));
-    assert!(together.iter().any(|arm| arm.runs[0].neighbour.is_some_and(|time| time > 0.0)));
+    assert!(together.iter().any(|arm| arm.runs[0].neighbour.is_some_and(|times| times.p95 > 0.0)));
 }
 
 #[test]
@@ -94,14 +151,28 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     let cases = [quick(zoo(80), true), quick(zoo(80), false)].concat();
     let arms = measure(&options, &cases, &names).unwrap();
     let rows: Vec<compare::Lineup<'_>> = arms.chunks(3).map(compare::Lineup::of).collect();
-    let text = report::of_all(&rows, &names, 2).to_markdown();
+    let options = Options { policies: names.to_vec(), ..options };
+    let alone = report::Alone::of(&options);
+    let report = report::of_all(&rows, &names, &alone);
+    let text = report.to_markdown();
     for name in ["none", "auto", "incremental:burst=3"] {
         assert!(text.contains(&format!("\n| {name} | ")), "{name}: {text}");
     }
     let harmed = rows.iter().filter(|row| row.is_harmed(1));
     for row in harmed {
-        assert!(text.contains(&format!("`{}`", row.case)), "{text}");
+        let line = row.case.to_string().replace('|', "\\|");
+        assert!(text.contains(&format!("`{line}`")), "{text}");
     }
-    let one = report::of_one(&rows[..1]).to_markdown();
+    for row in rows.iter().filter(|row| row.is_harmed(1) || row.is_slowed(1)) {
+        let command = format!(
+            "`sutura lab auto-zoo --seed 1 --seeds 2 --only {} --policy auto --policy incremental:burst=3`",
+            row.case.number
+        );
+        assert!(text.contains(&command), "{command}: {text}");
+    }
+    let data = report.data.unwrap();
+    assert_eq!(data.rows.len(), 3 * cases.len());
+    assert!(data.rows.iter().all(|row| row.len() == data.columns.len()));
+    let one = report::of_one(&rows[..1], &alone).to_markdown();
     assert!(one.contains(&rows[0].case.to_string()), "{one}");
 }

@@ -101,22 +101,17 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub fn of(outcomes: Vec<FlowOutcome>, length: Duration) -> Self {
-        let counted = |intervals: &[Interval]| -> Vec<Interval> {
-            let skip = ((length / 3).as_nanos() / INTERVAL.as_nanos()) as usize;
-            let all = (length.as_nanos() / INTERVAL.as_nanos()) as usize;
-            intervals.iter().take(all).skip(skip).copied().collect()
-        };
-        let seconds = (length - length / 3).as_secs_f64();
-        let fair = RATE as f64 / 8.0 * seconds / outcomes.len() as f64;
+    /// The figures of flows that share a bottleneck of `rate` bits per second for the time `length`. The first
+    /// third of the time does not count, except for lost packets.
+    pub fn of(outcomes: Vec<FlowOutcome>, rate: u64, length: Duration) -> Self {
+        let from = length / 3;
+        let seconds = (length - from).as_secs_f64();
+        let fair = rate as f64 / 8.0 * seconds / outcomes.len() as f64;
         let passages = || outcomes.iter().map(|outcome| &outcome.passage);
-        let later: Vec<Interval> = passages().flat_map(|p| counted(&p.intervals)).collect();
-        let waited: f64 = later.iter().map(|interval| millis(interval.queued)).sum();
-        let passed: u64 = later.iter().map(|interval| interval.passed).sum();
-        let shares = passages().map(|p| {
-            let arrived: u64 = counted(&p.intervals).iter().map(|interval| interval.arrived).sum();
-            arrived as f64 / fair
-        });
+        let later = || passages().flat_map(|p| part(&p.intervals, from, length));
+        let waited: f64 = later().map(|interval| millis(interval.queued)).sum();
+        let passed: u64 = later().map(|interval| interval.passed).sum();
+        let shares = passages().map(|p| arrived(part(&p.intervals, from, length)) / fair);
         let sum = |value: fn(&FlowOutcome) -> u64| outcomes.iter().map(value).sum::<u64>() as f64;
         Self {
             shares: shares.collect(),
@@ -135,6 +130,24 @@ impl Figures {
     pub fn jain(&self) -> f64 {
         fairness(&self.shares)
     }
+
+    /// The same from one time until another.
+    pub fn jain_within(&self, from: Duration, until: Duration) -> f64 {
+        let flows = self.courses.iter();
+        fairness(&flows.map(|course| arrived(part(course, from, until))).collect::<Vec<_>>())
+    }
+}
+
+/// The intervals from one time until another.
+fn part(intervals: &[Interval], from: Duration, until: Duration) -> &[Interval] {
+    let place = |at: Duration| (at.as_nanos() / INTERVAL.as_nanos()) as usize;
+    let until = place(until).min(intervals.len());
+    intervals.get(place(from)..until).unwrap_or_default()
+}
+
+/// The bytes that arrived in these intervals.
+fn arrived(intervals: &[Interval]) -> f64 {
+    intervals.iter().map(|interval| interval.arrived).sum::<u64>() as f64
 }
 
 /// The runs of one configuration.
@@ -178,7 +191,7 @@ fn run_once(setup: &Contest, length: Duration, seed: u64) -> Result<Figures, Err
     let flow = |(sender, n)| Flow { sender, bytes, pause: None, start: apart * n };
     let flows: Vec<_> = setup.senders().zip(0..).map(flow).collect();
     let outcomes = share(&flows, setup.loss, length, seed)?;
-    Ok(Figures::of(outcomes, length))
+    Ok(Figures::of(outcomes, RATE, length))
 }
 
 fn measure(
@@ -205,6 +218,17 @@ fn run(options: &Options) -> Result<Report, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fairness_at_the_end_knows_nothing_of_the_beginning() {
+        let course = |bytes: [u64; 4]| -> Vec<Interval> {
+            bytes.map(|arrived| Interval { arrived, ..Interval::default() }).to_vec()
+        };
+        let courses = vec![course([9, 9, 5, 5]), course([0, 0, 5, 5])];
+        let figures = Figures { shares: vec![1.4, 0.5], overflow: 0.0, queue_delay: 0.0, courses };
+        let [end, all] = [2, 0].map(|from| figures.jain_within(INTERVAL * from, INTERVAL * 4));
+        assert_eq!((end, all), (1.0, fairness(&[28.0, 10.0])));
+    }
 
     #[test]
     fn two_of_a_kind_fill_the_bottleneck_and_share_it() {

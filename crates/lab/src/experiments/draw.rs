@@ -1,4 +1,4 @@
-//! Random draws of the zoo, rounded so that they can be written in a line.
+//! Random draws of paths and applications, rounded so that they can be written in a line.
 
 use std::time::Duration;
 

@@ -504,7 +504,8 @@ impl AutoPolicy {
         let path = &view.path;
         let tolerance = self.auto.tolerance(self.patience);
         let in_time = tolerance.is_none_or(|most| path.retransmission_is_in_time(most));
-        let missing = view.missing.saturating_sub(view.added);
+        // The one that was just lost does not count as missing yet.
+        let missing = (view.missing + 1).saturating_sub(view.added);
         let affordable = (self.purse + ROUNDING) as u32;
         let repairs = missing.min(affordable).min(MOST as u32);
         if repairs == 0 || !in_time || path.floor.crowded && self.auto.has(Part::Room) {

@@ -9,10 +9,19 @@ use crate::report::{Cell, Table};
 /// certainly better than none; beside it, the ratio of none to the same ideal.
 pub fn to_ideal(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = [
-        "policy", "application", "cases", "p50", "p90", "worst", "worst case", "none p50",
-        "none p90", "none worst",
+        "policy",
+        "application",
+        "cases",
+        "p50",
+        "p90",
+        "worst",
+        "worst case",
+        "none p50",
+        "none p90",
+        "none worst",
     ];
-    let title = "Ratio to the ideal, where a perfect code with the same packets is better than none";
+    let title =
+        "Ratio to the ideal, where a perfect code with the same packets is better than none";
     let mut table = Table::new(title, header);
     for (arm, policy) in arms(policies).skip(1) {
         for (application, own) in by_application(rows) {
@@ -38,8 +47,18 @@ pub fn to_ideal(rows: &[Lineup<'_>], policies: &[String]) -> Table {
 /// Each policy beside the best fixed policy, or none, that sends no more bytes.
 pub fn to_fixed(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = [
-        "policy", "application", "cases", "ahead", "level", "behind", "level or ahead",
-        "certainly ahead", "certainly behind", "ratio p50", "p90", "worst",
+        "policy",
+        "application",
+        "cases",
+        "ahead",
+        "level",
+        "behind",
+        "level or ahead",
+        "certainly ahead",
+        "certainly behind",
+        "ratio p50",
+        "p90",
+        "worst",
     ];
     let mut table = Table::new("Beside the best fixed redundancy of no more bytes", header);
     for (arm, policy) in arms(policies).skip(1) {

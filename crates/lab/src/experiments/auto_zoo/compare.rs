@@ -161,10 +161,11 @@ impl<'a> Lineup<'a> {
         (self.score(arm).mean() + floor) / (other.mean() + floor)
     }
 
-    /// Whether the ideal is known for the packets of an arm, and is better than none, certainly and by more than
-    /// is of no matter. Elsewhere nothing was to be gained with them, and a ratio says nothing.
+    /// Whether the ideal is known for the packets of an arm, and is better than what a perfect code makes of those
+    /// of none, certainly and by more than is of no matter. Elsewhere nothing was to be gained with the arm's
+    /// repair symbols, and a ratio says nothing.
     pub fn has_ideal(&self, arm: usize) -> bool {
-        let gain = self.ideal(arm).map(|ideal| self.change(ideal, self.score(0)));
+        let gain = self.ideal(arm).zip(self.ideal(0)).map(|(own, none)| self.change(own, none));
         gain.is_some_and(|gain| gain.interval()[1] < -self.harm())
     }
 

@@ -141,7 +141,8 @@ impl Duel {
         let flow = |sender, start| Flow { sender, bytes, pause: None, start };
         let Pair { one, other } = &self.pair;
         let (first, second) = if self.one_begins() { (one, other) } else { (other, one) };
-        let outcomes = bed.run(&[flow(first, Duration::ZERO), flow(second, self.path.later(length))], seed)?;
+        let outcomes =
+            bed.run(&[flow(first, Duration::ZERO), flow(second, self.path.later(length))], seed)?;
         let mut figures = Figures::of(outcomes, self.path.rate, length);
         if !self.one_begins() {
             figures.shares.reverse();
@@ -172,7 +173,8 @@ impl<'a> AtQueue<'a> {
     fn all(runs: &'a [DuelRuns], pairs: &'a [Pair]) -> Vec<Self> {
         let of = |queue: f64, pair: &'a Pair| {
             let name = pair.to_string();
-            let own = |run: &&DuelRuns| run.setup.queue == queue && run.setup.pair.to_string() == name;
+            let own =
+                |run: &&DuelRuns| run.setup.queue == queue && run.setup.pair.to_string() == name;
             Self { queue, pair, rows: runs.iter().filter(own).collect() }
         };
         QUEUES.iter().flat_map(|queue| pairs.iter().map(|pair| of(*queue, pair))).collect()
@@ -219,7 +221,8 @@ mod tests {
 
     #[test]
     fn equal_seeds_draw_equal_paths_within_the_bounds() {
-        let draw = |base| -> Vec<RandomPath> { (0..100).map(|n| RandomPath::draw(base, n)).collect() };
+        let draw =
+            |base| -> Vec<RandomPath> { (0..100).map(|n| RandomPath::draw(base, n)).collect() };
         let paths = draw(1);
         assert_eq!(paths, draw(1));
         assert_ne!(paths, draw(2));

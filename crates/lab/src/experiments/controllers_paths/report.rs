@@ -85,8 +85,10 @@ fn flows(all: &[AtQueue<'_>], length: Duration) -> Table {
     for row in all {
         let names = names(row.pair);
         let jain = row.values(|runs| runs.mean(Figures::jain));
-        let end = row.values(|runs| runs.mean(|run| run.jain_within(length - length / END, length)));
-        let of_all = |figure: fn(&Figures) -> f64| mean(row.rows.iter().map(|runs| runs.mean(figure)));
+        let end =
+            row.values(|runs| runs.mean(|run| run.jain_within(length - length / END, length)));
+        let of_all =
+            |figure: fn(&Figures) -> f64| mean(row.rows.iter().map(|runs| runs.mean(figure)));
         for flow in [0, 1] {
             let shares = row.values(|runs| runs.share(flow));
             table.row([
@@ -117,7 +119,8 @@ fn paths(runs: &[DuelRuns], pairs: &[Pair], length: Duration) -> Table {
     let columns = ["path", "Mbit/s", "RTT", "queue", "kB", "begins", "apart"].map(str::to_owned);
     let header = columns.into_iter().chain(pairs.iter().map(ToString::to_string));
     let mut table = Table::new("Shares on each path", header);
-    for row in runs.chunk_by(|a, b| a.setup.path == b.setup.path && a.setup.queue == b.setup.queue) {
+    for row in runs.chunk_by(|a, b| a.setup.path == b.setup.path && a.setup.queue == b.setup.queue)
+    {
         let Some(first) = row.first() else { continue };
         let path = &first.setup.path;
         let mut cells = vec![
@@ -129,9 +132,10 @@ fn paths(runs: &[DuelRuns], pairs: &[Pair], length: Duration) -> Table {
             if path.one_begins { "bbr" } else { "quinn" }.into(),
             format!("{:.1} s", path.later(length).as_secs_f64()).into(),
         ];
-        cells.extend(row.iter().map(|duel| {
-            Cell::from(format!("{:.2} / {:.2}", duel.share(0), duel.share(1)))
-        }));
+        cells.extend(
+            row.iter()
+                .map(|duel| Cell::from(format!("{:.2} / {:.2}", duel.share(0), duel.share(1)))),
+        );
         table.row(cells);
     }
     table

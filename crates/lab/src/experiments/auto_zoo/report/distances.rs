@@ -54,4 +54,3 @@ pub fn table(rows: &[Lineup<'_>], policies: &[String], (feed, plain): (bool, boo
     }
     table
 }
-

@@ -73,7 +73,8 @@ pub fn table(rows: &[Lineup<'_>], policy: &str) -> Table {
             cells.push(spread.quantile(0.9).into());
             cells.push(share_of(&own, |row| row.is_harmed(1)));
         }
-        let changes: Vec<BySeed> = own.iter().filter_map(|row| row.neighbour(1, |times| times.p95)).collect();
+        let changes: Vec<BySeed> =
+            own.iter().filter_map(|row| row.neighbour(1, |times| times.p95)).collect();
         let spread = Spread::of(changes);
         let change = (spread.len() > 0).then(|| format!("{:+.2} %", spread.mean()));
         cells.push(change.into());
@@ -81,4 +82,3 @@ pub fn table(rows: &[Lineup<'_>], policy: &str) -> Table {
     }
     table
 }
-

@@ -27,8 +27,7 @@ pub fn harmed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> [Table; 2] {
 /// The cases where the first policy is farthest behind the best fixed policy that sends no more.
 pub fn behind(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
     const MOST: usize = 20;
-    let distance =
-        |row: &Lineup<'_>| row.distance(1, Reference::Fixed).interval()[0] / row.harm();
+    let distance = |row: &Lineup<'_>| row.distance(1, Reference::Fixed).interval()[0] / row.harm();
     let all = sorted(rows.iter().filter(|row| distance(row) > 1.0), distance);
     let title = format!(
         "The {} of {} cases where `{policy}` is farthest behind fixed redundancy of no more bytes",
@@ -63,8 +62,17 @@ pub fn slowed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
         all.len()
     );
     let header = [
-        "case", "neighbour", "longer", "none", "policy", "mean longer", "own distance", "bytes",
-        "dropped", "alone", "line",
+        "case",
+        "neighbour",
+        "longer",
+        "none",
+        "policy",
+        "mean longer",
+        "own distance",
+        "bytes",
+        "dropped",
+        "alone",
+        "line",
     ];
     let mut table = Table::new(title, header);
     for row in all {
@@ -107,7 +115,15 @@ fn cases<'a>(
     alone: &Alone,
 ) -> Table {
     let header = [
-        "case", "distance", "none", "policy", "ideal", "best fixed", "bytes", "dropped", "alone",
+        "case",
+        "distance",
+        "none",
+        "policy",
+        "ideal",
+        "best fixed",
+        "bytes",
+        "dropped",
+        "alone",
         "line",
     ];
     let mut table = Table::new(title, header);

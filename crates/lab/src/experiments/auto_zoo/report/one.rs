@@ -7,8 +7,16 @@ use crate::report::{Cell, Table};
 /// A row for each policy.
 pub fn table(row: &Lineup<'_>) -> Table {
     let header = [
-        "policy", "score", "by seed", "ideal", "bytes", "repairs", "dropped", "lost",
-        "neighbour, mean", "neighbour, p95",
+        "policy",
+        "score",
+        "by seed",
+        "ideal",
+        "bytes",
+        "repairs",
+        "dropped",
+        "lost",
+        "neighbour, mean",
+        "neighbour, p95",
     ];
     let mut table = Table::new(format!("Case {}", row.case.number), header);
     for (arm, runs) in row.arms().iter().enumerate() {
@@ -34,4 +42,3 @@ pub fn table(row: &Lineup<'_>) -> Table {
     }
     table
 }
-

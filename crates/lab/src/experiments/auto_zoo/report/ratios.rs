@@ -9,13 +9,22 @@ use crate::report::{Cell, Table};
 /// certainly better than none; beside it, the ratio of none to the same ideal.
 pub fn to_ideal(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = [
-        "policy", "application", "cases", "p50", "p90", "worst", "worst case", "none p50",
-        "none p90", "none worst",
+        "policy",
+        "application",
+        "cases",
+        "p50",
+        "p90",
+        "worst",
+        "worst case",
+        "none p50",
+        "none p90",
+        "none worst",
     ];
-    let title = "Ratio to the ideal, where a perfect code with the same packets is better than none";
+    let title = "Ratio to the ideal, where repair symbols in a perfect code are better than none";
     let mut table = Table::new(title, header);
     for (arm, policy) in arms(policies).skip(1) {
         for (application, own) in by_application(rows) {
+            let known = count(&own, |row| row.case.is_plain());
             let own: Vec<_> = own.into_iter().filter(|row| row.has_ideal(arm)).collect();
             if own.is_empty() {
                 continue;
@@ -25,7 +34,8 @@ pub fn to_ideal(rows: &[Lineup<'_>], policies: &[String]) -> Table {
             let with = Values::of(own.iter().map(|row| ratio(&row)));
             let ideal = |row: &Lineup<'_>| Some(row.ratio_of(0, &row.ideal(arm)?));
             let none = Values::of(own.iter().filter_map(ideal));
-            let mut cells = vec![Cell::from(policy), application.into(), own.len().into()];
+            let cases = format!("{} of {known}", own.len());
+            let mut cells = vec![Cell::from(policy), application.into(), cases.into()];
             cells.extend([0.5, 0.9, 1.0].map(|q| with.cell(q)));
             cells.push(worst.map(|row| row.case.number).into());
             cells.extend([0.5, 0.9, 1.0].map(|q| none.cell(q)));
@@ -38,8 +48,18 @@ pub fn to_ideal(rows: &[Lineup<'_>], policies: &[String]) -> Table {
 /// Each policy beside the best fixed policy, or none, that sends no more bytes.
 pub fn to_fixed(rows: &[Lineup<'_>], policies: &[String]) -> Table {
     let header = [
-        "policy", "application", "cases", "ahead", "level", "behind", "level or ahead",
-        "certainly ahead", "certainly behind", "ratio p50", "p90", "worst",
+        "policy",
+        "application",
+        "cases",
+        "ahead",
+        "level",
+        "behind",
+        "level or ahead",
+        "certainly ahead",
+        "certainly behind",
+        "ratio p50",
+        "p90",
+        "worst",
     ];
     let mut table = Table::new("Beside the best fixed redundancy of no more bytes", header);
     for (arm, policy) in arms(policies).skip(1) {

@@ -40,7 +40,8 @@ impl Entry<'_> {
 /// A row for each case and policy, none first. Scores are the mean share of late messages, 0 to 1, or the mean
 /// time of files in seconds; changes are in percentage points or in percent of the time without redundancy.
 pub fn table(rows: &[Lineup<'_>], alone: &Alone) -> Table {
-    let entries = rows.iter().flat_map(|row| (0..row.arms().len()).map(move |arm| Entry { row, arm }));
+    let entries =
+        rows.iter().flat_map(|row| (0..row.arms().len()).map(move |arm| Entry { row, arm }));
     let change = |entry: &Entry<'_>| entry.row.distance(entry.arm, Reference::None);
     let number = Cell::Number;
     let columns: [Column<'_, Entry<'_>>; 29] = [

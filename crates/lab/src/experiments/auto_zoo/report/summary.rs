@@ -36,8 +36,7 @@ pub fn table(rows: &[Lineup<'_>], policies: &[String]) -> Table {
         let ideal = rows.iter().filter(|row| row.has_ideal(arm));
         let ideal = Values::of(ideal.map(|row| row.ratio(arm, Reference::Ideal)));
         let of_ideal = |q| Cell::from((!ideal.is_empty()).then(|| ideal.cell(q)));
-        let level =
-            share(rows, |row| row.distance(arm, Reference::Fixed).mean() <= row.harm());
+        let level = share(rows, |row| row.distance(arm, Reference::Fixed).mean() <= row.harm());
         table.row([
             Cell::from(policy),
             rows.len().into(),

@@ -3,8 +3,9 @@
 //! Bursts of an application, the jitter of a radio link and other flows make round trips long now and then. Where
 //! more is sent than the path carries, all of them are long: so is the shortest of many in a row.
 
+use super::queue::Nanos;
 use super::rests::Rests;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Of how many round-trip times in a row the shortest counts.
 const STRETCH: u32 = 16;
@@ -12,20 +13,26 @@ const STRETCH: u32 = 16;
 const PROOF: u32 = 3;
 /// By how much a long round-trip time exceeds the minimum: this share of it, and at least this, which is more than
 /// what timers and schedulers of the ends add.
-const LONG_DIVISOR: u32 = 8;
-const LONG: Duration = Duration::from_millis(5);
+const LONG_DIVISOR: Nanos = 8;
+const LONG: Nanos = 5_000_000;
 
 /// Watches for a queue that stands, and whether redundancy goes into it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Backlog {
     /// The shortest round-trip time of the present stretch, and how many it has.
-    least: Option<Duration>,
+    least: Nanos,
     count: u32,
     /// How many stretches in a row were long.
     long: u32,
     /// Whether packets with repair symbols were sent since the last stretch that was not long.
     redundant: bool,
     rests: Rests,
+}
+
+impl Default for Backlog {
+    fn default() -> Self {
+        Self { least: Nanos::MAX, count: 0, long: 0, redundant: false, rests: Rests::default() }
+    }
 }
 
 impl Backlog {
@@ -35,14 +42,19 @@ impl Backlog {
     }
 
     /// Handles a round-trip time on a path whose minimum is `min`.
-    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Duration, min: Duration) {
-        let least = self.least.map_or(rtt, |least| least.min(rtt));
-        self.least = Some(least);
+    #[inline]
+    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, min: Nanos) {
+        self.least = self.least.min(rtt);
         self.count += 1;
-        if self.count < STRETCH {
-            return;
+        if self.count >= STRETCH {
+            self.judge(now, min);
         }
-        (self.least, self.count) = (None, 0);
+    }
+
+    /// A stretch is over.
+    fn judge(&mut self, now: Instant, min: Nanos) {
+        let least = std::mem::replace(&mut self.least, Nanos::MAX);
+        self.count = 0;
         if least > min + (min / LONG_DIVISOR).max(LONG) {
             self.long = self.long.saturating_add(1);
         } else {
@@ -67,17 +79,18 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use sutura_random::Rng;
 
-    const MS: Duration = Duration::from_millis(1);
-    const MIN: Duration = Duration::from_millis(50);
+    const MS: Nanos = 1_000_000;
+    const MIN: Nanos = 50 * MS;
 
     /// Adds round-trip times with this many milliseconds beyond the minimum, 20 ms apart; returns at which of them
     /// there was no room for redundancy.
     fn play(backlog: &mut Backlog, start: Instant, beyond: impl Iterator<Item = u32>) -> Vec<u32> {
         let crowded = (0..).zip(beyond).filter(|(i, beyond)| {
-            let now = start + 20 * MS * *i;
-            backlog.on_rtt(now, MIN + MS * *beyond, MIN);
+            let now = start + Duration::from_millis(20) * *i;
+            backlog.on_rtt(now, MIN + MS * Nanos::from(*beyond), MIN);
             backlog.is_crowded(now)
         });
         crowded.map(|(i, _)| i).collect()

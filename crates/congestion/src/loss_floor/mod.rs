@@ -19,6 +19,7 @@ mod rests;
 mod rounds;
 mod tally;
 
+use crate::arithmetic::nanos;
 use backlog::Backlog;
 use bursts::{Bursts, Gaps};
 use change::Recent;
@@ -211,8 +212,6 @@ pub struct LossFloorEstimator {
     bursts: Bursts,
     /// How many packets were lost in a row just now.
     run: u32,
-    /// How many packets have arrived or were lost.
-    known: u32,
     /// When the newest acknowledged packet was sent.
     newest_acked: Option<Instant>,
     floor: LossFloor,
@@ -223,7 +222,8 @@ impl LossFloorEstimator {
     pub fn new(memory: LossMemory) -> Self {
         let LossMemory { tally, gaps, known } = memory;
         let bursts = Bursts::new(gaps, tally.rate());
-        let mut estimator = Self { near: tally, bursts, known, ..Self::default() };
+        let floor = LossFloor::default().with_known(known);
+        let mut estimator = Self { near: tally, bursts, floor, ..Self::default() };
         estimator.floor = estimator.estimate(None);
         estimator
     }
@@ -231,7 +231,7 @@ impl LossFloorEstimator {
     /// The evidence from which the estimate of a later connection may start.
     pub fn memory(&self) -> LossMemory {
         let tally = self.evidence().at_most(REMEMBERED);
-        LossMemory { tally, gaps: self.bursts.gaps().remembered(), known: self.known }
+        LossMemory { tally, gaps: self.bursts.gaps().remembered(), known: self.floor.known }
     }
 
     /// Gives back the memory for more rounds than there are.
@@ -242,7 +242,7 @@ impl LossFloorEstimator {
     /// The current estimate.
     #[inline]
     pub fn get(&self) -> LossFloor {
-        LossFloor { known: self.known, ..self.floor }
+        self.floor
     }
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
@@ -264,6 +264,7 @@ impl LossFloorEstimator {
         marked: bool,
     ) -> Option<bool> {
         let empty = self.queue.on_rtt(now, sent, rtt, marked);
+        let rtt = nanos(rtt);
         self.backlog.on_rtt(now, rtt, self.queue.least(rtt));
         empty
     }
@@ -277,7 +278,7 @@ impl LossFloorEstimator {
         bytes: u64,
         empty: Option<bool>,
     ) {
-        self.known = self.known.saturating_add(1);
+        self.floor.known = self.floor.known.saturating_add(1);
         self.bursts.on_acked(pn, sent);
         // The acknowledgement of an overtaken packet tells neither how long the queue was nor at which rate
         // the path delivers.
@@ -301,7 +302,7 @@ impl LossFloorEstimator {
     /// Handles a lost packet, in the order of packet numbers. Returns whether the packet before it was lost
     /// too.
     pub fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
-        self.known = self.known.saturating_add(1);
+        self.floor.known = self.floor.known.saturating_add(1);
         let empty = self.queue.was_empty(sent);
         let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
         self.run = if joined { self.run.saturating_add(1) } else { 1 };
@@ -411,7 +412,7 @@ impl LossFloorEstimator {
                 .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
             late,
             late_by,
-            known: self.known,
+            known: self.floor.known,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// A time in nanoseconds. The gauge computes with these at each acknowledgement, because a [`Duration`] takes
 /// several times as long to add and to divide.
-type Nanos = u64;
+pub(super) type Nanos = u64;
 
 /// Samples that are kept to judge lost packets by their neighbours.
 const MAX_SAMPLES: usize = 128;
@@ -163,8 +163,8 @@ impl QueueGauge {
     }
 
     /// The shortest round-trip time lately; `rtt` if none is known.
-    pub(super) fn least(&self, rtt: Duration) -> Duration {
-        self.min.get(|a, b| a < b).map_or(rtt, Duration::from_nanos)
+    pub(super) fn least(&self, rtt: Nanos) -> Nanos {
+        self.min.get(|a, b| a < b).unwrap_or(rtt)
     }
 
     /// The newest round-trip time, without waits for packets of the same clump.

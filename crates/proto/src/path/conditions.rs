@@ -57,7 +57,7 @@ impl Path {
             floor: std::mem::replace(&mut self.floor, floor),
         };
         self.app_limited = true;
-        self.awaited_since = Some(now);
+        self.await_acks(now);
         self.update_pacer(now);
         old
     }

@@ -71,9 +71,9 @@ pub struct Path {
     loss: LossEstimate,
     runs: LossRuns,
     floor: LossFloorEstimator,
-    /// Since when acknowledgements are waited for: since the newest one, or since the first packet that was sent
-    /// after all others were acknowledged.
-    awaited_since: Option<Instant>,
+    /// When acknowledgements are overdue: a probe timeout after the newest one, or after the first packet that was
+    /// sent once all others were acknowledged.
+    overdue_at: Option<Instant>,
 }
 
 /// The parameters of a new path.
@@ -122,17 +122,22 @@ impl Path {
             loss: LossEstimate::default(),
             runs: LossRuns::default(),
             floor: LossFloorEstimator::new(loss_memory),
-            awaited_since: None,
+            overdue_at: None,
         }
     }
 
     /// The facts about the path that policies may know at `now`.
     pub fn view(&self, now: Instant) -> PathView {
-        PathView { overdue: self.overdue(now), ..self.timeless_view() }
+        self.view_with(self.is_silent(now))
     }
 
-    /// The same without how long acknowledgements are overdue, for statistics.
+    /// The same without whether acknowledgements are overdue, for statistics.
     pub fn timeless_view(&self) -> PathView {
+        self.view_with(false)
+    }
+
+    #[inline]
+    fn view_with(&self, silent: bool) -> PathView {
         let rtt = self.recovery.rtt();
         PathView {
             rtt: rtt.smoothed(),
@@ -145,15 +150,19 @@ impl Path {
             floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),
-            overdue: Duration::ZERO,
+            silent,
         }
     }
 
-    /// How long acknowledgements of packets in flight have been waited for.
-    fn overdue(&self, now: Instant) -> Duration {
-        let awaits = self.recovery.has_ack_eliciting_in_flight(SpaceId::Data);
-        let since = self.awaited_since.filter(|_| awaits);
-        since.map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
+    /// Whether acknowledgements of packets in flight are overdue.
+    fn is_silent(&self, now: Instant) -> bool {
+        self.overdue_at.is_some_and(|at| now > at)
+            && self.recovery.has_ack_eliciting_in_flight(SpaceId::Data)
+    }
+
+    /// Acknowledgements are overdue from a probe timeout after `now`.
+    fn await_acks(&mut self, now: Instant) {
+        self.overdue_at = now.checked_add(self.recovery.pto(SpaceId::Data));
     }
 
     /// Share of recently sent packets that were lost, from 0 to 1.
@@ -231,8 +240,9 @@ impl Path {
             // No acknowledgement may have given the pacer a rate yet.
             self.update_pacer(now);
         }
-        if packet.is_probed() && !self.recovery.has_ack_eliciting_in_flight(SpaceId::Data) {
-            self.awaited_since = Some(now);
+        let is_first = !self.recovery.has_ack_eliciting_in_flight(SpaceId::Data);
+        if space == SpaceId::Data && packet.is_probed() && is_first {
+            self.await_acks(now);
         }
         if redundant {
             self.recovery.on_redundancy_sent(space, packet);

@@ -94,7 +94,7 @@ impl Path {
             reports.refuted.push(Packet::new(&sent, time, cc));
         }
         if space == SpaceId::Data {
-            self.awaited_since = Some(now);
+            self.await_acks(now);
             let rtt = outcome.rtt_sample.map(|sample| sample.saturating_sub(delay));
             self.estimate_floor(now, rtt, marked, settled);
         }

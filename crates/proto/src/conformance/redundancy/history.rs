@@ -94,7 +94,7 @@ pub(super) struct PathNumbers {
     loss_percent: u32,
     window: u64,
     in_flight: u64,
-    overdue: Duration,
+    silent: bool,
 }
 
 impl PathNumbers {
@@ -109,13 +109,12 @@ impl PathNumbers {
         let pto = [rtt, rtt + Duration::from_millis(1), rtt * 3][random.below(3) as usize];
         let loss_percent = [0, 1, 30, 100][random.below(4) as usize];
         let (window, in_flight) = (extreme(random), extreme(random));
-        let overdue = [Duration::ZERO, pto, pto + Duration::from_millis(1)];
-        let overdue = overdue[random.below(3) as usize];
-        Self { rtt, min_rtt, pto, loss_percent, window, in_flight, overdue }
+        let silent = random.below(8) == 0;
+        Self { rtt, min_rtt, pto, loss_percent, window, in_flight, silent }
     }
 
     pub(super) fn view(&self) -> PathView {
-        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight, overdue } = *self;
+        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight, silent } = *self;
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor::default().with_rate(loss / 2.0).with_high(loss);
         let rtt_variation = rtt.abs_diff(min_rtt);
@@ -131,7 +130,7 @@ impl PathNumbers {
             floor,
             window,
             in_flight,
-            overdue,
+            silent,
         }
     }
 }

@@ -73,9 +73,9 @@ pub struct PathView {
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// How long acknowledgements of packets in flight have been waited for: since the newest one arrived, or
-    /// since the first packet was sent after all others were acknowledged. Zero if nothing is in flight.
-    pub overdue: Duration,
+    /// Whether acknowledgements of packets in flight are overdue: none came for a probe timeout. The path may carry
+    /// nothing at present, and what is sent may be lost whatever protects it.
+    pub silent: bool,
 }
 
 impl Default for PathView {
@@ -93,19 +93,12 @@ impl Default for PathView {
             floor: LossFloor::default(),
             window: 0,
             in_flight: 0,
-            overdue: Duration::ZERO,
+            silent: false,
         }
     }
 }
 
 impl PathView {
-    /// Whether nothing has been heard of the peer for longer than any acknowledgement takes: the path may carry
-    /// nothing at present, and what is sent may be lost whatever protects it.
-    #[must_use]
-    pub fn is_silent(&self) -> bool {
-        self.overdue > self.pto
-    }
-
     /// Whether plain retransmission, which takes 13/8 of a round trip, is good enough for an
     /// application that can wait for `tolerance` (Holzinger 2025, II-D2).
     #[must_use]

@@ -246,7 +246,7 @@ impl RedundancyFactory for Auto {
         if let Some(reason) = self.losses_to_leave(path, terms) {
             return Some(reason);
         }
-        if path.is_silent() && self.has(Part::Silence) {
+        if path.silent && self.has(Part::Silence) {
             return Some(Reason::Silent);
         }
         let is_enough = self.retransmission_is_enough(path, terms);

@@ -516,15 +516,14 @@ fn a_target_counts_from_the_first_data_that_is_not_covered() {
 
 #[test]
 fn nothing_is_sent_while_acknowledgements_are_overdue() {
-    let pto = 3 * RTT;
-    let path = |overdue| PathView { pto, overdue, ..path() };
-    let sleeps = |auto: Auto, overdue| auto.sleeps(&path(overdue), Terms::STREAM);
-    assert_eq!(sleeps(Auto::default(), pto), None);
-    assert_eq!(sleeps(Auto::default(), pto + MS), Some(Reason::Silent));
+    let path = |silent| PathView { silent, ..path() };
+    let sleeps = |auto: Auto, silent| auto.sleeps(&path(silent), Terms::STREAM);
+    assert_eq!(sleeps(Auto::default(), false), None);
+    assert_eq!(sleeps(Auto::default(), true), Some(Reason::Silent));
     let deaf = Auto { without: Some(Part::Silence), ..Auto::default() };
-    assert_eq!(sleeps(deaf, pto + MS), None);
-    let mut driver = warm(Auto::default(), path(Duration::ZERO));
-    driver.view.path = path(pto + MS);
+    assert_eq!(sleeps(deaf, true), None);
+    let mut driver = warm(Auto::default(), path(false));
+    driver.view.path = path(true);
     driver.piece(5, 0);
     assert!(driver.run(RTT).is_empty() && driver.reason() == Reason::Silent);
 }

@@ -1,10 +1,12 @@
 //! The policy, driven by hand.
 
 use super::help::PAUSE;
+use super::policy::{FLUSH_LINGER, INSURES};
 use super::*;
 use crate::conformance;
-use crate::fec::redundancy::Message;
+use crate::fec::redundancy::{Arrival, Decision, Message, Stage};
 use crate::loss_floor::Regime;
+use std::time::Instant;
 
 const MS: Duration = Duration::from_millis(1);
 const RTT: Duration = Duration::from_millis(100);
@@ -520,7 +522,7 @@ fn nothing_is_sent_while_acknowledgements_are_overdue() {
     let sleeps = |auto: Auto, silent| auto.sleeps(&path(silent), Terms::STREAM);
     assert_eq!(sleeps(Auto::default(), false), None);
     assert_eq!(sleeps(Auto::default(), true), Some(Reason::Silent));
-    let deaf = Auto { without: Some(Part::Silence), ..Auto::default() };
+    let deaf = Auto { without: Some(Aspect::Silence), ..Auto::default() };
     assert_eq!(sleeps(deaf, true), None);
     let mut driver = warm(Auto::default(), path(false));
     driver.view.path = path(true);
@@ -542,7 +544,7 @@ fn packets_that_are_late_count_as_lost_where_they_are_too_late() {
         driver.run(RTT).len()
     };
     assert!(repairs(Auto::default()) >= 1);
-    assert_eq!(repairs(Auto { without: Some(Part::Lateness), ..Auto::default() }), 0);
+    assert_eq!(repairs(Auto { without: Some(Aspect::Lateness), ..Auto::default() }), 0);
     // Half a round trip and 20 ms are 70 ms.
     let within = |ms: u32| Auto::default().within(ms * MS, 0.999).unwrap();
     assert!(repairs(within(69)) >= 1);
@@ -564,7 +566,7 @@ fn where_pieces_overlap_repair_symbols_leave_room_in_the_window() {
     assert_eq!(repairs(usual, 49_000, 5).0, 1);
     assert_eq!(repairs(usual, 47_000, 5), (0, Reason::Window));
     assert!(repairs(usual, 40_000, 0).0 > 1, "a single piece");
-    assert!(repairs(Auto { without: Some(Part::Window), ..usual }, 47_000, 5).0 > 1);
+    assert!(repairs(Auto { without: Some(Aspect::Window), ..usual }, 47_000, 5).0 > 1);
 }
 
 #[test]
@@ -592,7 +594,7 @@ fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
     assert_eq!(lose(Auto::default(), short), (0, 1));
     let (before, after) = lose(Auto::default(), path());
     assert!(before > 1 && after == 1, "{before} {after}");
-    let without = Auto { without: Some(Part::Mending), ..Auto::default() };
+    let without = Auto { without: Some(Aspect::Mending), ..Auto::default() };
     assert!(lose(without, short).0 > 1);
     // What would come too late is not mended.
     assert_eq!(lose(Auto::default().within(120 * MS, 0.999).unwrap(), path()).1, 0);

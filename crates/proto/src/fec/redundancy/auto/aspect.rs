@@ -1,10 +1,10 @@
-//! The parts of the policy that can be switched off, to find out what each is worth.
+//! What the policy takes into account, each of which can be left out to find out what it is worth.
 
 use sutura_schedule::registry::UnknownPolicy;
 
-/// A part of what the policy takes into account.
+/// Something that the policy takes into account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Part {
+pub(super) enum Aspect {
     /// That the path has no room for redundancy.
     Room,
     /// That the congestion window has no room for redundancy.
@@ -23,7 +23,7 @@ pub(super) enum Part {
     Mending,
 }
 
-impl Part {
+impl Aspect {
     const ALL: [Self; 8] = [
         Self::Room,
         Self::Window,
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// The part of this name; `none` names none.
+    /// The aspect of this name; `none` names none.
     pub(super) fn named(name: &str) -> Result<Option<Self>, UnknownPolicy> {
         if name == "none" {
             return Ok(None);

@@ -1,0 +1,441 @@
+//! Which repair symbols follow a piece of data, and when.
+
+use super::super::{
+    Arrival, Decision, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Terms, View,
+};
+use super::aspect::Aspect;
+use super::help::Help;
+use super::model::{MOST, Train};
+use super::outlook::Outlook;
+use super::waiting::Waiting;
+use super::{Auto, DEFAULT_SHARE, LONG, PACKET, WORTHWHILE, is_lossy};
+use crate::loss_floor::LossFloor;
+use std::time::{Duration, Instant};
+
+/// The same as [`WORTHWHILE`] before a fence, where an incomplete piece also stops the data behind the fence.
+const WORTHWHILE_AT_FENCES: f64 = 0.001;
+/// Where no loss is known, fences are insured with one repair symbol for this many source symbols, until the
+/// loss is certainly below the share [`INSURED`](super::INSURED).
+pub(super) const INSURES: u64 = 100;
+/// How long to wait for the application to write more before it counts as having no more for now: a
+/// writer in another task needs a moment to refill its buffer.
+pub(super) const FLUSH_LINGER: Duration = Duration::from_millis(1);
+/// Without a target, repair symbols wait no longer than a round trip divided by this number.
+const MOST_WAIT_DIVISOR: u32 = 8;
+/// The gap between repair symbols is the length of a burst divided by this number.
+const SPACING_DIVISOR: u32 = 4;
+/// The last repair symbol leaves earlier than a target demands, by the round-trip time divided by this
+/// number: the path is not always equally fast.
+const MARGIN_DIVISOR: u32 = 32;
+/// The most that rounding may take from the budget.
+const ROUNDING: f64 = 1e-6;
+/// How many of the repair symbols that the budget allows are kept for mending lost datagrams.
+const KEPT_FOR_MENDING: f64 = 2.0;
+
+#[derive(Debug)]
+pub(super) struct AutoPolicy {
+    auto: Auto,
+    /// The data sent since repair symbols last covered all data.
+    piece: Option<Piece>,
+    /// When that data was sent.
+    waiting: Waiting,
+    /// The repair symbols for the piece.
+    plan: Option<Plan>,
+    /// How many repair symbols the budget allows.
+    purse: f64,
+    /// Whether messages of an ordered group were sent.
+    fenced: bool,
+    /// No further repair symbol is sent as an insurance before this source symbol.
+    insured_until: u64,
+    /// How long the newest data may take, by its deadline.
+    patience: Option<Duration>,
+    help: Help,
+    reason: Reason,
+}
+
+/// Source symbols that no repair symbol covers yet.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// The first source symbol of the piece.
+    first: u64,
+    /// The first source symbol since the last pause, and when it and the last source symbol were sent.
+    fresh: u64,
+    begun: Instant,
+    last: Instant,
+    /// Whether the application had no more data after the last source symbol.
+    paused: bool,
+    /// How long the least patient message of the piece may take.
+    tolerance: Option<Duration>,
+}
+
+impl Piece {
+    fn new(now: Instant, id: u64) -> Self {
+        Self { first: id, fresh: id, begun: now, last: now, paused: false, tolerance: None }
+    }
+
+    /// The symbols of the piece that are not known to have arrived.
+    fn train(&self, view: &View) -> Train {
+        let symbols = view.next.saturating_sub(self.first.max(view.first));
+        let symbols = u32::try_from(symbols).unwrap_or(u32::MAX).min(view.unacked);
+        let gaps = u32::try_from(view.next - self.fresh).unwrap_or(u32::MAX).max(2) - 1;
+        Train { symbols, gap: self.last.saturating_duration_since(self.begun) / gaps }
+    }
+}
+
+/// Repair symbols that are to be sent.
+#[derive(Debug, Clone, Copy)]
+struct Plan {
+    /// When the next repair symbol is sent.
+    due: Instant,
+    left: u32,
+    /// The time from one repair symbol to the next.
+    gap: Duration,
+    /// By how much the repair symbols certainly raise the chance that the peer has the whole piece; 0 once
+    /// the first is sent.
+    gain: f64,
+    /// Whether the repair symbols go before waiting data.
+    at_fence: bool,
+    /// The first source symbol after the plan was made, or behind the fence.
+    end: u64,
+}
+
+/// The reason why repair symbols may be sent now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// The receiver accepts no more data for now.
+    Blocked,
+    /// The application has no more data for now.
+    Paused,
+    /// The application has no more data.
+    Ended,
+    /// A fence: the first symbol behind it was just sent.
+    Fence,
+}
+
+impl AutoPolicy {
+    pub(super) fn new(auto: Auto) -> Self {
+        Self {
+            auto,
+            piece: None,
+            waiting: Waiting::default(),
+            plan: None,
+            purse: 0.0,
+            fenced: false,
+            insured_until: 0,
+            patience: None,
+            help: Help::default(),
+            reason: Reason::Unknown,
+        }
+    }
+
+    /// When the last repair symbol must leave to be in time, by the target and by the deadlines of messages;
+    /// `None` if there is no deadline that can still be met.
+    fn last_moment(&self, now: Instant, view: &View) -> Option<Instant> {
+        let path = &view.path;
+        let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
+        let target = self.auto.target.and_then(|target| {
+            let deadline = self.waiting.deadline(now + way, target.within);
+            deadline.and_then(|at| at.checked_sub(way))
+        });
+        let message = view.deadline.and_then(|at| at.checked_sub(way));
+        target.into_iter().chain(message).min()
+    }
+
+    /// Forgets the data that no repair symbol covers: it has arrived, or needs none.
+    fn forget_piece(&mut self) {
+        self.piece = None;
+        self.waiting.clear();
+    }
+
+    /// Why no repair symbol is sent for a piece: no repair symbol is worth its bytes, or earlier repair
+    /// symbols did not help.
+    fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
+        let kind = if view.resends { Terms::STREAM } else { Terms::DATAGRAM };
+        // Whether the data is long was decided when it was marked.
+        let kind = kind.of_stream(u64::MAX).within(piece.tolerance);
+        let terms = Terms { fenced: self.fenced, ..kind };
+        let pauses = self.help.pauses(view);
+        self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
+    }
+
+    /// Chooses the repair symbols for the data sent since the last repair symbols.
+    fn plan(&mut self, now: Instant, moment: Moment, view: &View) {
+        let before = self.plan.take();
+        let Some(piece) = self.piece else { return };
+        let sources = piece.train(view);
+        if sources.symbols == 0 {
+            return;
+        }
+        let mends = self.mends_losses(view);
+        if mends && self.auto.is_soon_enough(&view.path, piece.tolerance) {
+            self.reason = Reason::RetransmissionIsEnough;
+            return self.forget_piece();
+        }
+        // What would come too late is not mended.
+        let mends = mends && self.auto.tolerance(piece.tolerance).is_none();
+        let kept = if mends { KEPT_FOR_MENDING } else { 0.0 };
+        let most = ((self.purse - kept + ROUNDING).max(0.0) as usize).min(MOST);
+        let broke = (most == 0).then_some(Reason::Budget);
+        let room = self.auto.room(sources, view);
+        let held_back = (room == 0).then_some(Reason::Window);
+        if let Some(reason) = self.obstacle(&piece, view).or(broke).or(held_back) {
+            self.reason = reason;
+            if reason == Reason::RetransmissionIsEnough {
+                self.forget_piece();
+            }
+            return;
+        }
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
+        let is_lossy = is_lossy(&floor, &view.path);
+        if self.fenced && !is_lossy {
+            return self.insure(now, moment, view);
+        }
+        let outlook = Outlook::new(&floor, view.path.rtt);
+        let last_moment = self.last_moment(now, view);
+        let slack = last_moment.and_then(|at| at.checked_duration_since(now));
+        let (wait, gap) = times(moment, slack, floor.burst_time, view);
+        let chances = outlook.complete(sources, wait, gap, most.min(room));
+        let share = self.share(&piece).filter(|_| is_lossy);
+        let Choice { repairs, gain, .. } = self.choose(chances, share, view);
+        if repairs == 0 {
+            self.reason = if is_lossy { Reason::Lossless } else { Reason::Unknown };
+            return;
+        }
+        // With a deadline, the last repair symbol leaves as late as the deadline allows.
+        let lasts = gap * (repairs - 1);
+        let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
+        let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
+        self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
+        let at_fence = moment == Moment::Fence;
+        let end = view.next - u64::from(at_fence);
+        let gain = gain * certainty(self.fenced, &floor);
+        self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
+    }
+
+    /// Plans a repair symbol now and then against the first loss on a path without known losses: at a fence,
+    /// a loss would stop all data behind it.
+    fn insure(&mut self, now: Instant, moment: Moment, view: &View) {
+        if view.next < self.insured_until {
+            self.reason = Reason::Unknown;
+            return;
+        }
+        self.insured_until = view.next.saturating_add(INSURES);
+        self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
+        let at_fence = moment == Moment::Fence;
+        let (gap, gain, end) = (Duration::ZERO, 0.0, view.next - u64::from(at_fence));
+        self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end });
+    }
+
+    /// Whether the path is known to lose packets, or so much is sent at once that an unknown path may well lose
+    /// some of it. Less is not marked there: streams that become symbols do not share packets.
+    fn is_known_or_long(&self, view: &View) -> bool {
+        let rest = (view.left as f64 / PACKET) as u64;
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(None));
+        is_lossy(&floor, &view.path) || rest.saturating_add(view.unacked.into()) >= LONG
+    }
+
+    /// Whether lost data is mended by repair symbols after the loss, because nobody sends it again.
+    fn mends_losses(&self, view: &View) -> bool {
+        !view.resends && self.auto.has(Aspect::Mending)
+    }
+
+    /// Plans the repair symbols that mend datagrams which are known to be lost, if they can still be in time.
+    fn mend(&mut self, now: Instant, view: &View) {
+        let path = &view.path;
+        let tolerance = self.auto.tolerance(self.patience);
+        let in_time = tolerance.is_none_or(|most| path.retransmission_is_in_time(most));
+        // The one that was just lost does not count as missing yet.
+        let missing = (view.missing + 1).saturating_sub(view.added);
+        let affordable = (self.purse + ROUNDING) as u32;
+        let repairs = missing.min(affordable).min(MOST as u32);
+        if repairs == 0 || !in_time || path.floor.crowded && self.auto.has(Aspect::Room) {
+            return;
+        }
+        let left = self.plan.map_or(repairs, |plan| plan.left.max(repairs));
+        self.reason = Reason::Protects { repairs: left, wait: Duration::ZERO };
+        let (gap, gain) = (Duration::ZERO, 0.0);
+        self.plan = Some(Plan { due: now, left, gap, gain, at_fence: false, end: view.next });
+    }
+
+    /// Lets repair symbols wait longer if the data with the first deadline has arrived.
+    fn postpone(&mut self, now: Instant, view: &View) {
+        let last_moment = self.piece.and_then(|_| self.last_moment(now, view));
+        if let (Some(plan), Some(at)) = (&mut self.plan, last_moment) {
+            let first = at.checked_sub(plan.gap * (plan.left - 1));
+            plan.due = first.map_or(plan.due, |first| plan.due.max(first));
+        }
+    }
+
+    /// In which share of cases a piece is to be in time; `None` if it has no deadline.
+    fn share(&self, piece: &Piece) -> Option<f64> {
+        match self.auto.target {
+            Some(target) => Some(target.share),
+            None => piece.tolerance.map(|_| DEFAULT_SHARE),
+        }
+    }
+
+    /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and
+    /// more repair symbols.
+    fn choose(
+        &self,
+        chances: impl Iterator<Item = f64>,
+        share: Option<f64>,
+        view: &View,
+    ) -> Choice {
+        let price = price(self.fenced, view);
+        let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
+        let mut without = None;
+        for (repairs, chance) in (0u32..).zip(chances) {
+            let gain = chance - *without.get_or_insert(chance);
+            let value = gain - price * f64::from(repairs);
+            match share {
+                // As many repair symbols as the target needs, or as the budget allows.
+                Some(share) => {
+                    best = Choice { repairs, gain, value };
+                    if chance >= share {
+                        break;
+                    }
+                }
+                None if value > best.value => best = Choice { repairs, gain, value },
+                None => {}
+            }
+        }
+        best
+    }
+}
+
+/// A number of repair symbols and their effect.
+#[derive(Debug, Clone, Copy)]
+struct Choice {
+    repairs: u32,
+    /// By how much the repair symbols raise the chance that the peer has the whole piece.
+    gain: f64,
+    /// The gain minus the price of the repair symbols.
+    value: f64,
+}
+
+/// The least gain of a repair symbol, as a probability to complete a piece. While other data waits, the time
+/// to send one more packet counts against the time saved: half a round trip on average, or a whole round trip
+/// for data right behind a fence.
+fn price(fenced: bool, view: &View) -> f64 {
+    let (least, round_trips) = if fenced { (WORTHWHILE_AT_FENCES, 1.0) } else { (WORTHWHILE, 0.5) };
+    if view.idle {
+        return least;
+    }
+    let packets = view.path.window as f64 / PACKET;
+    least.max(1.0 / round_trips / packets.max(1.0))
+}
+
+/// The share of the expected gain that is certain. Before fences, repair symbols go by an estimate that is
+/// still coarse, and follow each other faster than the estimate improves.
+fn certainty(fenced: bool, floor: &LossFloor) -> f64 {
+    if fenced && floor.rate > 0.0 { floor.low / floor.rate } else { 1.0 }
+}
+
+/// How long to wait before the first repair symbol, and between them.
+fn times(
+    moment: Moment,
+    slack: Option<Duration>,
+    burst: Duration,
+    view: &View,
+) -> (Duration, Duration) {
+    let least = match moment {
+        Moment::Paused => FLUSH_LINGER,
+        Moment::Blocked | Moment::Ended | Moment::Fence => Duration::ZERO,
+    };
+    let wait = match slack {
+        Some(slack) => (slack / 2).min(burst),
+        None => burst.min(view.path.rtt / MOST_WAIT_DIVISOR),
+    };
+    (wait.max(least), burst / SPACING_DIVISOR)
+}
+
+impl Redundancy for AutoPolicy {
+    fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
+        self.purse = (self.purse + self.auto.budget).min(MOST as f64);
+        let stage = view.message.map(|message| message.stage);
+        self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);
+        if stage == Some(Stage::First) {
+            self.plan(now, Moment::Fence, view);
+            self.forget_piece();
+        }
+        let piece = self.piece.get_or_insert(Piece::new(now, id));
+        if std::mem::take(&mut piece.paused) {
+            (piece.fresh, piece.begun) = (id, now);
+        }
+        if self.auto.target.is_some() {
+            self.waiting.on_sent(now, id, piece.fresh == id);
+        }
+        piece.last = now;
+        self.patience = view.tolerance(now);
+        piece.tolerance = piece.tolerance.into_iter().chain(self.patience).min();
+        if view.is_blocked() {
+            self.plan(now, Moment::Blocked, view);
+        }
+    }
+
+    fn on_flushed(&mut self, now: Instant, ended: bool, view: &View) {
+        if view.has_source {
+            // Another stream or message of the session goes on with the piece.
+            return;
+        }
+        self.piece.iter_mut().for_each(|piece| piece.paused = true);
+        self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
+    }
+
+    fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        self.purse = (self.purse - 1.0).max(0.0);
+        let Some(plan) = self.plan.take() else { return };
+        self.piece = self.piece.filter(|piece| piece.first >= plan.end);
+        self.waiting.settle(plan.end);
+        self.help.expect(plan.gain, view);
+        let left = plan.left - 1;
+        self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
+    }
+
+    fn on_lost(&mut self, now: Instant, _id: u64, view: &View) {
+        if self.mends_losses(view) {
+            self.mend(now, view);
+        }
+    }
+
+    fn on_arrived(&mut self, now: Instant, _id: u64, how: Arrival, view: &View) {
+        match how {
+            Arrival::Recovered => self.help.on_mended(),
+            Arrival::Acked | Arrival::Late => {}
+        }
+        self.waiting.settle(view.first);
+        if view.unacked == 0 {
+            self.plan = None;
+            self.forget_piece();
+        }
+        self.help.settle(view);
+        self.postpone(now, view);
+    }
+
+    fn protects(&self, view: &View) -> bool {
+        // In the middle of a transfer, data is known to have arrived, or is sent again, long before repair
+        // symbols may be sent.
+        let fenced =
+            self.fenced || view.message.is_some_and(|message| message.stage != Stage::Apart);
+        fenced || view.pause_comes_near() && self.is_known_or_long(view)
+    }
+
+    fn decide(&self, now: Instant, view: &View) -> Decision {
+        let in_turn = |plan: &Plan| plan.at_fence || !view.has_source;
+        let due = self.plan.is_some_and(|plan| plan.due <= now && in_turn(&plan));
+        if due && view.unacked > 0 {
+            Decision::Repair(RepairPlan::over(view.span()))
+        } else {
+            Decision::Source
+        }
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        self.plan.map(|plan| plan.due)
+    }
+
+    fn reason(&self) -> Option<Reason> {
+        Some(self.reason)
+    }
+}

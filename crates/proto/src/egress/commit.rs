@@ -234,7 +234,7 @@ impl Egress {
     /// peer's decoder.
     fn write_resend(&mut self, to: &mut SlotWriter<'_>, pending: &Pending) -> Wrote {
         let Some(symbol) = pending.symbol() else { return Wrote::LAST };
-        if self.shares_packets(pending) && !self.sessions.is_covered(symbol) {
+        if self.shares_packets(pending) && !self.sessions.may_mend(symbol) {
             self.give_up_symbol(symbol);
             self.unbind(to.streams, pending.id, symbol);
             return Wrote::MORE;

@@ -12,6 +12,7 @@ use sutura_sim::{
 const BURSTS: &str = "rate=10mbit delay=50ms loss=ge:0.01,0.3,1,0";
 const NEAR: &str = "rate=100mbit delay=1ms loss=ge:0.01,0.3,1,0";
 const CLEAR: &str = "rate=10mbit delay=50ms";
+const SECOND: Duration = Duration::from_secs(1);
 
 fn auto() -> Option<Protection> {
     Some(Protection::new(registry::redundancy().find("auto").unwrap()))
@@ -235,4 +236,42 @@ fn a_receiver_with_a_small_buffer_gets_its_data_sooner() {
     let (plain, with) = (time(None), time(auto()));
     println!("{with:?}, plain {plain:?}");
     assert!(with < plain * 97 / 100, "{with:?} {plain:?}");
+}
+
+/// Runs messages with a policy; without a policy, with none.
+fn messages(path: &str, plan: &MessagePlan, policy: Option<&str>) -> MessagesOutcome {
+    let redundancy = policy.map(|policy| registry::redundancy().find(policy).unwrap());
+    let config = config(Algorithm::BBR).with_redundancy(redundancy);
+    over(5, path).transport(&config).messages(plan.clone()).unwrap()
+}
+
+#[test]
+fn redundancy_for_which_the_link_has_no_room_rests() {
+    // Nearly as much as the link carries.
+    let path = "rate=1700kbit delay=40ms queue=60kb loss=bern:0.003";
+    let plan = MessagePlan::steady(3_000, 2_900, 16 * MS);
+    let mean = |policy: Option<&str>| {
+        let outcome = messages(path, &plan, policy);
+        let delays = outcome.delays.iter().map(|delay| delay.unwrap_or(SECOND));
+        delays.sum::<Duration>() / plan.messages.len() as u32
+    };
+    let [plain, with] = [None, Some("auto:expect=0.02")].map(mean);
+    let without = mean(Some("auto:expect=0.02,without=room"));
+    println!("{plain:?}, {with:?}, without the rule {without:?}");
+    assert!(with < plain * 5 / 4 && with * 3 / 2 < without);
+}
+
+#[test]
+fn what_the_path_delivers_late_is_protected_too() {
+    let path = "rate=10mbit delay=50ms reorder=0.02,20ms";
+    let plan = MessagePlan::steady(1_500, 5_000, 16 * MS);
+    let late = |policy: Option<&str>| {
+        let outcome = messages(path, &plan, policy);
+        let limit = |delay: Option<Duration>| delay.is_none_or(|delay| delay > 65 * MS);
+        outcome.delays.iter().skip(500).filter(|delay| limit(**delay)).count()
+    };
+    let [plain, with] = [None, Some("auto")].map(late);
+    let without = late(Some("auto:without=lateness"));
+    println!("{plain}, {with}, without the rule {without}");
+    assert!(plain > 30 && with * 4 < plain && with * 4 < without);
 }

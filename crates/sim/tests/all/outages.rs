@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::common::{ALGORITHMS, MS, incremental, link};
 use sutura_proto::policy::Auto;
-use sutura_proto::{Algorithm, MAX_PROBE_TIMEOUT, Protection, TransportConfig};
-use sutura_sim::{BulkClient, BulkServer, Clock, Progress, Scenario, Transfer};
+use sutura_proto::{Algorithm, MAX_PROBE_TIMEOUT, Protection, TransportConfig, registry};
+use sutura_sim::{
+    BulkClient, BulkServer, Clock, MessagePlan, MessagesOutcome, Progress, Scenario, Transfer,
+};
 
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const START: Duration = Duration::from_secs(1);
@@ -82,4 +84,23 @@ fn held_data_does_not_wait_for_longer() {
         let resumed = resumes(&transport(algorithm, true), transfer, outage, protection);
         assert!(resumed <= soon, "{algorithm:?}: {resumed:?}");
     }
+}
+
+#[test]
+fn small_messages_that_were_lost_together_share_packets() {
+    let path = link("rate=10mbit delay=25ms outage=2s..2500ms");
+    let run = |policy: Option<&str>| {
+        let redundancy = policy.map(|policy| registry::redundancy().find(policy).unwrap());
+        let config = transport(Algorithm::CUBIC, false).with_redundancy(redundancy);
+        let scenario = Scenario::new(5).link(&path, &path).transport(&config);
+        scenario.messages(MessagePlan::steady(400, 150, 15 * MS)).unwrap()
+    };
+    let packets = |outcome: &MessagesOutcome| {
+        let server = outcome.ends.server;
+        server.sent.datagrams - server.fec.repair_symbols_sent
+    };
+    let (plain, protected) = (run(None), run(Some("incremental:burst=1")));
+    let lost = protected.ends.server.packets_lost;
+    println!("{lost} lost, {} packets and {}", packets(&plain), packets(&protected));
+    assert!(lost > 30 && packets(&protected) < packets(&plain) + lost / 3);
 }

@@ -112,10 +112,12 @@ impl SendSessions {
         self.resend(symbol).map_or(&[], |(_, entry)| &entry.contents.frames)
     }
 
-    /// Whether repair symbols may still mend a lost symbol, those on their way or those of a policy that mends.
-    pub fn is_covered(&self, symbol: SymbolRef) -> bool {
+    /// Whether a lost symbol may still be mended: by repair symbols that no held symbol needs, or by a policy that
+    /// mends.
+    pub fn may_mend(&self, symbol: SymbolRef) -> bool {
         let session = self.sessions.get(usize::from(symbol.session));
-        session.map(|s| s.outlook(symbol.id)).is_some_and(|o| o.mends || o.repairs > 0)
+        let outlook = session.map(|session| session.outlook(symbol.id));
+        outlook.is_some_and(|outlook| outlook.mends || outlook.held < outlook.repairs)
     }
 
     /// Appends a symbol that is sent again, and returns its frames. If its contents were

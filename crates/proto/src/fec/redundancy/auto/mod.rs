@@ -28,7 +28,7 @@ mod waiting;
 use super::{MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, Terms, View};
 use crate::loss_floor::LossFloor;
 use aspect::Aspect;
-use model::{MOST, Train};
+use model::Train;
 use policy::AutoPolicy;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +87,7 @@ const UNNOTICED: Duration = Duration::from_millis(10);
 const LONG: u64 = 16;
 /// The size of a packet, to reckon the cost of one more packet while other data waits.
 const PACKET: f64 = 1200.0;
+
 /// Chooses by itself how many repair symbols are sent, and when.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Auto {
@@ -94,7 +95,7 @@ pub struct Auto {
     target: Option<LatencyTarget>,
     /// The assumed share of lost packets, until the losses of the path are known or certainly lower.
     expect: f64,
-    /// The part that is switched off.
+    /// What is left out of account.
     without: Option<Aspect>,
 }
 
@@ -138,8 +139,8 @@ impl Auto {
         (0.0..=MAX_EXPECTED).contains(&share).then_some(Self { expect: share, ..self })
     }
 
-    fn has(&self, part: Aspect) -> bool {
-        self.without != Some(part)
+    fn has(&self, aspect: Aspect) -> bool {
+        self.without != Some(aspect)
     }
 
     /// The floor of loss to go by for data that may take `tolerance` (`None` without a target and a deadline):
@@ -166,16 +167,13 @@ impl Auto {
         floor.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
     }
 
-    /// How many repair symbols the congestion window has room for after a piece with these symbols. Where other
-    /// pieces are in flight, as many repair symbols for each of them must leave room for the data: repair symbols
-    /// must not make the next piece wait.
-    fn room(&self, sources: Train, view: &View) -> usize {
+    /// Whether the congestion window has room for repair symbols after a piece with these symbols. Where other
+    /// pieces are in flight, there must be room for as many as the budget allows for each of them: otherwise they
+    /// make the next piece wait.
+    fn has_room(&self, sources: Train, view: &View) -> bool {
         let path = &view.path;
-        let spare = path.window as f64 / path.in_flight.max(1) as f64 - 1.0;
-        if view.unacked <= sources.symbols || spare >= self.budget || !self.has(Aspect::Window) {
-            return MOST;
-        }
-        (spare.max(0.0) * f64::from(sources.symbols)) as usize
+        let needed = path.in_flight as f64 * (1.0 + self.budget);
+        view.unacked <= sources.symbols || needed <= path.window as f64 || !self.has(Aspect::Window)
     }
 
     /// How long data on these terms may take, by the target and its deadline.
@@ -196,6 +194,31 @@ impl Auto {
             None => path.retransmission_is_enough(UNNOTICED),
         }
     }
+
+    /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
+    fn losses_to_leave(&self, path: &PathView, terms: Terms) -> Option<Reason> {
+        let floor = self.floor(path, self.tolerance(terms.tolerance));
+        if floor.crowded {
+            return Some(Reason::Congestion);
+        }
+        if is_lossy(&floor, path) {
+            return None;
+        }
+        let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
+        // A path of which little is known may lose packets.
+        let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
+        let may_lose = self.has(Aspect::Insurance) && outlook::lossy(floor.known) >= WORTHWHILE;
+        let insures = terms.fenced || is_long && may_lose;
+        if floor.excess > 0.0 {
+            Some(Reason::Congestion)
+        } else if floor.high < negligible {
+            Some(Reason::Lossless)
+        } else if insures {
+            None
+        } else {
+            Some(Reason::Unknown)
+        }
+    }
 }
 
 impl RedundancyFactory for Auto {
@@ -212,8 +235,8 @@ impl RedundancyFactory for Auto {
         if *expect > 0.0 {
             text += &format!(", expect={expect}");
         }
-        if let Some(part) = without {
-            text += &format!(", without={}", part.name());
+        if let Some(aspect) = without {
+            text += &format!(", without={}", aspect.name());
         }
         text
     }
@@ -244,31 +267,4 @@ fn is_lossy(floor: &LossFloor, path: &PathView) -> bool {
 /// Whether packets that are late come too late for data that may take `tolerance`.
 fn is_late(path: &PathView, tolerance: Option<Duration>) -> bool {
     tolerance.is_none_or(|tolerance| path.one_way() + path.floor.late_by > tolerance)
-}
-
-impl Auto {
-    /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
-    fn losses_to_leave(&self, path: &PathView, terms: Terms) -> Option<Reason> {
-        let floor = self.floor(path, self.tolerance(terms.tolerance));
-        if floor.crowded {
-            return Some(Reason::Congestion);
-        }
-        if is_lossy(&floor, path) {
-            return None;
-        }
-        let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
-        // A path of which little is known may lose packets.
-        let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
-        let may_lose = self.has(Aspect::Insurance) && outlook::lossy(floor.known) >= WORTHWHILE;
-        let insures = terms.fenced || is_long && may_lose;
-        if floor.excess > 0.0 {
-            Some(Reason::Congestion)
-        } else if floor.high < negligible {
-            Some(Reason::Lossless)
-        } else if insures {
-            None
-        } else {
-            Some(Reason::Unknown)
-        }
-    }
 }

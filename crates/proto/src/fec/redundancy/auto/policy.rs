@@ -176,9 +176,7 @@ impl AutoPolicy {
         let kept = if mends { KEPT_FOR_MENDING } else { 0.0 };
         let most = ((self.purse - kept + ROUNDING).max(0.0) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
-        let room = self.auto.room(sources, view);
-        let held_back = (room == 0).then_some(Reason::Window);
-        if let Some(reason) = self.obstacle(&piece, view).or(broke).or(held_back) {
+        if let Some(reason) = self.obstacle(&piece, view).or(broke) {
             self.reason = reason;
             if reason == Reason::RetransmissionIsEnough {
                 self.forget_piece();
@@ -194,11 +192,17 @@ impl AutoPolicy {
         let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, floor.burst_time, view);
-        let chances = outlook.complete(sources, wait, gap, most.min(room));
-        let share = self.share(&piece).filter(|_| is_lossy);
-        let Choice { repairs, gain, .. } = self.choose(chances, share, view);
+        let chances = outlook.complete(sources, wait, gap, most);
+        let has_room = self.auto.has_room(sources, view);
+        let share = self.share(&piece).filter(|_| is_lossy && has_room);
+        let price = price(self.fenced, view, has_room);
+        let Choice { repairs, gain, .. } = choose(chances, share, price);
         if repairs == 0 {
-            self.reason = if is_lossy { Reason::Lossless } else { Reason::Unknown };
+            self.reason = match (is_lossy, has_room) {
+                (true, true) => Reason::Lossless,
+                (true, false) => Reason::Window,
+                (false, _) => Reason::Unknown,
+            };
             return;
         }
         // With a deadline, the last repair symbol leaves as late as the deadline allows.
@@ -273,35 +277,29 @@ impl AutoPolicy {
             None => piece.tolerance.map(|_| DEFAULT_SHARE),
         }
     }
+}
 
-    /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and
-    /// more repair symbols.
-    fn choose(
-        &self,
-        chances: impl Iterator<Item = f64>,
-        share: Option<f64>,
-        view: &View,
-    ) -> Choice {
-        let price = price(self.fenced, view);
-        let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
-        let mut without = None;
-        for (repairs, chance) in (0u32..).zip(chances) {
-            let gain = chance - *without.get_or_insert(chance);
-            let value = gain - price * f64::from(repairs);
-            match share {
-                // As many repair symbols as the target needs, or as the budget allows.
-                Some(share) => {
-                    best = Choice { repairs, gain, value };
-                    if chance >= share {
-                        break;
-                    }
+/// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and more
+/// repair symbols, and the least gain of each.
+fn choose(chances: impl Iterator<Item = f64>, share: Option<f64>, price: f64) -> Choice {
+    let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
+    let mut without = None;
+    for (repairs, chance) in (0u32..).zip(chances) {
+        let gain = chance - *without.get_or_insert(chance);
+        let value = gain - price * f64::from(repairs);
+        match share {
+            // As many repair symbols as the target needs, or as the budget allows.
+            Some(share) => {
+                best = Choice { repairs, gain, value };
+                if chance >= share {
+                    break;
                 }
-                None if value > best.value => best = Choice { repairs, gain, value },
-                None => {}
             }
+            None if value > best.value => best = Choice { repairs, gain, value },
+            None => {}
         }
-        best
     }
+    best
 }
 
 /// A number of repair symbols and their effect.
@@ -314,12 +312,12 @@ struct Choice {
     value: f64,
 }
 
-/// The least gain of a repair symbol, as a probability to complete a piece. While other data waits, the time
-/// to send one more packet counts against the time saved: half a round trip on average, or a whole round trip
-/// for data right behind a fence.
-fn price(fenced: bool, view: &View) -> f64 {
+/// The least gain of a repair symbol, as a probability to complete a piece. While other data waits, or will for lack
+/// of room in the congestion window, the time to send one more packet counts against the time saved: half a round trip
+/// on average, or a whole round trip for data right behind a fence.
+fn price(fenced: bool, view: &View, has_room: bool) -> f64 {
     let (least, round_trips) = if fenced { (WORTHWHILE_AT_FENCES, 1.0) } else { (WORTHWHILE, 0.5) };
-    if view.idle {
+    if view.idle && has_room {
         return least;
     }
     let packets = view.path.window as f64 / PACKET;

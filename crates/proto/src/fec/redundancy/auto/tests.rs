@@ -552,21 +552,23 @@ fn packets_that_are_late_count_as_lost_where_they_are_too_late() {
 }
 
 #[test]
-fn where_pieces_overlap_repair_symbols_leave_room_in_the_window() {
-    let repairs = |auto, window, other| {
-        let path = PathView { window, in_flight: 40_000, ..path() };
+fn where_pieces_overlap_and_fill_the_window_repair_symbols_must_be_worth_more() {
+    let repairs = |auto, window, other, rate| {
+        let floor = path().floor.with_rate(rate).with_low(rate).with_high(rate);
+        let path = PathView { window, in_flight: 20_000, floor, ..path() };
         let mut driver = warm(auto, path);
         driver.view.unacked = other;
         driver.piece(5, 0);
         (driver.run(RTT).len(), driver.reason())
     };
     let usual = Auto::default();
-    // A quarter more fits, as much as the budget allows; a fifth allows one for five.
-    assert!(repairs(usual, 50_000, 5).0 > 1);
-    assert_eq!(repairs(usual, 49_000, 5).0, 1);
-    assert_eq!(repairs(usual, 47_000, 5), (0, Reason::Window));
-    assert!(repairs(usual, 40_000, 0).0 > 1, "a single piece");
-    assert!(repairs(Auto { without: Some(Aspect::Window), ..usual }, 47_000, 5).0 > 1);
+    // Room for a quarter more is room for what the budget allows.
+    assert!(repairs(usual, 25_000, 5, 0.02).0 > 0);
+    // A packet takes a twentieth of a round trip, and a retransmission half of one later.
+    assert_eq!(repairs(usual, 24_000, 5, 0.02), (0, Reason::Window));
+    assert!(repairs(usual, 24_000, 5, 0.15).0 > 0, "more is lost than would wait");
+    assert!(repairs(usual, 24_000, 0, 0.02).0 > 0, "a single piece");
+    assert!(repairs(Auto { without: Some(Aspect::Window), ..usual }, 24_000, 5, 0.02).0 > 0);
 }
 
 #[test]

@@ -48,6 +48,9 @@ pub enum Gate {
     Pacing(Instant),
 }
 
+/// A path is silent if none of so many packets is acknowledged in time. Fewer are lost together on any path.
+const SILENT_PACKETS: usize = 8;
+
 /// A path to the peer.
 #[derive(Debug)]
 pub struct Path {
@@ -154,10 +157,10 @@ impl Path {
         }
     }
 
-    /// Whether acknowledgements of packets in flight are overdue.
+    /// Whether acknowledgements of several packets in flight are overdue.
     fn is_silent(&self, now: Instant) -> bool {
         self.overdue_at.is_some_and(|at| now > at)
-            && self.recovery.has_ack_eliciting_in_flight(SpaceId::Data)
+            && self.recovery.ack_eliciting_in_flight(SpaceId::Data) >= SILENT_PACKETS
     }
 
     /// Acknowledgements are overdue from a probe timeout after `now`.
@@ -240,7 +243,7 @@ impl Path {
             // No acknowledgement may have given the pacer a rate yet.
             self.update_pacer(now);
         }
-        let is_first = !self.recovery.has_ack_eliciting_in_flight(SpaceId::Data);
+        let is_first = self.recovery.ack_eliciting_in_flight(SpaceId::Data) == 0;
         if space == SpaceId::Data && packet.is_probed() && is_first {
             self.await_acks(now);
         }

@@ -196,9 +196,15 @@ impl<C: Copy + 'static> Recovery<C> {
         self.bytes_in_flight
     }
 
+    /// How many ack-eliciting packets of the space are in flight.
+    pub fn ack_eliciting_in_flight(&self, space: SpaceId) -> usize {
+        self.spaces[space].probed
+    }
+
     /// Whether an ack-eliciting packet of the space is in flight.
+    #[cfg(test)]
     pub fn has_ack_eliciting_in_flight(&self, space: SpaceId) -> bool {
-        self.spaces[space].probed > 0
+        self.ack_eliciting_in_flight(space) > 0
     }
 
     /// The largest packet number of the space acknowledged by the peer.

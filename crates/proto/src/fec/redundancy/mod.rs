@@ -73,8 +73,8 @@ pub struct PathView {
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Whether acknowledgements of packets in flight are overdue: none came for a probe timeout. The path may carry
-    /// nothing at present, and what is sent may be lost whatever protects it.
+    /// Whether acknowledgements of several packets in flight are overdue: none came for a probe timeout. The path may
+    /// carry nothing at present, and what is sent may be lost whatever protects it.
     pub silent: bool,
 }
 

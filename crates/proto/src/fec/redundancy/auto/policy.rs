@@ -252,7 +252,7 @@ impl AutoPolicy {
         let missing = (view.missing + 1).saturating_sub(view.added);
         let affordable = (self.purse + ROUNDING) as u32;
         let repairs = missing.min(affordable).min(MOST as u32);
-        if repairs == 0 || !in_time || path.floor.crowded && self.auto.has(Aspect::Room) {
+        if repairs == 0 || !in_time || self.auto.floor(path, tolerance).crowded {
             return;
         }
         let left = self.plan.map_or(repairs, |plan| plan.left.max(repairs));

@@ -163,20 +163,20 @@ impl State {
         std::iter::from_fn(|| self.quic.poll_endpoint_event()).for_each(endpoint);
     }
 
-    /// Wakes the tasks that wait for the events of the connection. Returns whether there were any events.
-    pub(crate) fn dispatch(&mut self, now: Instant) -> bool {
-        let mut any = false;
+    /// Wakes the tasks that wait for the events of the connection. Returns how many answers may follow.
+    pub(crate) fn dispatch(&mut self, now: Instant) -> usize {
+        let mut answers = 0;
         while let Some(event) = self.quic.poll_event() {
             self.uppers.iter_mut().for_each(|upper| upper.on_event(&mut self.quic, &event));
-            self.on_event(event);
-            any = true;
+            answers += usize::from(self.on_event(event));
         }
         let over = self.error.is_some();
         self.uppers.iter_mut().for_each(|upper| upper.process(now, &mut self.quic, over));
-        any
+        answers
     }
 
-    fn on_event(&mut self, event: Event) {
+    /// Wakes the tasks that wait for an event. Returns whether one of them may answer.
+    fn on_event(&mut self, event: Event) -> bool {
         let w = &mut self.waiters;
         match event {
             Event::Connected => {
@@ -202,7 +202,11 @@ impl State {
                 self.sort_outcomes();
             }
             Event::MessagesWritable => wake(&mut w.messages),
-            Event::Stream(StreamEvent::Opened { dir }) => wake(&mut w.accept[dir.index()]),
+            Event::Stream(StreamEvent::Opened { dir }) => {
+                wake(&mut w.accept[dir.index()]);
+                // What the stream carries is an event of its own.
+                return false;
+            }
             Event::Stream(StreamEvent::Available { dir }) => self.serve_openers(dir),
             Event::Stream(StreamEvent::Readable { id }) => {
                 wake_stream(&mut w.readable, id);
@@ -211,12 +215,12 @@ impl State {
                 wake_stream(&mut w.writable, id);
             }
             Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
-                wake_stream(&mut w.writable, id);
-                wake_stream(&mut w.finished, id);
+                return wake_stream(&mut w.writable, id) | wake_stream(&mut w.finished, id);
             }
             // Nobody waits for anything else.
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// Ends the connection from the driver's side.

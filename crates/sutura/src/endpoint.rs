@@ -6,6 +6,7 @@ mod connecting;
 mod driver;
 mod incoming;
 mod mailbox;
+mod patience;
 mod workers;
 
 pub use self::api::Endpoint;

@@ -45,9 +45,7 @@ impl Waiters {
     }
 }
 
-/// Wakes the task that waits for a stream, if there is one.
-pub(super) fn wake_stream(map: &mut StreamWaiters, id: StreamId) {
-    if let Some(waker) = map.remove(&id) {
-        waker.wake();
-    }
+/// Wakes the task that waits for a stream. Returns whether there is one.
+pub(super) fn wake_stream(map: &mut StreamWaiters, id: StreamId) -> bool {
+    map.remove(&id).map(Waker::wake).is_some()
 }

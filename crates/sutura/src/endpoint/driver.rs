@@ -4,6 +4,7 @@
 //! that are dirty, have received a datagram or whose timer is due, collects the datagrams that each wants to
 //! send, and sends them.
 
+use super::patience::{Patience, Wait};
 use super::{Inner, Opened, Wishes};
 use crate::connection::Shared;
 use crate::socket::{self, AsyncUdpSocket, Received};
@@ -17,7 +18,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_proto::{ConnectionError, ConnectionHandle, DatagramEvent, Transmit};
-use tokio::runtime::RuntimeFlavor;
 use tokio::time::Sleep;
 
 /// Most batches of datagrams received in one turn.
@@ -27,10 +27,6 @@ const RECEIVE_DATAGRAMS: usize = 1024;
 /// Most datagrams that a connection builds as one batch for the kernel: the number that fits into 64 KiB, the
 /// kernel's maximum, on paths with the usual 1500 bytes.
 const MAX_SEGMENTS: usize = 44;
-/// How many turns applications are given to answer to datagrams before acknowledgements go alone, where all tasks
-/// share a thread. One turn is enough for a task that waits for data, two for a task that is started for the
-/// stream. On other threads, tasks answer at their own time, and to wait for a turn would wake a thread.
-const PATIENCE: u8 = 2;
 /// Batches that a connection sends in one turn.
 const SEND_BATCHES: usize = 8;
 
@@ -68,6 +64,13 @@ impl Entries {
 
     fn get_mut(&mut self, handle: ConnectionHandle) -> Option<&mut Entry> {
         self.slots.get_mut(handle.0)?.as_mut()
+    }
+
+    /// Wakes the tasks that wait for something that has happened at these connections. Returns how many answers
+    /// may follow.
+    fn announce(&self, active: &[ConnectionHandle], now: Instant) -> usize {
+        let active = active.iter().filter_map(|handle| self.get(*handle));
+        active.map(|entry| entry.shared.lock().dispatch(now)).sum()
     }
 
     /// Gives back memory that was needed for many more connections than there are now.
@@ -113,17 +116,13 @@ pub(crate) struct Driver {
     touched: Vec<ConnectionHandle>,
     /// When to look after connections for which memory is short, if there may be such connections.
     tend_at: Option<Instant>,
-    /// How many turns applications are given to answer to datagrams before connections send, and how many of
-    /// these are left.
-    patience: u8,
-    patience_left: u8,
+    patience: Patience,
 }
 
 impl Driver {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        let shares_thread = inner.runtime.runtime_flavor() == RuntimeFlavor::CurrentThread;
         Self {
-            patience: if shares_thread { PATIENCE } else { 0 },
+            patience: Patience::new(&inner.runtime.runtime_flavor()),
             socket: inner.socket(),
             previous: None,
             inner,
@@ -135,7 +134,6 @@ impl Driver {
             buffer: Vec::new(),
             touched: Vec::new(),
             tend_at: None,
-            patience_left: 0,
         }
     }
 
@@ -161,8 +159,8 @@ impl Driver {
 
     /// Collects the connections that applications have changed since the last turn. Returns whether there are
     /// any.
-    fn take_dirty(&mut self, cx: &Context<'_>) -> bool {
-        self.inner.dirty.take(&mut self.touched, cx);
+    fn take_dirty(&mut self) -> bool {
+        self.inner.dirty.take(&mut self.touched);
         let Wishes { opened, rebound, ending } = self.inner.take_wishes();
         if rebound {
             self.previous = Some(std::mem::replace(&mut self.socket, self.inner.socket()));
@@ -311,24 +309,6 @@ impl Driver {
             }
             self.activate(handle);
         }
-    }
-
-    /// Wakes the tasks that wait for something that has happened at the active connections. Returns whether
-    /// anything has.
-    fn announce(&self, now: Instant) -> bool {
-        let active = self.active.iter().filter_map(|handle| self.connections.get(*handle));
-        active.fold(false, |any, entry| entry.shared.lock().dispatch(now) | any)
-    }
-
-    /// Whether to give the applications a turn before connections send: their answers to the datagrams then go
-    /// along with the acknowledgements. `has_news` tells whether an application has changed a connection.
-    fn waits_for_answers(&mut self, has_news: bool, now: Instant) -> bool {
-        self.patience_left = match self.patience_left {
-            _ if has_news => 0,
-            0 if self.patience > 0 && self.announce(now) => self.patience,
-            left => left.saturating_sub(1),
-        };
-        self.patience_left > 0
     }
 
     /// Lets the active connections send. Returns whether there may be more to send.
@@ -518,17 +498,25 @@ enum Progress {
     Blocked,
 }
 
+/// When the driver has its next turn.
+enum Next {
+    AfterOthers(Wait),
+    /// At once: there may be more to do.
+    Again,
+    WhenWoken,
+}
+
 impl Driver {
-    /// One turn. Returns whether there may be more to do at once.
-    fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
-        let has_news = self.take_dirty(cx);
+    fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<Next> {
+        let has_news = self.take_dirty();
         self.take_handed_over();
         let mut more = self.receive(cx)?;
         let now = Instant::now();
         self.fire_timers(now);
         self.tend(now);
-        if self.waits_for_answers(has_news, now) {
-            return Ok(true);
+        let Self { patience, active, connections, .. } = self;
+        if let Some(wait) = patience.wait(has_news, || connections.announce(active, now)) {
+            return Ok(Next::AfterOthers(wait));
         }
         more |= self.drive(cx)?;
         let timer = self.timers.first().map(|(at, _)| *at);
@@ -536,7 +524,7 @@ impl Driver {
             self.sleep.as_mut().reset(at.into());
             more |= self.sleep.as_mut().poll(cx).is_ready();
         }
-        Ok(more)
+        Ok(if more { Next::Again } else { Next::WhenWoken })
     }
 }
 
@@ -545,8 +533,14 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.turn(cx) {
-            Ok(true) => cx.waker().wake_by_ref(),
-            Ok(false) => {}
+            Ok(Next::AfterOthers(Wait { until_answer })) => {
+                if until_answer {
+                    self.inner.dirty.watch(cx);
+                }
+                cx.waker().wake_by_ref();
+            }
+            Ok(Next::Again) => cx.waker().wake_by_ref(),
+            Ok(Next::WhenWoken) => self.inner.dirty.watch(cx),
             Err(error) => {
                 self.give_up(&error);
                 return Poll::Ready(());

@@ -168,15 +168,15 @@ impl State {
         let mut answers = 0;
         while let Some(event) = self.quic.poll_event() {
             self.uppers.iter_mut().for_each(|upper| upper.on_event(&mut self.quic, &event));
-            answers += usize::from(self.on_event(event));
+            answers += self.on_event(event);
         }
         let over = self.error.is_some();
         self.uppers.iter_mut().for_each(|upper| upper.process(now, &mut self.quic, over));
         answers
     }
 
-    /// Wakes the tasks that wait for an event. Returns whether one of them may answer.
-    fn on_event(&mut self, event: Event) -> bool {
+    /// Wakes the tasks that wait for an event. Returns how many answers may follow.
+    fn on_event(&mut self, event: Event) -> usize {
         let w = &mut self.waiters;
         match event {
             Event::Connected => {
@@ -204,8 +204,7 @@ impl State {
             Event::MessagesWritable => wake(&mut w.messages),
             Event::Stream(StreamEvent::Opened { dir }) => {
                 wake(&mut w.accept[dir.index()]);
-                // What the stream carries is an event of its own.
-                return false;
+                return self.quic.acceptable(dir) as usize;
             }
             Event::Stream(StreamEvent::Available { dir }) => self.serve_openers(dir),
             Event::Stream(StreamEvent::Readable { id }) => {
@@ -215,12 +214,13 @@ impl State {
                 wake_stream(&mut w.writable, id);
             }
             Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
-                return wake_stream(&mut w.writable, id) | wake_stream(&mut w.finished, id);
+                let woken = [&mut w.writable, &mut w.finished].map(|map| wake_stream(map, id));
+                return usize::from(woken.contains(&true));
             }
             // Nobody waits for anything else.
-            _ => return false,
+            _ => return 0,
         }
-        true
+        1
     }
 
     /// Ends the connection from the driver's side.

@@ -87,6 +87,12 @@ impl Connection {
         self.streams.max_data()
     }
 
+    /// How many streams of this direction that the peer opened wait to be accepted.
+    #[must_use]
+    pub fn acceptable(&self, dir: Dir) -> u64 {
+        self.streams.acceptable(dir)
+    }
+
     /// Accepts the next stream that the peer opened.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
         self.streams.accept(dir)

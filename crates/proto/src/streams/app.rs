@@ -49,13 +49,20 @@ impl Streams {
         }
     }
 
+    /// How many streams of this direction that the peer opened wait to be accepted.
+    #[must_use]
+    pub fn acceptable(&self, dir: Dir) -> u64 {
+        let remote = &self.table.remote[dir.index()];
+        remote.next - remote.accepted
+    }
+
     /// Accepts the next stream that the peer opened, in the order of stream identifiers. If the stream is
     /// readable already, [`StreamEvent::Readable`] follows.
     pub fn accept(&mut self, dir: Dir) -> Option<StreamId> {
-        let remote = &mut self.table.remote[dir.index()];
-        if remote.accepted >= remote.next {
+        if self.acceptable(dir) == 0 {
             return None;
         }
+        let remote = &mut self.table.remote[dir.index()];
         let id = StreamId::new(self.table.side.peer(), dir, remote.accepted);
         remote.accepted += 1;
         if self.table.is_implicit(id) {

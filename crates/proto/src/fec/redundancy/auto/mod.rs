@@ -85,6 +85,9 @@ const INSURED: f64 = 0.001;
 const UNNOTICED: Duration = Duration::from_millis(10);
 /// Where no loss is known, data that takes at least this many packets at once is protected against the first.
 const LONG: u64 = 16;
+/// While acknowledgements are overdue, repair symbols are sent if the window is so many times what is in flight. If
+/// all of it is lost, the window is halved, and must hold it once more beside as much new data.
+const ROOM_FOR_ALL: u64 = 4;
 /// The size of a packet, to reckon the cost of one more packet while other data waits.
 const PACKET: f64 = 1200.0;
 
@@ -176,6 +179,15 @@ impl Auto {
         view.unacked <= sources.symbols || needed <= path.window as f64 || !self.has(Aspect::Window)
     }
 
+    /// Whether acknowledgements are overdue and repair symbols may do harm. Nobody knows why none come. Either the path
+    /// carries nothing for a while: then repair symbols are lost too, and only add to what is in flight. Or a burst
+    /// lasts until some more packets are sent: then repair symbols end it. So they are sent as long as there is
+    /// room even if all in flight is lost; see [`ROOM_FOR_ALL`].
+    fn is_silent(&self, path: &PathView) -> bool {
+        let has_room = path.in_flight.saturating_mul(ROOM_FOR_ALL) <= path.window;
+        path.silent && self.has(Aspect::Silence) && !has_room
+    }
+
     /// How long data on these terms may take, by the target and its deadline.
     fn tolerance(&self, of_data: Option<Duration>) -> Option<Duration> {
         self.target.map(|target| target.within).into_iter().chain(of_data).min()
@@ -246,7 +258,7 @@ impl RedundancyFactory for Auto {
         if let Some(reason) = self.losses_to_leave(path, terms) {
             return Some(reason);
         }
-        if path.silent && self.has(Aspect::Silence) {
+        if self.is_silent(path) {
             return Some(Reason::Silent);
         }
         let is_enough = self.retransmission_is_enough(path, terms);

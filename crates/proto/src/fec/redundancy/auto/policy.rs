@@ -97,6 +97,13 @@ struct Plan {
     at_fence: bool,
     /// The first source symbol after the plan was made, or behind the fence.
     end: u64,
+    /// No source symbol from this one on is covered: what mends known losses covers no symbols whose fate is unknown.
+    until: u64,
+}
+
+impl Plan {
+    /// [`Self::until`] where symbols are covered whose fate is unknown.
+    const EVERYTHING: u64 = u64::MAX;
 }
 
 /// The reason why repair symbols may be sent now.
@@ -213,7 +220,8 @@ impl AutoPolicy {
         let at_fence = moment == Moment::Fence;
         let end = view.next - u64::from(at_fence);
         let gain = gain * certainty(self.fenced, &floor);
-        self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end });
+        let until = Plan::EVERYTHING;
+        self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end, until });
     }
 
     /// Plans a repair symbol now and then against the first loss on a path without known losses: at a fence,
@@ -227,7 +235,8 @@ impl AutoPolicy {
         self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
         let at_fence = moment == Moment::Fence;
         let (gap, gain, end) = (Duration::ZERO, 0.0, view.next - u64::from(at_fence));
-        self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end });
+        let until = Plan::EVERYTHING;
+        self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end, until });
     }
 
     /// Whether the path is known to lose packets, or so much is sent at once that an unknown path may well lose
@@ -243,8 +252,10 @@ impl AutoPolicy {
         !view.resends && self.auto.has(Aspect::Mending)
     }
 
-    /// Plans the repair symbols that mend datagrams which are known to be lost, if they can still be in time.
-    fn mend(&mut self, now: Instant, view: &View) {
+    /// Plans the repair symbols that mend datagrams which are known to be lost, `id` the latest of them, if they can
+    /// still be in time. They cover nothing that was sent after it: where much is in flight, some of that is lost too,
+    /// and would keep them from mending anything until it is known and mended in turn.
+    fn mend(&mut self, now: Instant, id: u64, view: &View) {
         let path = &view.path;
         let tolerance = self.auto.tolerance(self.patience);
         let in_time = tolerance.is_none_or(|most| path.retransmission_is_in_time(most));
@@ -258,7 +269,9 @@ impl AutoPolicy {
         let left = self.plan.map_or(repairs, |plan| plan.left.max(repairs));
         self.reason = Reason::Protects { repairs: left, wait: Duration::ZERO };
         let (gap, gain) = (Duration::ZERO, 0.0);
-        self.plan = Some(Plan { due: now, left, gap, gain, at_fence: false, end: view.next });
+        let until = self.plan.map_or(id + 1, |plan| plan.until.max(id + 1));
+        let end = view.next.min(until);
+        self.plan = Some(Plan { due: now, left, gap, gain, at_fence: false, end, until });
     }
 
     /// Lets repair symbols wait longer if the data with the first deadline has arrived.
@@ -391,9 +404,9 @@ impl Redundancy for AutoPolicy {
         self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
     }
 
-    fn on_lost(&mut self, now: Instant, _id: u64, view: &View) {
+    fn on_lost(&mut self, now: Instant, id: u64, view: &View) {
         if self.mends_losses(view) {
-            self.mend(now, view);
+            self.mend(now, id, view);
         }
     }
 
@@ -407,6 +420,7 @@ impl Redundancy for AutoPolicy {
             self.plan = None;
             self.forget_piece();
         }
+        self.plan = self.plan.filter(|plan| view.first < plan.until);
         self.help.settle(view);
         self.postpone(now, view);
     }
@@ -421,11 +435,11 @@ impl Redundancy for AutoPolicy {
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
         let in_turn = |plan: &Plan| plan.at_fence || !view.has_source;
-        let due = self.plan.is_some_and(|plan| plan.due <= now && in_turn(&plan));
-        if due && view.unacked > 0 {
-            Decision::Repair(RepairPlan::over(view.span()))
-        } else {
-            Decision::Source
+        let due = self.plan.filter(|plan| plan.due <= now && in_turn(plan));
+        let span = due.map(|plan| view.first..view.next.min(plan.until));
+        match span.filter(|span| view.unacked > 0 && !span.is_empty()) {
+            Some(span) => Decision::Repair(RepairPlan::over(span)),
+            None => Decision::Source,
         }
     }
 

@@ -610,6 +610,31 @@ fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
 }
 
 #[test]
+fn what_mends_known_losses_covers_nothing_whose_fate_is_unknown() {
+    let short = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    let mut driver = Driver::new(Auto::default(), short);
+    driver.view.resends = false;
+    driver.piece(20, 0);
+    let covered = |driver: &Driver| match driver.policy.decide(driver.now, &driver.view) {
+        Decision::Repair(plan) => plan.span,
+        Decision::Source => 0..0,
+    };
+    assert!(covered(&driver).is_empty());
+    driver.policy.on_lost(driver.now, 7, &driver.view);
+    assert_eq!(covered(&driver), 0..8);
+    driver.view.missing = 1;
+    driver.policy.on_lost(driver.now, 12, &driver.view);
+    assert_eq!(covered(&driver), 0..13, "both");
+    assert_eq!(driver.run(RTT).len(), 2);
+    // Another loss becomes known, and is given up before there is room for its repair symbol.
+    driver.view.added = 0;
+    driver.policy.on_lost(driver.now, 15, &driver.view);
+    (driver.view.first, driver.view.unacked) = (16, 4);
+    driver.policy.on_arrived(driver.now, 14, Arrival::Acked, &driver.view);
+    assert!(covered(&driver).is_empty() && driver.policy.timeout().is_none());
+}
+
+#[test]
 fn each_part_can_be_switched_off_by_name() {
     for part in
         ["room", "window", "lateness", "changes", "bounds", "silence", "insurance", "mending"]

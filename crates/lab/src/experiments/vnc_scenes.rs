@@ -232,8 +232,8 @@ mod tests {
     #[test]
     fn what_the_bridge_uses_mends_what_is_sent_now_and_then() {
         for scene in ["typing", "scrolling"] {
-            let [total, bridge] =
-                ["total", "geometry, auto expecting"].map(|scheme| summary(scene, scheme, "time", 4));
+            let [total, bridge] = ["total", "geometry, auto expecting"]
+                .map(|scheme| summary(scene, scheme, "time", 4));
             let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates().quantile(0.99)));
             assert!(slow > 90.0 && fast < 0.8 * slow, "{scene}: {slow} {fast}");
             assert!(bridge.mean(|run| run.recovered) > 0.0);
@@ -246,9 +246,8 @@ mod tests {
     #[test]
     fn bursts_that_last_for_some_packets_end_sooner_with_what_the_bridge_uses() {
         for scene in ["typing", "scrolling"] {
-            let frozen = |scheme| {
-                summary(scene, scheme, "packets", 8).updates().share_above(FREEZE)
-            };
+            let frozen =
+                |scheme| summary(scene, scheme, "packets", 8).updates().share_above(FREEZE);
             let [total, bridge] = ["total", "geometry, auto expecting"].map(frozen);
             assert!(total > 0.01 && bridge < 0.55 * total, "{scene}: {total} {bridge}");
         }
@@ -257,7 +256,8 @@ mod tests {
     /// In the order that geometry demands, pieces wait less for others than in total order.
     #[test]
     fn geometry_lets_pieces_of_a_film_pass() {
-        let [total, geometry] = ["total", "geometry"].map(|scheme| summary("film", scheme, "time", 4));
+        let [total, geometry] =
+            ["total", "geometry"].map(|scheme| summary("film", scheme, "time", 4));
         let blocked = |s: &Replays, q| millis(s.blocked().quantile(q));
         assert!(blocked(&total, 0.9) > 2.0, "{}", blocked(&total, 0.9));
         for q in [0.9, 0.99] {

@@ -24,8 +24,10 @@ impl Output {
         report: &Report,
         measurements: &impl Serialize,
     ) -> Result<(), Error> {
-        let manifest = "benches/Cargo.toml";
-        let command = format!("cargo run --release --manifest-path {manifest} --bin {name} --");
+        let command = format!(
+            "cargo run --release --manifest-path benches/Cargo.toml{} --bin {name} --",
+            features()
+        );
         self.write_as(&command, report, measurements)
     }
 
@@ -46,4 +48,16 @@ impl Output {
         }
         Ok(())
     }
+}
+
+/// The option with which the bench was built.
+fn features() -> String {
+    let built_in = [
+        ("peers", cfg!(feature = "peers")),
+        ("quiche", cfg!(all(feature = "quiche", not(feature = "peers")))),
+        ("s2n-quic", cfg!(all(feature = "s2n-quic", not(feature = "peers")))),
+        ("aws-lc-rs", cfg!(feature = "aws-lc-rs")),
+    ];
+    let names: Vec<_> = built_in.iter().filter(|(_, is)| *is).map(|(name, _)| *name).collect();
+    if names.is_empty() { String::new() } else { format!(" --features {}", names.join(",")) }
 }

@@ -11,7 +11,7 @@ use crate::sockets;
 use crate::web::Web;
 use std::sync::Arc;
 use std::time::Duration;
-use sutura_proto::policy::Block;
+use sutura_proto::policy::{Auto, Block};
 use sutura_proto::{Protection, Scheme, Side, TransportConfig};
 
 /// The kind of cost that is counted in a row.
@@ -109,6 +109,8 @@ pub const ROWS: &[Row] = &[
     Row::work("bulk packet sent by hmm", Side::Client, |meter| bulk(meter, None, HMM)),
     Row::work("bulk packet sent by hls", Side::Client, |meter| bulk(meter, None, HLS)),
     Row::work("bulk packet received", Side::Server, |meter| bulk(meter, None, EPS)),
+    Row::work("bulk packet sent with auto", Side::Client, |m| bulk(m, auto(), EPS)),
+    Row::work("bulk packet received with auto", Side::Server, |m| bulk(m, auto(), EPS)),
     Row::work("protected bulk packet sent", Side::Client, |m| bulk(m, protection(), EPS)),
     Row::work("protected bulk packet received", Side::Server, |m| bulk(m, protection(), EPS)),
     Row::work("bulk packet sent in blocks", Side::Client, |m| bulk(m, blocks(), EPS)),
@@ -135,6 +137,11 @@ fn scheduled(scheme: Scheme) -> TransportConfig {
 /// A repair symbol where the application has no more data: each packet is a source symbol.
 fn protection() -> Option<Protection> {
     Some(Protection::tail(1, Duration::ZERO))
+}
+
+/// What streams have by default, which finds nothing to protect.
+fn auto() -> Option<Protection> {
+    Some(Protection::new(Arc::new(Auto::default())))
 }
 
 /// One repair symbol after every ten packets, which count as well.

@@ -114,6 +114,9 @@ impl Egress {
         session: Option<u16>,
         slot: &Slot<'_>,
     ) {
+        if session.is_some() && streams.has_unsent(pending.id) {
+            return;
+        }
         let of_messages = || {
             let wanted = streams.protection(pending.id).filter(|_| pending.message.is_some())?;
             self.sessions.of_messages(wanted)

@@ -219,13 +219,13 @@ impl Auto {
         let negligible = if terms.fenced { INSURED } else { WORTHWHILE };
         // A path of which little is known may lose packets.
         let is_long = terms.resends && terms.written >= LONG * PACKET as u64;
-        let may_lose = || outlook::lossy(floor.known) >= WORTHWHILE;
-        let insures = || terms.fenced || is_long && self.has(Aspect::Insurance) && may_lose();
+        let may_lose = floor.known <= outlook::UNCERTAIN_FOR;
+        let insures = terms.fenced || is_long && may_lose && self.has(Aspect::Insurance);
         if floor.excess > 0.0 {
             Some(Reason::Congestion)
         } else if floor.high < negligible {
             Some(Reason::Lossless)
-        } else if insures() {
+        } else if insures {
             None
         } else {
             Some(Reason::Unknown)

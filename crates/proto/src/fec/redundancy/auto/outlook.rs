@@ -13,6 +13,9 @@ use std::time::Duration;
 /// what radio links lose in the measurements on which the papers rest.
 const LOSSY_PATHS: f64 = 0.2;
 const USUAL_LOSS: f64 = 0.02;
+/// Up to this many packets without such a loss, it would be worth while to complete a piece that a path of which
+/// nothing else is known damages: the probability [`lossy`] is at least [`WORTHWHILE`](super::WORTHWHILE).
+pub(super) const UNCERTAIN_FOR: u32 = 158;
 /// The weights of the median and of the bounds of an interval of nine in ten cases that stand for a distribution
 /// (Pearson and Tukey 1965).
 const MEDIAN: f64 = 0.63;
@@ -67,8 +70,20 @@ impl Outlook {
 }
 
 /// The probability that a path loses packets of which none of `known` packets was lost but by congestion.
-pub(super) fn lossy(known: u32) -> f64 {
+fn lossy(known: u32) -> f64 {
     let known = i32::try_from(known).unwrap_or(i32::MAX);
     let lossy = LOSSY_PATHS * (1.0 - USUAL_LOSS).powi(known);
     lossy / (lossy + 1.0 - LOSSY_PATHS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::WORTHWHILE;
+    use super::*;
+
+    #[test]
+    fn a_path_is_uncertain_while_a_piece_is_worth_completing() {
+        assert!(lossy(UNCERTAIN_FOR) >= WORTHWHILE);
+        assert!(lossy(UNCERTAIN_FOR + 1) < WORTHWHILE);
+    }
 }

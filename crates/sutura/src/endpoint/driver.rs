@@ -4,7 +4,7 @@
 //! that are dirty, have received a datagram or whose timer is due, collects the datagrams that each wants to
 //! send, and sends them.
 
-use super::patience::{Patience, Wait};
+use super::patience::Patience;
 use super::{Inner, Opened, Wishes};
 use crate::connection::Shared;
 use crate::socket::{self, AsyncUdpSocket, Received};
@@ -159,8 +159,8 @@ impl Driver {
 
     /// Collects the connections that applications have changed since the last turn. Returns whether there are
     /// any.
-    fn take_dirty(&mut self) -> bool {
-        self.inner.dirty.take(&mut self.touched);
+    fn take_dirty(&mut self, cx: &Context<'_>) -> bool {
+        self.inner.dirty.take(&mut self.touched, cx);
         let Wishes { opened, rebound, ending } = self.inner.take_wishes();
         if rebound {
             self.previous = Some(std::mem::replace(&mut self.socket, self.inner.socket()));
@@ -498,25 +498,18 @@ enum Progress {
     Blocked,
 }
 
-/// When the driver has its next turn.
-enum Next {
-    AfterOthers(Wait),
-    /// At once: there may be more to do.
-    Again,
-    WhenWoken,
-}
-
 impl Driver {
-    fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<Next> {
-        let has_news = self.take_dirty();
+    /// One turn. Returns whether there may be more to do at once.
+    fn turn(&mut self, cx: &mut Context<'_>) -> std::io::Result<bool> {
+        let has_news = self.take_dirty(cx);
         self.take_handed_over();
         let mut more = self.receive(cx)?;
         let now = Instant::now();
         self.fire_timers(now);
         self.tend(now);
         let Self { patience, active, connections, .. } = self;
-        if let Some(wait) = patience.wait(has_news, || connections.announce(active, now)) {
-            return Ok(Next::AfterOthers(wait));
+        if patience.wait(has_news, || connections.announce(active, now)) {
+            return Ok(true);
         }
         more |= self.drive(cx)?;
         let timer = self.timers.first().map(|(at, _)| *at);
@@ -524,7 +517,7 @@ impl Driver {
             self.sleep.as_mut().reset(at.into());
             more |= self.sleep.as_mut().poll(cx).is_ready();
         }
-        Ok(if more { Next::Again } else { Next::WhenWoken })
+        Ok(more)
     }
 }
 
@@ -533,14 +526,8 @@ impl Future for Driver {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         match self.turn(cx) {
-            Ok(Next::AfterOthers(Wait { until_answer })) => {
-                if until_answer {
-                    self.inner.dirty.watch(cx);
-                }
-                cx.waker().wake_by_ref();
-            }
-            Ok(Next::Again) => cx.waker().wake_by_ref(),
-            Ok(Next::WhenWoken) => self.inner.dirty.watch(cx),
+            Ok(true) => cx.waker().wake_by_ref(),
+            Ok(false) => {}
             Err(error) => {
                 self.give_up(&error);
                 return Poll::Ready(());

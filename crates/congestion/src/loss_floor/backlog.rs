@@ -1,14 +1,18 @@
 //! Whether a queue that never empties stands on the path.
 //!
 //! Bursts of an application, the jitter of a radio link and other flows make round trips long now and then. Where
-//! more is sent than the path carries, all of them are long: so is the shortest of many in a row.
+//! more is sent than the path carries, all of them are long: so is the shortest of many in a row. Many packets may be
+//! a single flight, whose end waits for its beginning, and congestion control fills a queue for some round trips when it
+//! starts: those in a row are sent over several of them.
 
 use super::queue::Nanos;
 use super::rests::Rests;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// Of how many round-trip times in a row the shortest counts.
+/// Of how many round-trip times in a row, at least, the shortest counts.
 const STRETCH: u32 = 16;
+/// Over how many round trips these are sent, at least.
+const TRIPS: u32 = 2;
 /// After how many long stretches in a row the queue stands.
 const PROOF: u32 = 3;
 /// By how much a long round-trip time exceeds the minimum: this share of it, and at least this, which is more than
@@ -22,6 +26,8 @@ pub(super) struct Backlog {
     /// The shortest round-trip time of the present stretch, and how many it has.
     least: Nanos,
     count: u32,
+    /// When the present stretch began.
+    began: Option<Instant>,
     /// How many stretches in a row were long.
     long: u32,
     /// Whether packets with repair symbols were sent since the last stretch that was not long.
@@ -31,7 +37,14 @@ pub(super) struct Backlog {
 
 impl Default for Backlog {
     fn default() -> Self {
-        Self { least: Nanos::MAX, count: 0, long: 0, redundant: false, rests: Rests::default() }
+        Self {
+            least: Nanos::MAX,
+            count: 0,
+            began: None,
+            long: 0,
+            redundant: false,
+            rests: Rests::default(),
+        }
     }
 }
 
@@ -46,7 +59,8 @@ impl Backlog {
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, min: Nanos) {
         self.least = self.least.min(rtt);
         self.count += 1;
-        if self.count >= STRETCH {
+        let began = *self.began.get_or_insert(now);
+        if self.count >= STRETCH && now >= began + TRIPS * Duration::from_nanos(rtt) {
             self.judge(now, min);
         }
     }
@@ -54,7 +68,7 @@ impl Backlog {
     /// A stretch is over.
     fn judge(&mut self, now: Instant, min: Nanos) {
         let least = std::mem::replace(&mut self.least, Nanos::MAX);
-        self.count = 0;
+        (self.count, self.began) = (0, None);
         if least > min + (min / LONG_DIVISOR).max(LONG) {
             self.long = self.long.saturating_add(1);
         } else {
@@ -79,7 +93,6 @@ impl Backlog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
     use sutura_random::Rng;
 
     const MS: Nanos = 1_000_000;
@@ -110,6 +123,19 @@ mod tests {
         backlog.on_repair();
         let crowded = play(&mut backlog, start, [30; 48].into_iter().chain([0; 1_000]));
         assert_eq!(crowded, (47..547).collect::<Vec<_>>(), "10 s");
+    }
+
+    #[test]
+    fn a_flight_that_waits_for_its_own_beginning_is_no_queue() {
+        let (start, mut backlog) = (Instant::now(), Backlog::default());
+        // A round-trip time of 80 ms, and 200 packets in each of them, which is 12 stretches by their number alone.
+        let crowded = (0..2_000).find(|i| {
+            let now = start + Duration::from_micros(400) * *i;
+            backlog.on_rtt(now, MIN + 30 * MS, MIN);
+            backlog.is_crowded(now)
+        });
+        // Three stretches of two round trips each.
+        assert_eq!(crowded, Some(1202));
     }
 
     #[test]

@@ -11,6 +11,10 @@ fn path(figure: &str) -> ScreenPath {
 }
 
 fn summary(figure: &str, scheme: &str) -> ScreenFigures {
+    summary_of(UPDATES, figure, scheme)
+}
+
+fn summary_of(updates: usize, figure: &str, scheme: &str) -> ScreenFigures {
     let path = path(figure);
     let workload = match path.figures[0] == figure {
         true => Mode::Streaming,
@@ -18,7 +22,7 @@ fn summary(figure: &str, scheme: &str) -> ScreenFigures {
     };
     let scheme = SCHEMES.into_iter().find(|of| of.name == scheme).unwrap();
     let setup = Screen { workload, path, scheme };
-    let runs = vec![Deliveries::new(&setup.run(UPDATES, seed(1, 0)).unwrap())];
+    let runs = vec![Deliveries::new(&setup.run(updates, seed(1, 0)).unwrap())];
     ScreenFigures::of(&Runs { setup, runs })
 }
 
@@ -35,6 +39,14 @@ fn with_redundancy_no_message_is_blocked() {
         assert!(p99(&repaired.blocked) <= 0.4, "{figure}: {}", p99(&repaired.blocked));
         assert!(repaired.recovered > 0.0 && repaired.drawn.len() < total.drawn.len());
     }
+}
+
+/// `auto` finds out by itself that the path loses packets, and does not mind the queue that congestion control makes.
+#[test]
+fn auto_protects_updates_that_fill_the_window() {
+    let [partial, auto] = ["partial", "auto"].map(|scheme| summary_of(8 * UPDATES, "Fig. 9", scheme));
+    let blocked = [&partial, &auto].map(|of| millis(of.blocked.quantile(0.99)));
+    assert!(blocked[0] > 50.0 && blocked[1] <= 0.4, "{blocked:?}");
 }
 
 /// Fig. 18: 162 ms with redundancy where total order has 325.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use sutura_analysis::report::{Origin, Place, Report};
+use sutura_lab::link_trace::LinkTrace;
 use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
 
 use crate::failure::{Exit, Failure};
@@ -31,6 +32,7 @@ Examples:
   sutura lab controllers-paths --paths 5 --seconds 60
   sutura lab auto-zoo --paths 50
   sutura lab auto-zoo --policy auto --policy auto:budget=0.1 --csv zoo.csv
+  sutura lab auto-zoo --paths 50 --trace lte.down --trace wifi.down
   sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
 
 /// Experiments that take less time show no progress.
@@ -65,6 +67,10 @@ pub struct LabArgs {
     /// A redundancy policy to compare, in auto-zoo; may be repeated [default: the experiment's own]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
+    /// A trace of the times at which the bottleneck sends, in the form of Mahimahi, in auto-zoo: milliseconds,
+    /// one for each 1500 bytes; may be repeated [default: random rates]
+    #[arg(long = "trace", value_name = "FILE")]
+    traces: Vec<PathBuf>,
     /// Number of configurations to run in parallel [default: one per processor]
     #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -100,6 +106,8 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Success);
     };
     let bar = bar();
+    let traces: Result<Vec<LinkTrace>, _> =
+        args.traces.iter().map(|file| LinkTrace::read(file)).collect();
     let options = Options {
         seed: args.seed,
         reduce: args.reduce,
@@ -112,6 +120,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         only: args.only,
         seconds: args.seconds,
         policies: args.policies.clone(),
+        traces: traces.map_err(|error| Failure::local(error.to_string()))?,
     };
     let report = sutura_lab::run(name, &options);
     bar.finish_and_clear();

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use sutura_lab::link_trace::LinkTrace;
 use sutura_link::{LinkConfig, LinkStats};
 use sutura_relay::{Config, Rebinding, Relay, Stats};
 
@@ -20,11 +21,14 @@ A link is written as a preset, settings, or a preset followed by settings that c
   loss=2% loss=ge:0.005,0.25,0.95,0.005 loss=gt:240,4.8,0.95,0.005
   reorder=0.01,10ms duplicate=0.001 corrupt=0.0001 background=10mbit outage=2s..3s
   step=2s,rate=5mbit step=4s,delay=80ms step=6s,loss=0.05
+  trace=@lte.down in place of a rate: a file with the milliseconds at which the link sends 1500 bytes, one in each line,
+  as Mahimahi has it; loss=trace:@lost: a file with 1 for each lost packet and 0 for each other
 
 Examples:
   sutura link --to 127.0.0.1:4433 --profile paper --seed 7
   sutura link --listen [::]:5000 --to example.org:443 --down 'rate=5mbit delay=30ms loss=bern:0.02'
   sutura link --to [::1]:4433 --profile 'paper delay=20ms' --stats-every 1s --json
+  sutura link --to 127.0.0.1:4433 --up 'trace=@lte.up delay=20ms' --down 'trace=@lte.down delay=20ms'
   sutura link --to 127.0.0.1:4433 --profile perfect --rebind port@1s --rebind address@6s
 
 --rebind shows the clients to the server at other ports or addresses, as a NAT does that has lost its
@@ -41,13 +45,13 @@ pub struct LinkArgs {
     #[arg(long, value_name = "ADDR")]
     to: String,
     /// The link in both directions
-    #[arg(long, value_name = "SPEC", default_value = "paper")]
+    #[arg(long, value_name = "SPEC", default_value = "paper", value_parser = read_link)]
     profile: LinkConfig,
     /// The link from the clients, in place of the profile
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = read_link)]
     up: Option<LinkConfig>,
     /// The link to the clients, in place of the profile
-    #[arg(long, value_name = "SPEC")]
+    #[arg(long, value_name = "SPEC", value_parser = read_link)]
     down: Option<LinkConfig>,
     /// Show clients at other ports or addresses from that time on; may be repeated
     #[arg(long, value_name = "port@TIME|address@TIME")]
@@ -64,6 +68,27 @@ pub struct LinkArgs {
     /// Print statistics as JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Reads a link, and the files that it names.
+fn read_link(text: &str) -> Result<LinkConfig, String> {
+    let words: Result<Vec<String>, String> = text.split_whitespace().map(read_setting).collect();
+    words?.join(" ").parse().map_err(|e: sutura_link::ParseError| e.to_string())
+}
+
+/// A setting with the trace of the file that it names, if it names one.
+fn read_setting(setting: &str) -> Result<String, String> {
+    match setting.split_once('@') {
+        Some(("trace=", file)) => {
+            let trace = LinkTrace::read(file.as_ref()).map_err(|e| e.to_string())?;
+            Ok(format!("trace={}", trace.opportunities))
+        }
+        Some(("loss=trace:", file)) => {
+            let losses = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+            Ok(format!("loss=trace:{}", losses.split_whitespace().collect::<String>()))
+        }
+        _ => Ok(setting.to_owned()),
+    }
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -198,4 +223,28 @@ pub fn link_to_json(link: &LinkStats) -> Value {
         "corrupted": link.corrupted,
         "held_back": link.held_back,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_may_name_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = directory.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            file.display().to_string()
+        };
+        let [lte, lost] = [write("lte.down", "3\n7\n"), write("lost", "01\n0\n")];
+        let read = read_link(&format!("trace=@{lte} delay=5ms loss=trace:@{lost}"));
+        assert_eq!(read.unwrap().to_string(), "trace=3,7 delay=5ms loss=trace:010");
+        assert_eq!(read_link("paper trace=1,2").unwrap().rate, None);
+        let error = read_link("trace=@none.down").unwrap_err();
+        assert!(error.starts_with("none.down: "), "{error}");
+        let error = read_link(&format!("trace=@{lost} delay=5ms")).unwrap_err();
+        assert!(error.contains("lost: trace `0`: expected no earlier time"), "{error}");
+        assert!(read_link("delay=5").is_err());
+    }
 }

@@ -13,6 +13,7 @@ pub mod design;
 pub mod experiments;
 mod hosts;
 pub mod ideal;
+pub mod link_trace;
 pub mod message_trace;
 pub mod pages;
 mod parallel;
@@ -53,6 +54,9 @@ pub struct Options {
     pub seconds: Option<u64>,
     /// The redundancy policies to compare, for experiments that compare some; the experiment's own if empty.
     pub policies: Vec<String>,
+    /// When bottlenecks could send, for experiments that draw paths: one for each path, in turn. Random rates if
+    /// empty.
+    pub traces: Vec<link_trace::LinkTrace>,
     /// Receives the progress of the experiment.
     pub progress: Progress,
 }
@@ -70,6 +74,7 @@ impl Default for Options {
             only: None,
             seconds: None,
             policies: Vec::new(),
+            traces: Vec::new(),
             progress: Progress::default(),
         }
     }
@@ -123,6 +128,9 @@ pub enum Error {
     /// A trace of messages cannot be read.
     #[error("messages: {0}")]
     Trace(#[from] message_trace::TraceError),
+    /// A trace of a link cannot be used.
+    #[error(transparent)]
+    LinkTrace(#[from] link_trace::LinkTraceError),
     /// A recording of a screen cannot be read.
     #[error(transparent)]
     Recording(#[from] screens::RecordingError),

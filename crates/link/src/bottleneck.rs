@@ -1,14 +1,14 @@
-//! The rate of a link, and the queue in front of it.
+//! The queue in front of a link.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::ParseError;
 use crate::codel::Codel;
+use crate::line::{Line, work};
 use crate::red::Red;
-use crate::step::Course;
 use crate::text::{BYTE_UNITS, BytesText, parse_quantity};
-use crate::{ParseError, Rate};
 
 /// The queue for packets that arrive faster than the link can send them. Parses and prints as
 /// `100p` (packets), `187500b` or `187.5kb` (bytes), `policer:30kb`, `codel:200kb` or `red:60kb`.
@@ -98,20 +98,13 @@ pub(crate) struct Passage {
     pub(crate) sent_at: u64,
 }
 
-/// The work of sending a byte. The unit is the work of a rate of one bit per second in one nanosecond.
-const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
-
 /// Sends packets one after another. Times are in nanoseconds and never decrease.
 #[derive(Clone, Debug)]
 pub(crate) struct Bottleneck {
-    rate: Course<Option<Rate>>,
+    line: Line,
     queue: Queue,
     codel: Codel,
     red: Red,
-    /// When the last accepted packet will have been sent: at `free_at`, `remainder` units of work
-    /// are left, less than a nanosecond's. Without the remainder, rounding would change the rate.
-    free_at: u64,
-    remainder: u128,
     /// When each waiting packet starts to be sent, and its size.
     waiting: VecDeque<(u64, u64)>,
     backlog: Backlog,
@@ -119,32 +112,28 @@ pub(crate) struct Bottleneck {
 
 impl Bottleneck {
     /// `seed` is that of the link.
-    pub(crate) fn new(rate: Course<Option<Rate>>, queue: Queue, seed: u64) -> Self {
+    pub(crate) fn new(line: Line, queue: Queue, seed: u64) -> Self {
         let (waiting, backlog) = (VecDeque::new(), Backlog::default());
-        let (codel, red) = (Codel::default(), Red::new(seed));
-        Self { rate, queue, codel, red, free_at: 0, remainder: 0, waiting, backlog }
+        Self { line, queue, codel: Codel::default(), red: Red::new(seed), waiting, backlog }
     }
 
     /// How a packet of `size` bytes that arrives now passes; `None` if it is dropped.
     pub(crate) fn accept(&mut self, now: u64, size: u64) -> Option<Passage> {
-        let Some(rate) = self.rate.at(now) else {
-            return Some(Passage { queued: 0, sent_at: now });
-        };
         // Packets without size would fit into every queue, however long.
         let size = size.max(1);
-        let busy = now < self.sent_at();
-        let sends = time_of(size, rate);
-        let idle = now.saturating_sub(self.sent_at()) / sends.max(1);
-        if !busy {
-            (self.free_at, self.remainder) = (now, 0);
-        }
+        let Some(sends) = self.line.time_of(now, size) else {
+            return Some(Passage { queued: 0, sent_at: now });
+        };
+        let busy = now < self.line.sent_at();
+        let idle = now.saturating_sub(self.line.sent_at()) / sends.max(1);
+        let begins = self.line.begins(now);
         let waiting = self.backlog(now);
         let (waits, admitted) = match self.queue {
             Queue::Packets(limit) => (busy, !busy || waiting.packets < limit),
             Queue::Bytes(limit) | Queue::Codel(limit) | Queue::Red(limit) => {
                 (busy, !busy || waiting.bytes.saturating_add(size) <= limit)
             }
-            Queue::Policer(depth) => (false, self.work_left(now) + work(size) <= work(depth)),
+            Queue::Policer(depth) => (false, self.line.work_left(now) + work(size) <= work(depth)),
         };
         let early = match self.queue {
             Queue::Red(limit) => self.red.drops(waiting.bytes, limit, idle),
@@ -154,55 +143,18 @@ impl Bottleneck {
             return None;
         }
         if waits {
-            self.waiting.push_back((self.free_at, size));
+            self.waiting.push_back((begins, size));
             self.backlog.packets += 1;
             self.backlog.bytes = self.backlog.bytes.saturating_add(size);
         }
-        let begins = self.sent_at();
         if matches!(self.queue, Queue::Codel(_)) && self.codel.drops(begins, begins - now, sends) {
             return None;
         }
-        self.send(size);
+        self.line.send(now, size);
         Some(match self.queue {
             Queue::Policer(_) => Passage { queued: 0, sent_at: now },
-            _ => Passage { queued: begins - now, sent_at: self.sent_at() },
+            _ => Passage { queued: begins - now, sent_at: self.line.sent_at() },
         })
-    }
-
-    /// Sends `size` bytes once all earlier bytes are sent, at the rates of that time.
-    fn send(&mut self, size: u64) {
-        let mut work = work(size) + self.remainder;
-        loop {
-            let Some(rate) = self.rate.at(self.free_at) else {
-                self.remainder = 0;
-                return;
-            };
-            let rate = u128::from(rate.bits_per_second());
-            match self.rate.next_change(self.free_at) {
-                Some(change) if u128::from(change - self.free_at) * rate <= work => {
-                    work -= u128::from(change - self.free_at) * rate;
-                    self.free_at = change;
-                }
-                _ => {
-                    let time = u64::try_from(work / rate).unwrap_or(u64::MAX);
-                    self.free_at = self.free_at.saturating_add(time);
-                    self.remainder = work % rate;
-                    return;
-                }
-            }
-        }
-    }
-
-    /// The work that is left at `now` of all accepted packets.
-    fn work_left(&self, now: u64) -> u128 {
-        let (mut from, mut left) = (now, self.remainder);
-        while from < self.free_at {
-            let to = self.rate.next_change(from).map_or(self.free_at, |at| at.min(self.free_at));
-            let rate = self.rate.at(from).map_or(0, Rate::bits_per_second);
-            left = left.saturating_add(u128::from(to - from) * u128::from(rate));
-            from = to;
-        }
-        left
     }
 
     /// The packets that wait at `now`.
@@ -213,33 +165,19 @@ impl Bottleneck {
         }
         self.backlog
     }
-
-    /// The first whole nanosecond at which everything is sent.
-    fn sent_at(&self) -> u64 {
-        self.free_at.saturating_add(u64::from(self.remainder > 0))
-    }
-}
-
-/// How long `size` bytes take at this rate, in nanoseconds.
-fn time_of(size: u64, rate: Rate) -> u64 {
-    u64::try_from(work(size) / u128::from(rate.bits_per_second())).unwrap_or(u64::MAX)
-}
-
-/// The work of sending `size` bytes.
-fn work(size: u64) -> u128 {
-    u128::from(size) * WORK_PER_BYTE
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    use crate::Step;
+    use crate::{LinkConfig, Rate};
 
     fn bottleneck(bits: u64, steps: &[&str], queue: Queue) -> Bottleneck {
-        let steps: Vec<Step> = steps.iter().map(|step| step.parse().unwrap()).collect();
-        let rate = Course::new(Rate::from_bits_per_second(bits), &steps, |s| s.rate.map(Some));
-        Bottleneck::new(rate, queue, 1)
+        let steps = steps.iter().map(|step| step.parse().unwrap()).collect();
+        let rate = Rate::from_bits_per_second(bits);
+        let config = LinkConfig { rate, steps, ..LinkConfig::default() };
+        Bottleneck::new(Line::new(&config), queue, 1)
     }
 
     fn sent_at(link: &mut Bottleneck, now: u64, size: u64) -> Option<u64> {
@@ -398,7 +336,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(sent_at(&mut link, 0, u64::MAX), Some(u64::MAX));
         }
-        let mut link = Bottleneck::new(Course::new(None, &[], |_| None), Queue::Packets(0), 1);
+        let mut link = Bottleneck::new(Line::new(&LinkConfig::default()), Queue::Packets(0), 1);
         assert_eq!(sent_at(&mut link, 5, u64::MAX), Some(5));
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sutura_random::Rng;
 
 use crate::bottleneck::{Bottleneck, Passage};
+use crate::line::Line;
 use crate::loss::LossProcess;
 use crate::outage::Outages;
 use crate::step::Course;
@@ -136,7 +137,6 @@ impl Link {
     /// A link that comes up at time zero.
     #[must_use]
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
-        let rate = Course::new(config.rate, &config.steps, |step| step.rate.map(Some));
         Self {
             overhead: u64::from(config.overhead),
             mtu: Course::new(config.mtu, &config.steps, |step| step.mtu.map(Some)),
@@ -148,7 +148,7 @@ impl Link {
             loss: LossProcess::new(&config.loss, config.background, seed),
             stepped_loss: Course::new(Probability::ZERO, &config.steps, |step| step.loss),
             outages: Outages::new(&config.outages),
-            bottleneck: Bottleneck::new(rate, config.queue, seed),
+            bottleneck: Bottleneck::new(Line::new(config), config.queue, seed),
             duplicates: Rng::stream(seed, DUPLICATE),
             stepped_losses: Rng::stream(seed, STEPPED_LOSS),
             original: Luck::new(config, seed, ORIGINAL),

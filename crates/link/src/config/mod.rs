@@ -6,7 +6,9 @@ mod text;
 
 use std::time::Duration;
 
-use crate::{Background, Jitter, Loss, Outage, Probability, Queue, Rate, Reorder, Step};
+use crate::{
+    Background, Jitter, Loss, Opportunities, Outage, Probability, Queue, Rate, Reorder, Step,
+};
 
 pub use text::PRESETS;
 
@@ -15,7 +17,7 @@ pub use text::PRESETS;
 /// The text form is an optional name from [`PRESETS`], followed by settings that change it,
 /// separated by white space: `paper delay=20ms loss=bern:0.01`. The keys are the names of the
 /// fields below, except that each `outage=1s..2s` and each `step=2s,rate=5mbit` adds one to its list.
-/// Optional settings may be `none`.
+/// Optional settings may be `none`; of `rate` and `trace`, the last one counts.
 ///
 /// A packet passes the stages in this order, which is the order of Linux's netem on an egress interface:
 ///
@@ -29,6 +31,8 @@ pub use text::PRESETS;
 pub struct LinkConfig {
     /// Capacity; `None` is unlimited, and means that there is no queue.
     pub rate: Option<Rate>,
+    /// When the link can send, as recorded. Neither the rate nor those of the steps count then.
+    pub trace: Option<Opportunities>,
     /// Bytes that each packet takes in the queue and on the link in addition to its own. 28 by
     /// default, which is the size of the IPv4 and UDP headers; with IPv6 they have 48.
     pub overhead: u32,
@@ -76,6 +80,7 @@ impl Default for LinkConfig {
     fn default() -> Self {
         Self {
             rate: None,
+            trace: None,
             overhead: Self::DEFAULT_OVERHEAD,
             mtu: None,
             queue: Queue::default(),

@@ -64,8 +64,8 @@ fn what_is_no_configuration_is_an_error_that_says_why() {
         ("delay=50ms paper", "link `paper`: expected a setting such as delay=50ms"),
         (
             "speed=3",
-            "link setting `speed`: expected one of rate, overhead, mtu, queue, mark, delay, jitter, \
-             reorder, duplicate, corrupt, loss, background, outage, step",
+            "link setting `speed`: expected one of rate, trace, overhead, mtu, queue, mark, delay, \
+             jitter, reorder, duplicate, corrupt, loss, background, outage, step",
         ),
         ("overhead=-1", "overhead `-1`: expected a number of bytes"),
         ("jitter=5", "jitter `5`: duration `5`: expected a number and a unit (s, ms, us, ns)"),
@@ -144,9 +144,21 @@ fn any_outage() -> impl Strategy<Value = Outage> {
     })
 }
 
+/// A rate, or a trace in its place.
+fn any_capacity() -> impl Strategy<Value = (Option<Rate>, Option<Opportunities>)> {
+    let times = prop::collection::vec(any::<u32>(), 1..40).prop_map(|mut times| {
+        times.sort_unstable();
+        Opportunities::new(times)
+    });
+    prop_oneof![
+        prop::option::of(any_rate()).prop_map(|rate| (rate, None)),
+        times.prop_map(|trace| (None, trace)),
+    ]
+}
+
 prop_compose! {
     fn any_config()(
-        (rate, overhead, queue) in (prop::option::of(any_rate()), any::<u32>(), any_queue()),
+        ((rate, trace), overhead, queue) in (any_capacity(), any::<u32>(), any_queue()),
         (delay, max, reorders) in (any_duration(), any_duration(), any::<bool>()),
         reorder in prop::option::of((any_probability(), any_duration())),
         (duplicate, corrupt, loss) in (any_probability(), any_probability(), any_loss()),
@@ -159,7 +171,7 @@ prop_compose! {
         let reorder = reorder.map(|(probability, delay)| Reorder { probability, delay });
         let jitter = Jitter { max, reorders };
         LinkConfig {
-            rate, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, background,
+            rate, trace, overhead, queue, delay, jitter, reorder, duplicate, corrupt, loss, background,
             outages, steps, mtu, mark,
         }
     }
@@ -173,7 +185,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics(text in "[a-z:=.,0-9% ]{0,40}", key in "rate|queue|delay|loss|outage|jitter|step",
+    fn no_text_panics(text in "[a-z:=.,0-9% ]{0,40}", key in "rate|trace|queue|delay|loss|outage|jitter|step",
                       value in "(ge:|gt:|trace:|bern:)?[0-9.,%msbitkg]{0,30}") {
         let _ = text.parse::<LinkConfig>();
         let _ = format!("{key}={value}").parse::<LinkConfig>();

@@ -25,7 +25,7 @@ pub const PRESETS: &[(&str, &str)] = &[
     ),
 ];
 
-const KEYS: &str = "rate, overhead, mtu, queue, mark, delay, jitter, reorder, duplicate, \
+const KEYS: &str = "rate, trace, overhead, mtu, queue, mark, delay, jitter, reorder, duplicate, \
                     corrupt, loss, background, outage, step";
 
 impl LinkConfig {
@@ -45,7 +45,8 @@ impl LinkConfig {
 
     fn set(&mut self, key: &str, value: &str) -> Result<(), ParseError> {
         match key {
-            "rate" => self.rate = optional(value)?,
+            "rate" => (self.rate, self.trace) = (optional(value)?, None),
+            "trace" => (self.rate, self.trace) = (None, optional(value)?),
             "overhead" => {
                 let problem = "expected a number of bytes";
                 let number = value.parse();
@@ -120,6 +121,7 @@ impl fmt::Display for LinkConfig {
         let [mtu, mark] = [self.mtu, self.mark].map(|bytes| bytes.map(BytesText));
         let settings = [
             ("rate", given(&self.rate)),
+            ("trace", given(&self.trace)),
             ("overhead", changed(&self.overhead, &normal.overhead)),
             ("mtu", given(&mtu)),
             ("queue", changed(&self.queue, &normal.queue)),

@@ -76,6 +76,29 @@ fn the_delay_is_that_of_the_time_when_a_packet_leaves() {
 }
 
 #[test]
+fn a_recorded_link_sends_when_the_record_says() {
+    let mut recorded = link("paper trace=1,1,5,9 loss=none", 1);
+    let sent = [0, 0, 0, 0, 0].map(|now| arrival(recorded.send(now * MS, 1472)));
+    assert_eq!(sent, [51, 51, 55, 59, 60].map(|at| Some(at * MS)));
+    assert_eq!(recorded.backlog(MS / 2), Backlog { packets: 4, bytes: 6000 });
+    // A rate after the record takes its place.
+    assert_eq!(arrival(link("trace=9 rate=12mbit", 1).send(MS, 1472)), Some(2 * MS));
+    let mut full = link("trace=1,1,5,9 queue=1p", 1);
+    assert_eq!(
+        [0, 0, 0, 9].map(|now| arrival(full.send(now * MS, 1472)).is_some()),
+        [true, true, false, true]
+    );
+}
+
+#[test]
+fn a_recorded_link_polices_by_its_record() {
+    let mut policer = link("trace=10,20,30,40 queue=policer:3kb", 1);
+    let passed =
+        [0, 0, 0, 10, 11, 20, 21].map(|now| arrival(policer.send(now * MS, 1472)).is_some());
+    assert_eq!(passed, [true, true, false, false, true, false, true]);
+}
+
+#[test]
 fn a_lost_packet_takes_no_capacity() {
     let mut lossy = link("rate=10mbit loss=trace:10", 1);
     for n in 1..=10 {

@@ -8,7 +8,8 @@ use sutura_proto::Algorithm;
 use sutura_random::Rng;
 
 use super::apps::{Beside, Feed, ZooApp, draw_controller};
-use super::paths::{Extent, Kinds, links};
+use super::paths::{Extent, Kinds, Traced, links};
+use crate::link_trace::LinkTrace;
 use crate::{Error, comparison::seed};
 
 /// What a byte may take longer than the path without being late, where the application has no deadline.
@@ -24,6 +25,8 @@ pub struct ZooCase {
     pub number: u64,
     pub kinds: Kinds,
     pub size: Extent,
+    /// When the link from the server can send, if a trace says so.
+    pub traced: Option<Traced>,
     /// From the client to the server.
     pub up: LinkConfig,
     /// From the server, which sends, to the client.
@@ -34,16 +37,21 @@ pub struct ZooCase {
 }
 
 impl ZooCase {
-    /// Case `number` of the zoo of a seed.
+    /// Case `number` of the zoo of a seed, over one of the traces if there are some.
     ///
     /// # Errors
     /// The random choices do not make valid links, which is a bug.
-    pub fn draw(zoo: u64, number: u64) -> Result<Self, Error> {
+    pub fn draw(zoo: u64, number: u64, traces: &[LinkTrace]) -> Result<Self, Error> {
         let mut rng = Rng::new(seed(zoo, number));
         let kinds = Kinds::draw(&mut rng);
         let beside = rng.chance(0.25).then(|| Beside::draw(&mut rng));
         let (fastest, longest) = if beside.is_some() { TOGETHER } else { ALONE };
-        let size = Extent::draw(&mut rng, fastest, longest);
+        let mut size = Extent::draw(&mut rng, fastest, longest);
+        let trace = traces.get(number as usize % traces.len().max(1));
+        let traced = trace.map(|trace| Traced::draw(&mut rng, trace));
+        if let Some(traced) = &traced {
+            size.rate = traced.opportunities.mean_rate();
+        }
         // A neighbour leaves half of the path.
         let rate = if beside.is_some() { size.rate / 2.0 } else { size.rate };
         let mut app = ZooApp::draw(&mut rng, rate, size.rtt);
@@ -53,8 +61,11 @@ impl ZooCase {
             feed.count = feed.count.min(seconds as u32);
         }
         let congestion = draw_controller(&mut rng);
-        let [up, down] = links(&mut rng, size, kinds, app.length(size.rate, size.rtt))?;
-        Ok(Self { number, kinds, size, up, down, app, congestion, beside })
+        let [up, mut down] = links(&mut rng, size, kinds, app.length(size.rate, size.rtt))?;
+        if let Some(traced) = &traced {
+            (down.rate, down.trace) = (None, Some(traced.opportunities.clone()));
+        }
+        Ok(Self { number, kinds, size, traced, up, down, app, congestion, beside })
     }
 
     /// Whether a code can be told from the packets what it could have done: losses are not made by what is
@@ -74,8 +85,12 @@ impl ZooCase {
         let rates = self.down.steps.iter().filter_map(|step| step.rate);
         let rates = rates.map(|rate| rate.bits_per_second() as f64);
         let rate = rates.fold(self.size.rate, f64::min);
-        let bits = 8.0 * 1.06 * (feed.size as f64 + 60.0) * f64::from(feed.burst);
-        delay + self.down.jitter.max + Duration::from_secs_f64(bits / rate) + PATIENCE
+        let bytes = 1.06 * (feed.size as f64 + 60.0) * f64::from(feed.burst);
+        let sending = match &self.down.trace {
+            Some(trace) => trace.longest(bytes as u64),
+            None => Duration::from_secs_f64(8.0 * bytes / rate),
+        };
+        delay + self.down.jitter.max + sending + PATIENCE
     }
 }
 
@@ -85,6 +100,13 @@ impl fmt::Display for ZooCase {
         if let Some(beside) = self.beside {
             write!(f, " beside={}", beside.name())?;
         }
-        write!(f, " | {} | back {}", self.down, self.up)
+        match &self.traced {
+            None => write!(f, " | {}", self.down)?,
+            Some(Traced { file, turn, .. }) => {
+                let rest = LinkConfig { trace: None, ..self.down.clone() };
+                write!(f, " | {rest}, by {file} from turn {turn} on")?;
+            }
+        }
+        write!(f, " | back {}", self.up)
     }
 }

@@ -70,7 +70,7 @@ fn cases(options: &Options) -> Result<Vec<ZooCase>, Error> {
         Some(number) => number..number + 1,
         None => 0..options.paths.unwrap_or_else(|| options.reduced(PATHS)),
     };
-    numbers.map(|number| ZooCase::draw(options.seed, number)).collect()
+    numbers.map(|number| ZooCase::draw(options.seed, number, &options.traces)).collect()
 }
 
 fn policies(options: &Options) -> Vec<String> {

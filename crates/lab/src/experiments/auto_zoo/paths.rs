@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use sutura_link::{LinkConfig, ParseError, Queue};
+use sutura_link::{LinkConfig, Opportunities, ParseError, Queue};
 use sutura_random::Rng;
 
 use crate::experiments::draw::{log_uniform, millis, pick, rounded, share, uniform};
+use crate::link_trace::LinkTrace;
 
 /// The bytes that every queue has room for.
 const LEAST_QUEUE: f64 = 8000.0;
@@ -106,6 +107,23 @@ impl Extent {
     /// The bytes that are in flight at this rate.
     fn product(self) -> f64 {
         self.rate / 8.0 * self.rtt.as_secs_f64()
+    }
+}
+
+/// When the bottleneck of a path could send, by a trace from a random time on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Traced {
+    /// The file.
+    pub file: String,
+    /// The turn after which the path begins.
+    pub turn: usize,
+    pub opportunities: Opportunities,
+}
+
+impl Traced {
+    pub fn draw(rng: &mut Rng, trace: &LinkTrace) -> Self {
+        let turn = rng.index(trace.opportunities.as_slice().len());
+        Self { file: trace.to_string(), turn, opportunities: trace.opportunities.from_turn(turn) }
     }
 }
 

@@ -1,10 +1,14 @@
 use std::collections::BTreeSet;
+use std::time::Duration;
+
+use sutura_link::Opportunities;
 
 use super::*;
 use crate::experiments::auto_zoo::apps::ZooApp;
+use crate::link_trace::LinkTrace;
 
 fn zoo(count: u64) -> Vec<ZooCase> {
-    (0..count).map(|number| ZooCase::draw(1, number).unwrap()).collect()
+    (0..count).map(|number| ZooCase::draw(1, number, &[]).unwrap()).collect()
 }
 
 #[test]
@@ -13,7 +17,7 @@ fn equal_seeds_draw_equal_cases_and_lines_tell_them_apart() {
     assert_eq!(cases, zoo(200));
     let lines: BTreeSet<String> = cases.iter().map(ToString::to_string).collect();
     assert_eq!(lines.len(), cases.len());
-    assert_ne!(ZooCase::draw(2, 0).unwrap(), cases[0]);
+    assert_ne!(ZooCase::draw(2, 0, &[]).unwrap(), cases[0]);
     // The links of a line are links as everywhere else.
     for case in &cases {
         let line = case.to_string();
@@ -45,6 +49,38 @@ fn every_kind_is_drawn() {
     assert!(slowest < 2e6 && fastest > 150e6, "{slowest} {fastest}");
     let only = Options { only: Some(7), ..options };
     assert_eq!(super::cases(&only).unwrap(), cases[7..8]);
+}
+
+#[test]
+fn paths_follow_traces_in_turn() {
+    // 12 Mbit/s, and 3 Mbit/s of which every fifth second has nothing.
+    let steady: Vec<u32> = (1..=1000).collect();
+    let fading: Vec<u32> = (1..=5000).filter(|at| at % 4 == 0 && at / 1000 != 2).collect();
+    let trace = |file: &str, times| LinkTrace {
+        file: file.into(),
+        opportunities: Opportunities::new(times).unwrap(),
+    };
+    let traces = vec![trace("steady", steady), trace("fading", fading)];
+    let options = Options { seeds: Some(1), paths: Some(4), traces, ..Options::default() };
+    let drawn = cases(&options).unwrap();
+    let rates: Vec<f64> = drawn.iter().map(|case| (case.size.rate / 1e6).round()).collect();
+    assert_eq!(rates, [12.0, 2.0, 12.0, 2.0]);
+    for (case, of) in drawn.iter().zip(options.traces.iter().cycle()) {
+        let turns = case.down.trace.as_ref().map(|trace| trace.as_slice().len());
+        assert_eq!((turns, case.down.rate), (Some(of.opportunities.as_slice().len()), None));
+        let line = case.to_string();
+        assert!(line.contains(&format!(", by {of} from turn ")) && !line.contains("trace="), "{line}");
+        if let ZooApp::Feed(feed) = case.app && feed.within.is_none() {
+            // A message may have to wait until the link sends again.
+            let waits = case.limit(&feed) >= Duration::from_secs(1);
+            assert_eq!(waits, of.file.ends_with("fading"), "{line}");
+        }
+    }
+    // Another case begins elsewhere.
+    assert_ne!(drawn[0].down.trace, drawn[2].down.trace);
+    let text = run(&Options { policies: vec!["auto".to_owned()], ..options }).unwrap();
+    let text = text.to_markdown();
+    assert!(text.contains("the rates of 2 traces") && text.contains("--trace steady --trace fading"), "{text}");
 }
 
 /// The arms of a case with these outcomes: of none, and of policies of these names.

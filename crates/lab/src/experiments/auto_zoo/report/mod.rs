@@ -21,20 +21,23 @@ pub use self::kinds::groups;
 pub struct Alone {
     seed: u64,
     seeds: u64,
-    /// The policies that the options name.
+    /// The policies and the files of traces that the options name.
     policies: Vec<String>,
+    traces: Vec<String>,
 }
 
 impl Alone {
     pub fn of(options: &Options) -> Self {
         let policies = options.policies.clone();
-        Self { seed: options.seed, seeds: options.seeds(SEEDS), policies }
+        let traces = options.traces.iter().map(ToString::to_string).collect();
+        Self { seed: options.seed, seeds: options.seeds(SEEDS), policies, traces }
     }
 
     fn command(&self, number: u64) -> String {
-        let Self { seed, seeds, policies } = self;
+        let Self { seed, seeds, policies, traces } = self;
         let policies: String = policies.iter().map(|name| format!(" --policy {name}")).collect();
-        format!("sutura lab auto-zoo --seed {seed} --seeds {seeds} --only {number}{policies}")
+        let traces: String = traces.iter().map(|file| format!(" --trace {file}")).collect();
+        format!("sutura lab auto-zoo --seed {seed} --seeds {seeds} --only {number}{policies}{traces}")
     }
 }
 
@@ -105,10 +108,14 @@ fn text(rows: &[Lineup<'_>], alone: &Alone) -> Vec<String> {
     let harmed = count(rows, |row| row.is_harmed(1));
     let beside = count(rows, |row| row.case.beside.is_some());
     let slowed = count(rows, |row| row.is_slowed(1));
+    let rates = match alone.traces.len() {
+        0 => "1 to 200 Mbit/s".to_owned(),
+        traces => format!("the rates of {traces} traces"),
+    };
     vec![
         format!(
             "{} random cases: {feeds} feeds of messages or datagrams and {} series of files, each on a fresh \
-             connection to the same host, on random paths of 1 to 200 Mbit/s and 2 to 800 ms, a quarter of \
+             connection to the same host, on random paths of {rates} and 2 to 800 ms, a quarter of \
              them beside another flow. Each policy runs with the same {} seeds as none. The first \
              policy harms {harmed} cases, and neighbours are slowed on {slowed} of {beside}. `--only K` runs \
              case K alone.",

@@ -1,0 +1,95 @@
+//! Traces of links: when each could send.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use sutura_link::{Opportunities, ParseError};
+
+/// The largest file, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// Why a trace cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LinkTraceError {
+    /// The file cannot be read, or is no text.
+    #[error("{file}: {error}")]
+    Read {
+        /// The file.
+        file: String,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// The file is larger than 64 MiB.
+    #[error("{file}: larger than {} MiB", LARGEST >> 20)]
+    TooLarge {
+        /// The file.
+        file: String,
+    },
+    /// The text is no trace.
+    #[error("{file}: {error}")]
+    Wrong {
+        /// The file.
+        file: String,
+        /// What is wrong where.
+        error: ParseError,
+    },
+}
+
+/// When a link could send, as recorded in a file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LinkTrace {
+    /// The file.
+    pub file: PathBuf,
+    /// When the link could send.
+    pub opportunities: Opportunities,
+}
+
+impl LinkTrace {
+    /// Reads a file in the form of the emulator Mahimahi: one time in milliseconds in each line.
+    ///
+    /// # Errors
+    /// The file cannot be read, is larger than 64 MiB, or is no trace.
+    pub fn read(file: &Path) -> Result<Self, LinkTraceError> {
+        let name = file.display().to_string();
+        let failed = |error| LinkTraceError::Read { file: name.clone(), error };
+        if std::fs::metadata(file).map_err(failed)?.len() > LARGEST {
+            return Err(LinkTraceError::TooLarge { file: name });
+        }
+        let text = std::fs::read_to_string(file).map_err(failed)?;
+        match text.parse() {
+            Ok(opportunities) => Ok(Self { file: file.to_owned(), opportunities }),
+            Err(error) => Err(LinkTraceError::Wrong { file: name, error }),
+        }
+    }
+}
+
+impl fmt::Display for LinkTrace {
+    /// The name of the file.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_and_what_is_none_says_where() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("lte.down");
+        std::fs::write(&file, "0\n12\n12\n20\n").unwrap();
+        let trace = LinkTrace::read(&file).unwrap();
+        assert_eq!(trace.opportunities.as_slice(), [0, 12, 12, 20]);
+        assert_eq!(trace.to_string(), file.display().to_string());
+        std::fs::write(&file, "0\n12.5\n").unwrap();
+        let error = LinkTrace::read(&file).unwrap_err().to_string();
+        assert!(
+            error.ends_with("lte.down: trace `12.5`: expected a number of milliseconds as time 2"),
+            "{error}"
+        );
+        let error = LinkTrace::read(&directory.path().join("none")).unwrap_err();
+        assert!(matches!(error, LinkTraceError::Read { .. }), "{error:?}");
+    }
+}

@@ -278,6 +278,9 @@ impl Decoder {
     fn lower_with_room_for(&self, len: usize) -> SymbolId {
         let mut excess = (self.bytes + len).saturating_sub(self.limits.bytes);
         let mut lower = self.lower;
+        if excess == 0 {
+            return lower;
+        }
         for slot in &self.slots {
             if excess == 0 {
                 break;
@@ -339,19 +342,17 @@ impl Decoder {
             return;
         }
         let missing = self.matrix.give_up_below(lower, &mut self.pool);
-        while self.lower < lower
-            && let Some(coded) = self.slots.pop_front()
-        {
-            self.lower += 1;
-            if !coded.is_empty() {
-                self.bytes -= symbol::content(&coded).len();
-                self.pool.give(coded);
-            }
+        let count = usize::try_from(lower - self.lower).unwrap_or(usize::MAX).min(self.slots.len());
+        for coded in self.slots.drain(..count).filter(|coded| !coded.is_empty()) {
+            self.bytes -= coded.len() - PREFIX;
+            self.pool.give(coded);
         }
-        let unseen = lower - self.lower;
+        let unseen = lower - self.lower - count as u64;
         self.given_up += unseen + missing as u64;
         self.lower = lower;
-        self.recovered.retain(|&id| id >= lower);
+        if !self.recovered.is_empty() {
+            self.recovered.retain(|&id| id >= lower);
+        }
     }
 
     /// The missing symbols, ascending: ids in the window that were neither received nor recovered.

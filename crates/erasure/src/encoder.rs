@@ -159,13 +159,17 @@ impl Encoder {
     /// Removes all symbols below `lower` from the window. Symbols that were not pushed yet are not
     /// affected: `lower` is limited to [`next_id`](Self::next_id).
     pub fn release_below(&mut self, lower: SymbolId) {
-        while self.first < lower
-            && let Some(coded) = self.symbols.pop_front()
-        {
-            self.first += 1;
+        let lower = lower.min(self.next_id());
+        if lower <= self.first {
+            return;
+        }
+        // At most the length of the window.
+        let count = (lower - self.first) as usize;
+        for coded in self.symbols.drain(..count) {
             self.bytes -= coded.len() - PREFIX;
             self.pool.give(coded);
         }
+        self.first = lower;
     }
 
     /// The length of a repair symbol over `span`, in bytes: the length of its longest source symbol plus

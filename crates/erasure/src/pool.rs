@@ -43,6 +43,18 @@ impl Pool {
 
     /// An empty buffer with room for `len` bytes.
     pub(crate) fn take(&mut self, len: usize) -> Slot {
+        // Mostly symbols are as long as the symbols before them.
+        let fits = |buffer: &mut Slot| buffer.capacity() >= slot::memory(len);
+        if self.held <= self.budget
+            && let Some(buffer) = self.spare.pop_if(fits)
+        {
+            return buffer;
+        }
+        self.take_other(len)
+    }
+
+    /// The same where the last spare buffer is too short, there is none, or the budget is exceeded.
+    fn take_other(&mut self, len: usize) -> Slot {
         let mut buffer = self.spare.pop().unwrap_or_default();
         if buffer.capacity() < slot::memory(len) {
             self.replace(&mut buffer, len);

@@ -122,11 +122,13 @@ impl Slot {
             *self = Self::with_capacity(len);
         }
         self.len = len as u32;
-        let (first, rest) = self.padded_mut().split_at_mut(N);
-        first.copy_from_slice(&head);
-        let (second, zeros) = rest.split_at_mut(tail.len());
-        second.copy_from_slice(tail);
-        zeros.fill(0);
+        let buffer = self.padded_mut();
+        // The last line as a whole, which takes no call: the rest of it is padding.
+        if let Some(last) = buffer.last_chunk_mut::<LINE>() {
+            last.fill(0);
+        }
+        buffer[..N].copy_from_slice(&head);
+        buffer[N..len].copy_from_slice(tail);
     }
 
     pub(crate) fn extend_from_slice(&mut self, bytes: &[u8]) {

@@ -121,6 +121,12 @@ impl ReceiveSession {
         self.decoder.shrink();
     }
 
+    /// A symbol arrives. Returns whether the decoder holds as many bytes as were last counted.
+    fn use_at(&mut self, now: Instant) -> bool {
+        self.used = now;
+        self.allocated == self.decoder.allocated()
+    }
+
     /// No later repair symbol will cover a symbol below `lower`.
     fn give_up_below(&mut self, lower: u64) {
         self.lower = self.lower.max(lower);
@@ -130,6 +136,11 @@ impl ReceiveSession {
     /// Notes that the frames of a symbol are processed. Returns whether this is the first time, as far as this
     /// end remembers.
     fn hold(&mut self, id: u64) -> bool {
+        // Mostly symbols come in order, and the newest one is the first that was not there.
+        if id == self.lower && self.held.append(&(id..id + 1)) {
+            self.lower += 1;
+            return !self.forgotten.contains(id);
+        }
         let is_new = self.held.insert(id..id + 1) > 0;
         self.advance();
         is_new && !self.forgotten.contains(id)
@@ -268,8 +279,9 @@ impl ReceiveSessions {
             s.decoder.source(id, frames).map_err(|_| violation("source symbol out of bounds"))?;
         count_work(&s.decoder, before);
         let is_new = s.hold(id) && arrival != Arrival::Duplicate;
+        let is_counted = s.use_at(now);
         self.source_symbols += 1;
-        self.used(now, session);
+        self.used(session, is_counted);
         Ok(is_new)
     }
 
@@ -296,8 +308,9 @@ impl ReceiveSessions {
         code.decode(&mut s.decoder, span, header.key, payload)
             .map_err(|_| violation("repair symbol out of bounds"))?;
         count_work(&s.decoder, before);
+        let is_counted = s.use_at(now);
         self.repair_symbols += 1;
-        self.used(now, session);
+        self.used(session, is_counted);
         Ok(())
     }
 
@@ -318,11 +331,8 @@ impl ReceiveSessions {
         Ok(())
     }
 
-    /// Records that a decoder was used.
-    fn used(&mut self, now: Instant, session: u16) {
-        let Some(s) = self.get_mut(session) else { return };
-        s.used = now;
-        let is_counted = s.allocated == s.decoder.allocated();
+    /// Records that a decoder was used, and whether the bytes that it holds now are counted.
+    fn used(&mut self, session: u16, is_counted: bool) {
         if self.recent.last() != Some(&session) {
             if let Some(place) = self.recent.iter().position(|other| *other == session) {
                 self.recent.remove(place);

@@ -7,7 +7,7 @@ mod session;
 #[cfg(test)]
 mod tests;
 
-use crate::fec::redundancy::RedundancyFactory;
+use crate::fec::redundancy::{PathView, RedundancyFactory, Terms};
 use history::SessionStep;
 use session::{ModelSession, PolicyAnswers};
 use std::time::Instant;
@@ -47,6 +47,8 @@ const FIRST_IDS: [u64; 3] = [0, 5_000, 1 << 61];
 /// * A caller that waits for `timeout` does not spin: after the repair symbols that a policy wanted
 ///   were sent, the next timeout is not in the past.
 /// * Policies are independent of each other, and give the same answers after the same calls.
+/// * A factory that [stays awake](RedundancyFactory::stays_awake) sees no reason to sleep but for streams of the
+///   protocol itself.
 /// * Name and parameters never change.
 /// * No call panics, whatever the path is like, even if a century passes between two calls.
 pub fn redundancy(factory: &dyn RedundancyFactory) {
@@ -86,9 +88,24 @@ impl<'a> Trial<'a> {
 
     fn run(&self) {
         let mut alone = self.session(self.seed);
-        let answers: Vec<PolicyAnswers> = self.steps.iter().map(|step| alone.play(*step)).collect();
+        let play = |step: &SessionStep| {
+            let answers = alone.play(*step);
+            self.check_wakefulness(alone.path());
+            answers
+        };
+        let answers: Vec<PolicyAnswers> = self.steps.iter().map(play).collect();
         self.play_beside_another(&answers);
         self.play_and_pester(&answers);
+    }
+
+    /// A factory that stays awake does not sleep on this path.
+    fn check_wakefulness(&self, path: &PathView) {
+        let name = self.factory.name();
+        for terms in [Terms::STREAM, Terms::GROUP, Terms::DATAGRAM] {
+            let sleeps = self.factory.sleeps(path, terms).is_some();
+            let awake = self.factory.stays_awake();
+            assert!(!(sleeps && awake), "{name}: it stays awake and sleeps on {terms:?}");
+        }
     }
 
     /// Plays the history while another policy of the factory gets other calls in between.

@@ -241,6 +241,6 @@ impl Connection {
         let left = room(out);
         self.streams.write_control(now, rtt, out, left, &mut packet.tokens);
         let left = room(out);
-        packet.tokens.extend(self.egress.write_windows(out, left));
+        self.egress.write_windows(out, left, &mut packet.tokens);
     }
 }

@@ -140,6 +140,7 @@ impl Egress {
     }
 
     /// Appends one STREAM frame of at most `room` bytes.
+    #[inline]
     fn write_frame(
         &mut self,
         to: &mut SlotWriter<'_>,
@@ -161,7 +162,9 @@ impl Egress {
         let before = to.out.len();
         // Padding that is written now does not move the symbol later.
         let padding = if left <= to.slot.padding { left } else { 0 };
-        to.out.resize(before + padding, 0);
+        if padding > 0 {
+            to.out.resize(before + padding, 0);
+        }
         self.sessions.write_symbol_header(session, to.out);
         let mut start = to.out.len();
         let Some(written) = self.write_frame(to, pending, room, Length::ToEnd) else {
@@ -203,7 +206,9 @@ impl Egress {
             self.sessions.on_flushed(slot.now, session, ended, &around);
         }
         evicted.iter().for_each(|evicted| self.on_evicted(streams, session, evicted));
-        self.enforce_budget(streams);
+        if self.sessions.take_growth() {
+            self.enforce_budget(streams);
+        }
         symbol
     }
 

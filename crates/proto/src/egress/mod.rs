@@ -33,12 +33,11 @@ use crate::fec::{
 };
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
-use crate::recovery::token::Token;
+use crate::recovery::token::Tokens;
 use crate::streams::{Backlog, ClosedStream, Pending, Streams};
 use crate::wire::frame::SymbolAck;
 use lost::{LossLedger, Unqueued};
 use messages::MessageTable;
-use smallvec::SmallVec;
 use std::time::Instant;
 
 /// Sends the data of streams, datagrams and repair symbols.
@@ -271,7 +270,7 @@ impl Egress {
 
     /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
-        if !self.sessions.is_enabled() || !pending.is_protected {
+        if !self.sessions.is_enabled() || !pending.may_sleep {
             return false;
         }
         let terms = streams.terms(pending, slot.now);
@@ -432,8 +431,8 @@ impl Egress {
 
     /// Appends SYMBOL_WINDOW frames for the sessions in which they let the peer free a good part of its
     /// memory.
-    pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
-        self.sessions.write_windows(out, room)
+    pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize, tokens: &mut Tokens) {
+        self.sessions.write_windows(out, room, tokens);
     }
 
     /// Handles a SYMBOL_ACK. Returns how many symbols the peer recovered that were not known to

@@ -19,11 +19,16 @@ struct Load {
 
 impl Carried {
     /// A symbol with these frames was sent.
-    pub(super) fn add(&mut self, frames: &[StreamToken]) {
+    pub(super) fn add<'a>(&mut self, frames: impl IntoIterator<Item = &'a StreamToken>) {
         for frame in frames {
-            let load = self.0.entry(frame.id).or_default();
-            load.frames += 1;
-            load.bytes += u64::from(frame.len);
+            let bytes = u64::from(frame.len);
+            // Mostly data of the stream is on its way already.
+            if let Some(load) = self.0.get_mut(&frame.id) {
+                load.frames += 1;
+                load.bytes += bytes;
+            } else {
+                self.0.insert(frame.id, Load { frames: 1, bytes });
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::invariant::ensure;
 use crate::loss_reaction::RepairOutlook;
 #[cfg(feature = "testing")]
 use crate::recovery::token::StreamToken;
-use crate::recovery::token::Token;
+use crate::recovery::token::{Token, Tokens};
 use crate::wire::code_id::CodeSet;
 use crate::wire::coding::varint_size;
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
@@ -117,6 +117,10 @@ pub struct SendSessions {
     held: u64,
     /// `None` after any change.
     rest: Option<Rest>,
+    /// Whether a window may have moved since [`write_windows`](Self::write_windows) had nothing left to write.
+    moved: bool,
+    /// Whether a window takes more memory than at the last [look](Self::take_growth).
+    grown: bool,
     /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
     /// it yet.
     expired: Option<Instant>,
@@ -266,6 +270,7 @@ impl SendSessions {
     /// A session that may change.
     fn session(&mut self, id: u16) -> Option<&mut CodingSession> {
         self.rest = None;
+        self.moved = true;
         self.sessions.get_mut(usize::from(id))
     }
 
@@ -395,9 +400,12 @@ impl SendSessions {
             s.expire(time);
         }
         let (message, size) = (symbol.message, symbol.bytes.len() as u64);
-        let before = s.beyond_len();
+        let (beyond, first, allocated) =
+            (s.beyond_len(), s.encoder.window().start, s.encoder.allocated());
         let id = s.push(now, symbol, evicted)?;
-        let left = s.beyond_len() > before;
+        let left = s.beyond_len() > beyond;
+        self.moved |= s.encoder.window().start > first;
+        self.grown |= s.encoder.allocated() > allocated;
         let mut view = s.view(around);
         view.message = message;
         s.policy.on_source_sent(now, id, &view);
@@ -486,6 +494,7 @@ impl SendSessions {
             .sessions
             .get_mut(usize::from(ack.session))
             .ok_or_else(|| violation("unknown coding session"))?;
+        self.moved = true;
         let mut news: SmallVec<[u64; 8]> = SmallVec::new();
         for range in std::iter::once(0..ack.lower_bound).chain(ack.ranges()) {
             if range.end > s.encoder.next_id() {
@@ -516,21 +525,25 @@ impl SendSessions {
 
     /// Appends SYMBOL_WINDOW frames for the sessions in which they allow the peer to free a good part of its
     /// memory.
-    pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize) -> SmallVec<[Token; 1]> {
-        let mut tokens = SmallVec::new();
-        let Some(limits) = self.limits else { return tokens };
+    pub fn write_windows(&mut self, out: &mut Vec<u8>, room: usize, tokens: &mut Tokens) {
+        let Some(limits) = self.limits else { return };
+        let window = limits.symbols as u64;
+        if !self.moved {
+            debug_assert!(self.sessions.iter().all(|s| s.lower_bound_to_tell(window).is_none()));
+            return;
+        }
         let start = out.len();
         for (session, s) in (0u16..).zip(&mut self.sessions) {
-            let Some(lower) = s.lower_bound_to_tell(limits.symbols as u64) else { continue };
+            let Some(lower) = s.lower_bound_to_tell(window) else { continue };
             let window = Frame::SymbolWindow(SymbolWindow { session, lower_bound: lower });
             if out.len() - start + window.size() > room {
-                break;
+                return;
             }
             window.encode(out);
             s.told(lower);
             tokens.push(Token::SymbolWindow(session));
         }
-        tokens
+        self.moved = false;
     }
 
     /// When to ask a policy again, or when a held symbol is released. A policy whose time has come

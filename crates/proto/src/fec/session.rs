@@ -182,15 +182,21 @@ impl CodingSession {
     pub(super) fn view(&self, around: &Surroundings<'_>) -> View {
         let Surroundings { has_source, left, buffer, idle, credit, .. } = *around;
         let Surroundings { message, next_message, codes, path, .. } = *around;
+        let missing = self.lost.missing();
+        let (missing, newest_missing) = match missing.last() {
+            None => (0, None),
+            newest => (self.repairs.not_arrived_for(missing), newest.copied()),
+        };
+        let first = self.first();
         View {
-            first: self.first(),
+            first,
             kept: self.kept(),
             next: self.encoder.next_id(),
             capacity: u32::try_from(self.encoder.limits().symbols).unwrap_or(u32::MAX),
             unacked: self.open,
-            missing: self.repairs.not_arrived_for(self.lost.missing()),
-            newest_missing: self.lost.missing().last().copied(),
-            added: self.repairs.in_flight(self.first()),
+            missing,
+            newest_missing,
+            added: self.repairs.in_flight(first),
             unprotected: self.uncovered.count(),
             deadline: self.uncovered.earliest(),
             left,
@@ -204,6 +210,11 @@ impl CodingSession {
             codes,
             path: *path,
         }
+    }
+
+    /// Whether the policy wants no repair symbol now, whatever its view is.
+    pub(super) fn rests(&self, now: Instant) -> bool {
+        self.policy.rests(now, !self.lost.missing().is_empty())
     }
 
     /// Streams whose data is in the window and not known to have arrived.
@@ -351,8 +362,8 @@ impl CodingSession {
             }
             self.release_repairs();
         };
+        self.carried.add(symbol.frame);
         let contents = Contents::of(symbol);
-        self.carried.add(&contents.frames);
         self.symbols.push_back(Symbol { contents, done: false, deadline, sent: now });
         self.uncovered.add(deadline);
         self.open += 1;
@@ -402,7 +413,7 @@ impl CodingSession {
     }
 
     /// Marks the symbol of the window with this identifier and index as done. Returns its contents, which the
-    /// caller takes or drops, if it was not done before.
+    /// caller takes or drops, if it was not done before. The caller lets the window [slide](Self::slide).
     fn settle(&mut self, id: u64, index: usize) -> Option<&mut Contents> {
         let symbol = self.symbols.get_mut(index)?;
         if std::mem::replace(&mut symbol.done, true) {
@@ -411,18 +422,25 @@ impl CodingSession {
         self.carried.remove(&symbol.contents.frames);
         self.uncovered.remove(id, symbol.deadline);
         let was_lost = self.lost.remove(id);
-        self.done.insert(id..id + 1);
+        if index > 0 {
+            self.done.insert(id..id + 1);
+        }
         self.open -= 1;
         // With this symbol, the peer may recover symbols that wait for it.
         self.overheld |= was_lost && self.lost.holds_any();
         Some(&mut symbol.contents)
     }
 
-    /// Removes symbols that are done from the old end of the window.
-    pub(super) fn slide(&mut self) {
+    /// Removes the records of symbols that are done from the old end of the window.
+    fn drop_done(&mut self) {
         while self.symbols.front().is_some_and(|symbol| symbol.done) {
             self.symbols.pop_front();
         }
+    }
+
+    /// Removes symbols that are done from the old end of the window.
+    pub(super) fn slide(&mut self) {
+        self.drop_done();
         let first = self.first();
         self.done.remove(0..first);
         self.release_kept();
@@ -621,6 +639,7 @@ impl CodingSession {
             Some(index) => self.settle(id, index).map(Contents::clear).is_some(),
             None => self.remove_beyond(id).is_some(),
         };
+        self.drop_done();
         if was_open {
             self.arrivals.push((id, how));
         }

@@ -21,8 +21,10 @@ pub(crate) struct Contents {
 impl Contents {
     /// The contents of a symbol that was just written.
     pub(super) fn of(symbol: &NewSymbol<'_>) -> Self {
-        let frames = symbol.frame.map(|frame| Frames::from_buf([*frame])).unwrap_or_default();
-        Self { frames, datagrams: symbol.datagrams.to_vec() }
+        match symbol.frame {
+            Some(frame) => Self { frames: Frames::from_buf([*frame]), datagrams: Vec::new() },
+            None => Self { frames: Frames::new(), datagrams: symbol.datagrams.to_vec() },
+        }
     }
 
     /// Drops the contents.

@@ -392,9 +392,13 @@ impl Streams {
 
     /// Sets the erasure-coding session that the stream belongs to.
     pub fn set_session(&mut self, id: StreamId, session: Option<u16>) {
+        let only = session.and_then(|session| self.out.members.only(session));
+        if let Some(only) = only.and_then(|only| self.table.get_mut(only)?.halves.send_mut()) {
+            self.out.members.share(only);
+        }
         if let Some(send) = self.table.get_mut(id).and_then(|stream| stream.halves.send_mut()) {
             match session {
-                Some(session) => self.out.members.join(send, session),
+                Some(session) => self.out.members.join(id, send, session),
                 None => self.out.members.leave(send),
             }
         }

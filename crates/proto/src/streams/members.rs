@@ -4,8 +4,9 @@
 //! a peer can bring hundreds of streams into a session.
 
 use super::send::SendHalf;
-use super::unsent::Unsent;
+use super::unsent::{Unsent, UnsentCounts};
 use crate::fec::redundancy::Message;
+use crate::ids::StreamId;
 use std::collections::BTreeMap;
 
 /// A stream's place in a session.
@@ -15,13 +16,20 @@ pub(super) struct Membership {
     /// The order in which the session's streams joined.
     turn: u64,
     /// The part of the session's sums that comes from the stream.
-    counted: Unsent,
+    counted: UnsentCounts,
+    /// The stream's message among those of the session.
+    message: Option<Message>,
+    /// Whether the stream is its session's [only](SessionMembers::only) one, and not counted.
+    alone: bool,
 }
 
 /// The streams of one session.
 #[derive(Debug, Default)]
 struct SessionMembers {
     streams: usize,
+    /// A stream that has always been the only one. What it has to send is looked up and not counted, because the
+    /// counts change with each frame.
+    only: Option<StreamId>,
     /// Number of streams with new bytes that their own flow control allows to send.
     sendable: usize,
     /// The sum of [`Unsent::bytes`].
@@ -34,7 +42,7 @@ struct SessionMembers {
 
 impl SessionMembers {
     /// Counts `now` in place of `before`, which was counted.
-    fn replace(&mut self, before: &Unsent, now: &Unsent) {
+    fn replace(&mut self, before: UnsentCounts, now: UnsentCounts) {
         let sendable = self.sendable + usize::from(now.is_sendable);
         self.sendable = sendable - usize::from(before.is_sendable);
         self.bytes = self.bytes + u128::from(now.bytes) - u128::from(before.bytes);
@@ -85,18 +93,37 @@ impl Members {
         self.groups.get(usize::from(session)).map(SessionMembers::sum).unwrap_or_default()
     }
 
+    /// The stream that alone belongs to a session, if there is one whose data the sums leave out.
+    pub(super) fn only(&self, session: u16) -> Option<StreamId> {
+        self.groups.get(usize::from(session))?.only
+    }
+
+    /// Another stream joins the session of the [only](Self::only) one, whose data now counts.
+    pub(super) fn share(&mut self, send: &mut SendHalf) {
+        let Some(member) = &mut send.membership else { return };
+        member.alone = false;
+        if let Some(group) = self.groups.get_mut(usize::from(member.session)) {
+            group.only = None;
+        }
+        self.update_member(send);
+    }
+
     /// A stream joins a session, and leaves the session to which it belonged.
-    pub(super) fn join(&mut self, send: &mut SendHalf, session: u16) {
+    pub(super) fn join(&mut self, id: StreamId, send: &mut SendHalf, session: u16) {
         self.leave(send);
         let index = usize::from(session);
         if self.groups.len() <= index {
             self.groups.resize_with(index + 1, SessionMembers::default);
         }
         let Some(group) = self.groups.get_mut(index) else { return };
+        let alone = group.streams == 0;
+        group.only = alone.then_some(id);
         group.streams += 1;
         let turn = self.next;
         self.next += 1;
-        send.membership = Some(Box::new(Membership { session, turn, counted: Unsent::default() }));
+        let (counted, message) = (UnsentCounts::default(), None);
+        let member = Membership { session, turn, counted, message, alone };
+        send.membership = Some(Box::new(member));
         self.update(send);
     }
 
@@ -106,33 +133,35 @@ impl Members {
         let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
         self.changes += 1;
         group.streams -= 1;
-        group.replace(&member.counted, &Unsent::default());
+        group.only = None;
+        group.replace(member.counted, UnsentCounts::default());
         group.messages.remove(&member.turn);
     }
 
     /// Updates the sums of a stream's session, if it belongs to one, after the stream changed.
     #[inline]
     pub(super) fn update(&mut self, send: &mut SendHalf) {
-        if send.membership.is_some() {
-            self.update_member(send);
+        match &send.membership {
+            None => {}
+            Some(member) if member.alone => self.changes += 1,
+            Some(_) => self.update_member(send),
         }
     }
 
     fn update_member(&mut self, send: &mut SendHalf) {
-        let now = Unsent::of(send);
-        let Some(member) = &mut send.membership else { return };
-        let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
-        let counted = &mut member.counted;
+        let now = UnsentCounts::of(send);
         // A stream that has announced a message always has a newest message.
-        let newest = now.message.filter(|message| counted.message != Some(*message));
-        if newest.is_none() && now.counts() == counted.counts() {
+        let newest = send.messages.as_ref().and_then(|messages| messages.newest());
+        let Some(member) = &mut send.membership else { return };
+        let newest = newest.filter(|message| member.message != Some(*message));
+        if newest.is_none() && now == member.counted {
             return;
         }
+        let Some(group) = self.groups.get_mut(usize::from(member.session)) else { return };
         self.changes += 1;
-        group.replace(counted, &now);
-        (counted.is_sendable, counted.bytes, counted.peer_buffer) = now.counts();
+        group.replace(std::mem::replace(&mut member.counted, now), now);
         if let Some(message) = newest {
-            counted.message = now.message;
+            member.message = Some(message);
             group.messages.insert(member.turn, message);
         }
     }

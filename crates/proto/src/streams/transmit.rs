@@ -45,6 +45,8 @@ pub struct Pending {
     pub goes_along: bool,
     /// Whether data of the stream is, or is going to be, protected.
     pub is_protected: bool,
+    /// Whether the protection of the data may [sleep](crate::fec::redundancy::RedundancyFactory::sleeps).
+    pub may_sleep: bool,
     /// The coding session to which the stream belongs.
     pub session: Option<u16>,
     /// Whether messages were announced on the stream.
@@ -56,11 +58,14 @@ pub struct Pending {
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
-        let goes_along = send.is_control() || send.buffer.end() <= SHORT_MESSAGE;
+        let control = send.is_control();
+        let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
         let session = send.session();
         let is_protected = send.protection.is_some() || session.is_some();
-        let announces = send.messages.is_some();
-        Self { id, goes_along, is_protected, session, announces, message: send.message, source }
+        let wanted = send.protection.as_ref();
+        let may_sleep = wanted.is_some_and(|wanted| control || !wanted.stays_awake());
+        let (announces, message) = (send.messages.is_some(), send.message);
+        Self { id, goes_along, is_protected, may_sleep, session, announces, message, source }
     }
 
     /// The source symbol to be resent as a whole, if the next data is a source symbol.

@@ -48,6 +48,10 @@ impl RedundancyFactory for AcRlnc {
         format!("{rules}c={}", self.c.get())
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         let Self { c, literal } = *self;
         Box::new(Flec::new(AcRlncRules { c, literal, next: None, due: 0, silent: 0 }))

@@ -65,6 +65,10 @@ impl RedundancyFactory for Buffer {
         format!("c={}", self.c.get())
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(Flec::new(BufferRules { c: self.c, ..BufferRules::default() }))
     }

@@ -42,6 +42,10 @@ impl RedundancyFactory for Bulk {
         String::new()
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(Flec::new(BulkRules::default()))
     }
@@ -63,6 +67,10 @@ impl FlecRules for BulkRules {
 
     fn fec_pattern(&self, now: Instant, view: &View) -> bool {
         self.end.is_unprotected(now, view)
+    }
+
+    fn rests(&self, now: Instant) -> bool {
+        self.end.rests(now)
     }
 
     fn on_source_sent(&mut self, _now: Instant, view: &View) {

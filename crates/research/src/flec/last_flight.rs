@@ -23,8 +23,13 @@ impl LastFlight {
     /// Whether a repair symbol is due: all data is sent, and too few are in flight.
     #[must_use]
     pub fn is_unprotected(&self, now: Instant, view: &View) -> bool {
-        let over = self.over.is_some_and(|at| at <= now) && view.left == 0;
-        over && lacks_repairs(view)
+        !self.rests(now) && view.left == 0 && lacks_repairs(view)
+    }
+
+    /// Whether no repair symbol is due at `now`, whatever the view is: there is more data, as far as is known.
+    #[must_use]
+    pub fn rests(&self, now: Instant) -> bool {
+        self.over.is_none_or(|at| at > now)
     }
 
     /// A source symbol was sent. A symbol that is sent again at the end does not make the end any later.

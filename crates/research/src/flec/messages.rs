@@ -77,6 +77,10 @@ impl RedundancyFactory for Messages {
         format!("theta={}", self.theta)
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(Flec::new(MessageRules::new(self.theta)))
     }

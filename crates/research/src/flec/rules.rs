@@ -75,6 +75,12 @@ pub trait FlecRules: Debug + Send {
     /// `FECPattern()`: whether a repair symbol goes although no loss is known.
     fn fec_pattern(&self, now: Instant, view: &View) -> bool;
 
+    /// Whether the pattern asks for no repair symbol at `now`, whatever the view is, see [`Redundancy::rests`].
+    fn rests(&self, now: Instant) -> bool {
+        let _ = now;
+        false
+    }
+
     /// Whether data that is sent now becomes a source symbol, see [`Redundancy::protects`].
     fn protects(&self, view: &View) -> bool {
         let _ = view;
@@ -161,6 +167,10 @@ impl<R: FlecRules> Redundancy for Flec<R> {
 
     fn protects(&self, view: &View) -> bool {
         self.0.protects(view)
+    }
+
+    fn rests(&self, now: Instant, missing: bool) -> bool {
+        !missing && self.0.rests(now)
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {

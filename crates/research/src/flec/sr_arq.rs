@@ -25,6 +25,10 @@ impl RedundancyFactory for SrArq {
         String::new()
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(Flec::new(*self))
     }
@@ -37,5 +41,9 @@ impl FlecRules for SrArq {
 
     fn fec_pattern(&self, _now: Instant, _view: &View) -> bool {
         false
+    }
+
+    fn rests(&self, _now: Instant) -> bool {
+        true
     }
 }

@@ -219,3 +219,20 @@ fn factors_are_told_and_wrong_ones_refused() {
     assert_eq!(made, [Some("c=2".to_owned()), Some("c=2".to_owned())]);
     assert!(AcRlnc::new(-1.0).is_none() && Buffer::new(f64::NAN).is_none());
 }
+
+/// Policies without a pattern before the end of the data are not asked until a symbol is missing.
+#[test]
+fn what_only_mends_rests_until_a_symbol_is_missing() {
+    let now = Instant::now();
+    let some = view(10, 0, 0, 0.01);
+    for factory in [&SrArq as &dyn RedundancyFactory, &Bulk] {
+        let mut policy = factory.build();
+        policy.on_source_sent(now, 9, &some);
+        assert!(policy.rests(now, false) && !policy.rests(now, true), "{}", factory.name());
+        assert!(!repairs(&*policy, now, &some));
+        assert!(repairs(&*policy, now, &view(10, 1, 0, 0.01)));
+    }
+    let mut bulk = Bulk.build();
+    bulk.on_flushed(now, true, &idle(some));
+    assert!(!bulk.rests(now, false), "the end is protected");
+}

@@ -61,6 +61,10 @@ impl RedundancyFactory for Background {
         format!("delay={:?}", self.delay)
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         let losses = LossesPerTrip::default();
         Box::new(BackgroundPolicy { delay: self.delay, losses, due_at: None, begun: false })

@@ -50,6 +50,10 @@ impl RedundancyFactory for Burst {
         format!("delay={:?}", self.delay)
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(BurstPolicy {
             delay: self.delay,

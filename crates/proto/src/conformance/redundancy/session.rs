@@ -184,6 +184,11 @@ impl ModelSession {
         }
     }
 
+    /// The state of the path.
+    pub(super) fn path(&self) -> &PathView {
+        &self.path
+    }
+
     /// Asks all queries and checks the answers.
     fn ask(&self) -> PolicyAnswers {
         let (name, view) = (&self.name, self.view());
@@ -197,7 +202,8 @@ impl ModelSession {
         assert_eq!(protects, self.policy.protects(&view), "{name}: {twice}, `protects`");
         assert_eq!(timeout, self.policy.timeout(), "{name}: {twice}, `timeout`");
         if let Decision::Repair(plan) = &decision {
-            assert!(!self.policy.rests(self.now), "{name}: it wants a repair symbol and rests");
+            let rests = self.policy.rests(self.now, view.missing > 0);
+            assert!(!rests, "{name}: it wants a repair symbol and rests");
             self.check_plan(plan, &view);
         }
         PolicyAnswers { decision, protects, timeout }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::conformance::testing::{name_of_factory, verdict};
 use crate::fec::redundancy::{
-    Arrival, Block, Decision, Incremental, MAX_BURST, Redundancy, RepairPlan, SHORT_KEYS, Tail,
-    View,
+    Arrival, Block, Decision, Incremental, MAX_BURST, Reason, Redundancy, RepairPlan, SHORT_KEYS,
+    Tail, View,
 };
 use std::cell::Cell;
 use std::ops::Range;
@@ -50,6 +50,7 @@ enum Fault {
     Capricious,
     ShortLived,
     Divider,
+    Sleepwalker,
 }
 
 #[derive(Debug)]
@@ -71,6 +72,15 @@ impl RedundancyFactory for FaultyFactory {
         let changing = self.fault == Fault::Reparametrized;
         let number = if changing { self.built.load(Ordering::Relaxed) } else { 0 };
         format!("number={number}")
+    }
+
+    fn sleeps(&self, path: &PathView, _terms: Terms) -> Option<Reason> {
+        let sleeps = self.fault == Fault::Sleepwalker && path.loss < 0.01;
+        sleeps.then_some(Reason::Lossless)
+    }
+
+    fn stays_awake(&self) -> bool {
+        true
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
@@ -211,6 +221,7 @@ fn each_fault_is_named() {
         (Fault::Capricious, "two policies that heard the same differ"),
         (Fault::ShortLived, "too old"),
         (Fault::Divider, "divided by the round-trip time"),
+        (Fault::Sleepwalker, "it stays awake and sleeps"),
     ] {
         let factory =
             FaultyFactory { fault, built: AtomicU64::new(0), sent: Arc::new(AtomicU64::new(0)) };

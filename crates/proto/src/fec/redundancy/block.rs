@@ -314,6 +314,10 @@ impl RedundancyFactory for Block {
         terms.control.then_some(Reason::Control)
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn shares_session(&self) -> bool {
         self.shared
     }

@@ -82,6 +82,10 @@ impl RedundancyFactory for Incremental {
         format!("{mode}{}", parameters(self.burst, self.delay))
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         if self.literal {
             return Box::new(EachSymbol::new(self.burst, self.delay));

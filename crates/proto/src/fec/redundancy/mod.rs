@@ -432,10 +432,11 @@ pub trait Redundancy: Debug + Send {
         0
     }
 
-    /// Whether the policy wants no repair symbol at `now`, whatever its view is. It is then not asked to
-    /// [decide](Self::decide), which saves the view.
-    fn rests(&self, now: Instant) -> bool {
-        let _ = now;
+    /// Whether the policy wants no repair symbol at `now`, whatever its view is. `missing` tells whether
+    /// [`View::missing`] may be more than 0. The policy is then not asked to [decide](Self::decide), which saves the
+    /// view.
+    fn rests(&self, now: Instant, missing: bool) -> bool {
+        let _ = (now, missing);
         false
     }
 
@@ -472,6 +473,13 @@ pub trait RedundancyFactory: Debug + Send + Sync {
     fn sleeps(&self, path: &PathView, terms: Terms) -> Option<Reason> {
         let _ = (path, terms);
         None
+    }
+
+    /// Whether data of the application is protected on any path and on any terms: [`sleeps`](Self::sleeps) has a
+    /// reason only for streams of the protocol itself, if for any. It is then not asked about each frame of the other
+    /// streams, which saves the terms.
+    fn stays_awake(&self) -> bool {
+        false
     }
 
     /// Whether all streams with this protection share one session, so that a repair symbol may cover several

@@ -20,6 +20,8 @@ pub struct Protection {
     factory: Arc<dyn RedundancyFactory>,
     /// Name and parameters, for cheap comparison.
     text: Arc<str>,
+    /// See [`RedundancyFactory::stays_awake`].
+    awake: bool,
 }
 
 impl Protection {
@@ -29,7 +31,8 @@ impl Protection {
         let parameters = factory.parameters();
         let separator = if parameters.is_empty() { "" } else { ": " };
         let text = format!("{}{separator}{parameters}", factory.name()).into();
-        Self { factory, text }
+        let awake = factory.stays_awake();
+        Self { factory, text, awake }
     }
 
     /// [`Tail`]: `burst` repair symbols, `delay` after the application has no more data for now.
@@ -42,6 +45,11 @@ impl Protection {
     #[must_use]
     pub fn incremental(burst: u32, delay: Duration) -> Self {
         Self::new(Arc::new(Incremental::new(burst, delay)))
+    }
+
+    /// Whether the data of the application never sleeps; see [`RedundancyFactory::stays_awake`].
+    pub(crate) fn stays_awake(&self) -> bool {
+        self.awake
     }
 
     /// The factory of the policy.

@@ -48,6 +48,10 @@ impl RedundancyFactory for Tail {
         parameters(self.burst, self.delay)
     }
 
+    fn stays_awake(&self) -> bool {
+        true
+    }
+
     fn build(&self) -> Box<dyn Redundancy> {
         Box::new(TailPolicy { tail: *self, due_at: None, due: 0, covered: 0 })
     }
@@ -103,7 +107,7 @@ impl Redundancy for TailPolicy {
         }
     }
 
-    fn rests(&self, now: Instant) -> bool {
+    fn rests(&self, now: Instant, _missing: bool) -> bool {
         self.due(now) == 0
     }
 

@@ -12,6 +12,11 @@ impl SendSessions {
         MAX_ENCODER_BYTES.saturating_sub(self.withheld)
     }
 
+    /// Whether a window has grown since the last call, so that the budget is to be checked.
+    pub fn take_growth(&mut self) -> bool {
+        std::mem::take(&mut self.grown)
+    }
+
     /// Whether [`enforce_budget`](Self::enforce_budget) has to evict symbols.
     pub fn is_over_budget(&self) -> bool {
         self.rest.is_none() && self.allocated() > self.budget()
@@ -40,6 +45,7 @@ impl SendSessions {
     /// allowance, [`MAX_ENCODER_BYTES`] at most. Calls `evict` for evicted symbols that are not known to have
     /// arrived.
     pub fn enforce_budget(&mut self, mut evict: impl FnMut(u16, Evicted)) {
+        self.moved = true;
         let mut held = self.allocated();
         while held > self.budget() {
             let sessions = (0u16..).zip(&mut self.sessions);
@@ -98,6 +104,7 @@ impl SendSessions {
             return;
         }
         self.rest = None;
+        self.moved = true;
         for s in &mut self.sessions {
             if s.idle_at().is_some_and(|at| at <= now) {
                 s.shrink();

@@ -32,9 +32,8 @@ impl SendSessions {
         around: impl Fn(u16) -> Surroundings<'a> + 'a,
     ) -> impl Iterator<Item = RepairBid> + 'a {
         let sessions = (0u16..).zip(&self.sessions);
-        let asks = move |s: &CodingSession| {
-            !s.is_quiet() && !s.policy.rests(now) && !s.is_beyond_mending()
-        };
+        let asks =
+            move |s: &CodingSession| !s.is_quiet() && !s.rests(now) && !s.is_beyond_mending();
         let bidding = sessions.filter(move |(_, s)| asks(s));
         bidding.filter_map(move |(session, s)| {
             let view = s.view(&around(session));
@@ -72,6 +71,7 @@ impl SendSessions {
     ) -> Option<Token> {
         let session = bid.session;
         self.rest = None;
+        self.moved = true;
         let s = self.sessions.get_mut(usize::from(session))?;
         let (span, key) = (bid.header.span(), bid.header.key);
         let start = out.len();

@@ -49,3 +49,45 @@ fn what_left_the_windows_is_remembered_within_the_bound() {
     assert_eq!(send(&mut sessions, now, all).len() as u64, most - most / 4 + 1);
     assert_eq!(sessions.beyond(), MAX_BEYOND_SYMBOLS / 4);
 }
+
+/// The peer is told once that it may free symbols, in a later packet if the first has no room.
+#[test]
+fn a_window_is_told_when_it_moves() {
+    let (mut sessions, now) = (sessions(), Instant::now());
+    let tell = |sessions: &mut SendSessions, room: usize| {
+        let mut tokens = Tokens::new();
+        sessions.write_windows(&mut Vec::new(), room, &mut tokens);
+        tokens.len()
+    };
+    for id in 0..4 {
+        assert_eq!(send(&mut sessions, now, id).len(), 0);
+        assert_eq!(tell(&mut sessions, 100), 0);
+    }
+    (0..4).for_each(|id| sessions.on_acked(SymbolRef { session: 0, id }, Arrival::Acked));
+    sessions.tell_arrived(now, 0, &Surroundings::default());
+    assert_eq!([1, 100, 100].map(|room| tell(&mut sessions, room)), [0, 1, 0]);
+    // Symbols that leave a full window move it as well.
+    (4..16).for_each(|id| assert_eq!(send(&mut sessions, now, id).len(), 0));
+    for id in 4..12 {
+        sessions.on_acked(SymbolRef { session: 0, id }, Arrival::Late);
+    }
+    assert_eq!((tell(&mut sessions, 100), tell(&mut sessions, 100)), (1, 0));
+    assert_eq!(sessions.check(), Ok(()));
+}
+
+/// The memory of windows is looked at where one of them grows, and not with each symbol.
+#[test]
+fn growth_is_told_once() {
+    let (mut sessions, now) = (sessions(), Instant::now());
+    send(&mut sessions, now, 0);
+    assert!(sessions.take_growth() && !sessions.take_growth());
+    for id in 0..100 {
+        sessions.on_acked(SymbolRef { session: 0, id }, Arrival::Acked);
+        sessions.tell_arrived(now, 0, &Surroundings::default());
+        if id == 50 {
+            sessions.take_growth();
+        }
+        send(&mut sessions, now, id + 1);
+    }
+    assert!(!sessions.take_growth(), "the same buffers are used again");
+}

@@ -397,3 +397,39 @@ fn frames_are_charged_with_their_headers_if_the_scheduler_counts_frames() {
         assert!((3 * 2025..3 * 2025 + 8).contains(&bytes), "{turns:?}");
     }
 }
+
+/// The data of a session's streams, whether one alone belongs to it, others join it, or some leave.
+#[test]
+fn what_a_session_has_to_send_follows_its_streams() {
+    let mut streams = client();
+    let [one, other] = [(); 2].map(|()| streams.open(Dir::Uni).unwrap());
+    let bytes = |streams: &Sender| {
+        let all = streams.unsent_of(0);
+        assert_eq!(all, streams.visit_unsent(0).1);
+        all.bytes
+    };
+    streams.write(one, &[1; 300]).unwrap();
+    streams.set_session(one, Some(0));
+    assert_eq!(bytes(&streams), 300);
+    let before = streams.unsent_version();
+    streams.write(one, &[1; 100]).unwrap();
+    assert_eq!(bytes(&streams), 400);
+    assert_ne!(streams.unsent_version(), before, "the data has changed");
+    // The same session again.
+    streams.set_session(one, Some(0));
+    streams.write(other, &[1; 50]).unwrap();
+    assert_eq!(bytes(&streams), 400);
+    streams.set_session(other, Some(0));
+    assert_eq!((bytes(&streams), streams.members(0)), (450, 2));
+    streams.write(one, &[1; 10]).unwrap();
+    streams.write(other, &[1; 20]).unwrap();
+    assert_eq!(bytes(&streams), 480);
+    streams.set_session(one, None);
+    assert_eq!((bytes(&streams), streams.members(0)), (70, 1));
+    streams.write(other, &[1; 30]).unwrap();
+    assert_eq!(bytes(&streams), 100);
+    streams.set_session(other, Some(1));
+    assert_eq!((bytes(&streams), streams.unsent_of(1).bytes), (0, 100));
+    streams.set_session(one, Some(0));
+    assert_eq!(bytes(&streams), 410);
+}

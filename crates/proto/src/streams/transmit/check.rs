@@ -42,7 +42,7 @@ impl Streams {
     /// The sums over the streams of each coding session agree with a visit of all streams.
     fn check_members(&self) -> Result<(), String> {
         self.out.members.sessions().try_for_each(|session| {
-            let kept = (self.members(session), self.out.members.unsent(session));
+            let kept = (self.members(session), self.known_unsent(session));
             let visited = self.visit_unsent(session);
             ensure(kept == visited, || format!("session {session}: {kept:?}, not {visited:?}"))
         })

@@ -214,7 +214,7 @@ impl Redundancy for BlockPolicy {
         self.block.parities.largest_key()
     }
 
-    fn rests(&self, now: Instant) -> bool {
+    fn rests(&self, now: Instant, _missing: bool) -> bool {
         self.complete.is_empty() && self.rested(now).is_none()
     }
 

@@ -18,6 +18,8 @@ pub(super) struct KeptDatagram {
 /// The datagrams of one call.
 #[derive(Debug, Default)]
 struct Batch {
+    /// Whether datagrams that are little shorter than the others are padded.
+    level: bool,
     /// The size of the first datagram, which is the size of all but the last.
     segment: Option<usize>,
     datagrams: usize,
@@ -58,6 +60,29 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        self.fill_batch(now, max_datagrams, Batch::default(), out)
+    }
+
+    /// The same for a system to which each batch is a call that costs more than a few bytes (segmentation offload):
+    /// datagrams that are little shorter than the others are padded instead of ending their batch. Source and
+    /// repair symbols of small answers differ by that much.
+    pub fn poll_segments(
+        &mut self,
+        now: Instant,
+        max_datagrams: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let level = max_datagrams > 1;
+        self.fill_batch(now, max_datagrams, Batch { level, ..Batch::default() }, out)
+    }
+
+    fn fill_batch(
+        &mut self,
+        now: Instant,
+        max_datagrams: usize,
+        mut batch: Batch,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         self.rest_after_handshake();
         let kept = self.kept.take().filter(|_| !self.is_closed());
         if kept.is_none() {
@@ -72,7 +97,6 @@ impl Connection {
         self.streams.on_congestion_window(self.path.congestion.window());
         self.egress.tend(&mut self.streams, now, &self.path.view(now));
         let start = out.len();
-        let mut batch = Batch::default();
         let mut to = Transmit::new(self.path.remote, 0).with_ecn(self.mark());
         if let Some(KeptDatagram { transmit, datagram }) = kept.map(|kept| *kept) {
             out.extend_from_slice(&datagram);
@@ -119,7 +143,8 @@ impl Connection {
     ) -> Option<Fit> {
         let before = out.len();
         let most = limit.unwrap_or_else(|| self.datagram_size());
-        if !self.build_datagram(now, most, limit.is_none(), out) {
+        let level = batch.segment.filter(|_| batch.level).or(limit);
+        if !self.build_datagram(now, most, limit.is_none(), level, out) {
             return None;
         }
         let size = out.len() - before;

@@ -127,12 +127,13 @@ impl Connection {
     }
 
     /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its
-    /// size.
+    /// size. It is padded to `level` bytes if it is little shorter.
     pub(super) fn build_datagram(
         &mut self,
         now: Instant,
         limit: usize,
         first: bool,
+        level: Option<usize>,
         out: &mut Vec<u8>,
     ) -> bool {
         let closing = self.state == LifeStage::Closing && self.close.due;
@@ -190,9 +191,9 @@ impl Connection {
         if pad {
             last.pad_to(begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE, out);
         }
-        let target = begin + limit - TAG_SIZE;
-        if last.in_flight && out.len() + last.padding >= target {
-            last.pad_to(target, out);
+        let level = begin + level.map_or(0, |level| level.min(limit)).saturating_sub(TAG_SIZE);
+        if last.in_flight && out.len() + SEGMENT_PADDING >= level {
+            last.pad_to(level, out);
         }
         let end = out.len();
         out.resize(end + TAG_SIZE, 0);

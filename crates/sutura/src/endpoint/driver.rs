@@ -407,7 +407,7 @@ impl Driver {
                 return Ok(Progress::Done);
             }
             self.buffer.clear();
-            let transmit = state.quic.poll_transmit(now, segments, &mut self.buffer);
+            let transmit = state.quic.poll_segments(now, segments, &mut self.buffer);
             let more = transmit.is_some_and(|transmit| transmit.more);
             if !more {
                 state.process(now, tell);

@@ -78,3 +78,41 @@ fn a_datagram_that_waits_for_its_batch_is_not_sent_after_the_end() {
     assert_eq!(rest.len(), 1, "only the close");
     assert!(rest[0].size < 100);
 }
+
+/// Datagrams that differ by a few bytes leave in one call, where a call costs more than the bytes. Longer ones begin
+/// a batch, and others are as long as they are.
+#[test]
+fn segments_that_differ_little_are_padded_alike() {
+    let lengths = [700, 692, 700, 684, 683, 700, 710, 700];
+    let sizes = |level: bool| {
+        let mut pair = settled();
+        write(&mut pair, &lengths);
+        let now = pair.now;
+        let server = pair.server.conn();
+        let next = || {
+            let out = &mut Vec::new();
+            if level {
+                server.poll_segments(now, 10, out)
+            } else {
+                server.poll_transmit(now, 10, out)
+            }
+        };
+        let batches: Vec<_> = std::iter::from_fn(next).collect();
+        (counts(&batches), batches.iter().map(|batch| batch.size).sum::<usize>())
+    };
+    let ((plain, bytes), (level, padded)) = (sizes(false), sizes(true));
+    assert_eq!(plain, [2, 2, 1, 1, 2]);
+    assert_eq!(level, [5, 1, 2]);
+    assert_eq!(padded - bytes, 8 + 16 + 10);
+}
+
+#[test]
+fn padded_segments_arrive_whole() {
+    let mut pair = settled();
+    let lengths = [700, 692, 699, 684, 700];
+    write(&mut pair, &lengths);
+    let (now, mut bytes) = (pair.now, Vec::new());
+    let sent = pair.server.conn().poll_segments(now, 10, &mut bytes).unwrap();
+    assert_eq!(bytes.len(), 5 * sent.segment_size.unwrap());
+    assert!(pair.server.conn().poll_segments(now, 1, &mut Vec::new()).is_none());
+}

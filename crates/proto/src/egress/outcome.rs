@@ -143,7 +143,10 @@ impl Egress {
         if let Some(symbol) = frame.symbol {
             self.sessions.on_acked(symbol, how);
         }
-        self.settle(streams, unqueued);
+        if !unqueued.is_empty() {
+            self.sessions.settle_acked();
+            self.settle(streams, unqueued);
+        }
     }
 
     /// The decision point between "declared lost" and "queued to be sent again".

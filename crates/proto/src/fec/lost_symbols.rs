@@ -98,6 +98,11 @@ impl LostSymbols {
         self.symbols.get(&id).map(|symbol| symbol.state)
     }
 
+    /// Whether no symbol is known that was lost or is sent again.
+    pub(super) fn is_empty(&self) -> bool {
+        self.symbols.is_empty()
+    }
+
     /// When a symbol was declared lost for the first time.
     pub(super) fn lost_at(&self, id: u64) -> Option<Instant> {
         self.symbols.get(&id)?.loss.map(|loss| loss.first)

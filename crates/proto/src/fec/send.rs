@@ -25,6 +25,7 @@ use crate::wire::coding::varint_size;
 use crate::wire::frame::{Frame, RepairHeader, SourceSymbol, SymbolAck, SymbolWindow};
 use crate::work;
 use smallvec::SmallVec;
+use std::ops::Range;
 use std::time::Instant;
 use sutura_erasure::WindowLimits;
 
@@ -100,6 +101,14 @@ struct Rest {
     idle: Option<Instant>,
 }
 
+/// Acknowledged symbols of a session that follow each other.
+#[derive(Debug)]
+struct AckedRun {
+    session: u16,
+    ids: Range<u64>,
+    how: Arrival,
+}
+
 /// All sessions in which this end protects data.
 #[derive(Debug, Default)]
 pub struct SendSessions {
@@ -121,6 +130,8 @@ pub struct SendSessions {
     moved: bool,
     /// Whether a window takes more memory than at the last [look](Self::take_growth).
     grown: bool,
+    /// The newest acknowledged symbols, which are not settled yet: mostly all that one frame acknowledges.
+    acked: Option<AckedRun>,
     /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
     /// it yet.
     expired: Option<Instant>,
@@ -269,6 +280,7 @@ impl SendSessions {
 
     /// A session that may change.
     fn session(&mut self, id: u16) -> Option<&mut CodingSession> {
+        self.settle_acked();
         self.rest = None;
         self.moved = true;
         self.sessions.get_mut(usize::from(id))
@@ -394,6 +406,7 @@ impl SendSessions {
         around: &Surroundings<'_>,
         evicted: &mut SmallVec<[Evicted; 1]>,
     ) -> Option<SymbolRef> {
+        debug_assert!(self.acked.is_none(), "the acknowledgement was handled");
         self.rest = None;
         let s = self.sessions.get_mut(usize::from(session))?;
         if let Some(time) = self.expired {
@@ -434,15 +447,41 @@ impl SendSessions {
     }
 
     /// The packet with `symbol` was acknowledged, whether or not it had been declared lost. The policy learns it
-    /// from [`tell_arrived`](Self::tell_arrived).
+    /// from [`tell_arrived`](Self::tell_arrived). Until then, or until [`settle_acked`](Self::settle_acked), it may
+    /// still seem to be in flight.
+    #[inline]
     pub fn on_acked(&mut self, symbol: SymbolRef, how: Arrival) {
-        if let Some(s) = self.session(symbol.session) {
-            s.acked(symbol.id, how);
+        let SymbolRef { session, id } = symbol;
+        match &mut self.acked {
+            Some(run) if (run.session, run.ids.end, run.how) == (session, id, how) => {
+                run.ids.end += 1;
+            }
+            _ => {
+                self.settle_acked();
+                self.acked = Some(AckedRun { session, ids: id..id + 1, how });
+            }
+        }
+    }
+
+    /// Settles the symbols that were acknowledged.
+    #[inline]
+    pub fn settle_acked(&mut self) {
+        if let Some(run) = self.acked.take() {
+            self.settle_run(run);
+        }
+    }
+
+    fn settle_run(&mut self, run: AckedRun) {
+        self.rest = None;
+        self.moved = true;
+        if let Some(s) = self.sessions.get_mut(usize::from(run.session)) {
+            s.acked(run.ids, run.how);
         }
     }
 
     /// A session whose policy has to be [told](Self::tell_arrived) of acknowledged symbols.
-    pub fn next_with_arrivals(&self) -> Option<u16> {
+    pub fn next_with_arrivals(&mut self) -> Option<u16> {
+        self.settle_acked();
         let mut sessions = (0..).zip(&self.sessions);
         sessions.find(|(_, s)| s.has_arrivals()).map(|(session, _)| session)
     }
@@ -494,6 +533,7 @@ impl SendSessions {
             .sessions
             .get_mut(usize::from(ack.session))
             .ok_or_else(|| violation("unknown coding session"))?;
+        debug_assert!(self.acked.is_none(), "the acknowledgement was handled");
         self.moved = true;
         let mut news: SmallVec<[u64; 8]> = SmallVec::new();
         for range in std::iter::once(0..ack.lower_bound).chain(ack.ranges()) {

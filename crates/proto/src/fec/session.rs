@@ -633,16 +633,38 @@ impl CodingSession {
         mended
     }
 
-    /// A packet with a symbol was acknowledged.
-    pub(super) fn acked(&mut self, id: u64, how: Arrival) {
-        let was_open = match self.index(id) {
-            Some(index) => self.settle(id, index).map(Contents::clear).is_some(),
-            None => self.remove_beyond(id).is_some(),
-        };
-        self.drop_done();
-        if was_open {
-            self.arrivals.push((id, how));
+    /// The packets with these symbols were acknowledged.
+    pub(super) fn acked(&mut self, mut ids: Range<u64>, how: Arrival) {
+        self.settle_oldest(&mut ids, how);
+        for id in ids {
+            let was_open = match self.index(id) {
+                Some(index) => self.settle(id, index).map(Contents::clear).is_some(),
+                None => self.remove_beyond(id).is_some(),
+            };
+            self.drop_done();
+            if was_open {
+                self.arrivals.push((id, how));
+            }
         }
+    }
+
+    /// Takes acknowledged symbols off the old end of the window, as far as they are there and no symbol of the
+    /// session was lost. Most symbols arrive in this way.
+    fn settle_oldest(&mut self, ids: &mut Range<u64>, how: Arrival) {
+        if !self.lost.is_empty() || ids.start != self.first() {
+            return;
+        }
+        while !ids.is_empty()
+            && let Some(symbol) = self.symbols.pop_front_if(|symbol| !symbol.done)
+        {
+            let id = ids.start;
+            self.carried.remove(&symbol.contents.frames);
+            self.uncovered.remove(id, symbol.deadline);
+            self.open -= 1;
+            self.arrivals.push((id, how));
+            ids.start += 1;
+        }
+        self.drop_done();
     }
 
     /// Whether the policy has to be [told](Self::tell_arrived) of acknowledged symbols.

@@ -71,6 +71,7 @@ fn a_window_is_told_when_it_moves() {
     for id in 4..12 {
         sessions.on_acked(SymbolRef { session: 0, id }, Arrival::Late);
     }
+    assert_eq!(sessions.next_with_arrivals(), Some(0));
     assert_eq!((tell(&mut sessions, 100), tell(&mut sessions, 100)), (1, 0));
     assert_eq!(sessions.check(), Ok(()));
 }
@@ -90,4 +91,26 @@ fn growth_is_told_once() {
         send(&mut sessions, now, id + 1);
     }
     assert!(!sessions.take_growth(), "the same buffers are used again");
+}
+
+/// What an acknowledgement frees is the same whether its symbols come as one run, in pieces, or out of order.
+#[test]
+fn acknowledged_symbols_are_settled_in_any_order() {
+    let now = Instant::now();
+    let orders: [&[u64]; 4] =
+        [&[0, 1, 2, 3, 4, 5], &[3, 4, 0, 1, 2, 5], &[5, 4, 3, 2, 1, 0], &[1, 2, 0, 0, 1, 4, 3, 5]];
+    for order in orders {
+        let mut sessions = sessions();
+        (0..7).for_each(|id| assert_eq!(send(&mut sessions, now, id).len(), 0));
+        for id in order {
+            sessions.on_acked(SymbolRef { session: 0, id: *id }, Arrival::Acked);
+        }
+        assert_eq!(sessions.next_with_arrivals(), Some(0));
+        sessions.tell_arrived(now, 0, &Surroundings::default());
+        assert_eq!(sessions.next_with_arrivals(), None);
+        let session = &sessions.sessions[0];
+        assert_eq!((session.first(), session.window_len()), (6, 1), "{order:?}");
+        assert!(session.protected_streams().eq([StreamId(0)]) && !session.is_quiet());
+        assert_eq!(sessions.check(), Ok(()));
+    }
 }

@@ -18,11 +18,18 @@ pub(super) struct KeptDatagram {
 /// The datagrams of one call.
 #[derive(Debug, Default)]
 struct Batch {
-    /// Whether datagrams that are little shorter than the others are padded.
-    level: bool,
     /// The size of the first datagram, which is the size of all but the last.
     segment: Option<usize>,
     datagrams: usize,
+}
+
+/// What the datagrams of a batch ask of the next one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Alignment {
+    /// The size to which the datagram is padded if it is little shorter; 0 if it is not padded.
+    pub(super) size: u32,
+    /// Whether the datagram may not be longer.
+    pub(super) bounds: bool,
 }
 
 /// How a datagram fits in a batch.
@@ -60,29 +67,6 @@ impl Connection {
         max_datagrams: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        self.fill_batch(now, max_datagrams, Batch::default(), out)
-    }
-
-    /// The same for a system to which each batch is a call that costs more than a few bytes (segmentation offload):
-    /// datagrams that are little shorter than the others are padded instead of ending their batch. Source and
-    /// repair symbols of small answers differ by that much.
-    pub fn poll_segments(
-        &mut self,
-        now: Instant,
-        max_datagrams: usize,
-        out: &mut Vec<u8>,
-    ) -> Option<Transmit> {
-        let level = max_datagrams > 1;
-        self.fill_batch(now, max_datagrams, Batch { level, ..Batch::default() }, out)
-    }
-
-    fn fill_batch(
-        &mut self,
-        now: Instant,
-        max_datagrams: usize,
-        mut batch: Batch,
-        out: &mut Vec<u8>,
-    ) -> Option<Transmit> {
         self.rest_after_handshake();
         let kept = self.kept.take().filter(|_| !self.is_closed());
         if kept.is_none() {
@@ -97,6 +81,7 @@ impl Connection {
         self.streams.on_congestion_window(self.path.congestion.window());
         self.egress.tend(&mut self.streams, now, &self.path.view(now));
         let start = out.len();
+        let mut batch = Batch::default();
         let mut to = Transmit::new(self.path.remote, 0).with_ecn(self.mark());
         if let Some(KeptDatagram { transmit, datagram }) = kept.map(|kept| *kept) {
             out.extend_from_slice(&datagram);
@@ -109,15 +94,17 @@ impl Connection {
             // Full datagrams are made equally long. Datagrams that are short because there was no more to put
             // into them do not shorten the datagrams behind them.
             let is_full = |size: &usize| size + SEGMENT_SLACK >= usize::from(self.path.mtu.size());
-            let limit = batch.segment.filter(is_full);
-            match self.extend_batch(now, &mut batch, limit, &to, out) {
+            let bounds = batch.segment.as_ref().is_some_and(is_full);
+            // Datagrams have less than 64 KiB.
+            let size = batch.segment.filter(|_| bounds || self.pads_segments).unwrap_or(0) as u32;
+            match self.extend_batch(now, &mut batch, Alignment { size, bounds }, &to, out) {
                 Some(Fit::Alike) => {}
                 Some(Fit::Last | Fit::Larger) => break,
                 None => {
                     // There may be a frame that needs a longer datagram, or the end of a connection whose keys
                     // are used up.
                     self.spare_keys(now);
-                    to.more = limit.is_some() || self.close.due;
+                    to.more = bounds || self.close.due;
                     break;
                 }
             }
@@ -131,20 +118,33 @@ impl Connection {
         Some(Transmit { size, segment_size, ..to })
     }
 
-    /// Builds another datagram of a batch, of at most `limit` bytes if the batch restricts it. `None` if there is
-    /// nothing to send for now.
+    /// The same for a system to which each batch is a call that costs more than a few bytes (segmentation offload):
+    /// datagrams that are little shorter than the others are padded instead of ending their batch. Source and
+    /// repair symbols of small answers differ by that much.
+    pub fn poll_segments(
+        &mut self,
+        now: Instant,
+        max_datagrams: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.pads_segments = true;
+        let transmit = self.poll_transmit(now, max_datagrams, out);
+        self.pads_segments = false;
+        transmit
+    }
+
+    /// Builds another datagram of a batch. `None` if there is nothing to send for now.
     fn extend_batch(
         &mut self,
         now: Instant,
         batch: &mut Batch,
-        limit: Option<usize>,
+        alignment: Alignment,
         to: &Transmit,
         out: &mut Vec<u8>,
     ) -> Option<Fit> {
         let before = out.len();
-        let most = limit.unwrap_or_else(|| self.datagram_size());
-        let level = batch.segment.filter(|_| batch.level).or(limit);
-        if !self.build_datagram(now, most, limit.is_none(), level, out) {
+        let most = if alignment.bounds { alignment.size as usize } else { self.datagram_size() };
+        if !self.build_datagram(now, most, alignment, out) {
             return None;
         }
         let size = out.len() - before;

@@ -230,6 +230,8 @@ pub struct Connection {
     settled: Settled,
     /// Whether the memory that the handshake needed was given back.
     rested: bool,
+    /// Whether datagrams are padded that are little shorter than the others of the batch that is being built.
+    pads_segments: bool,
     /// A datagram that did not fit in the last batch.
     kept: Option<Box<KeptDatagram>>,
 }
@@ -350,6 +352,7 @@ impl Connection {
             silence: Silence::default(),
             settled: Settled::default(),
             rested: false,
+            pads_segments: false,
             kept: None,
             rng,
             config,

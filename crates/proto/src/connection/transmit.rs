@@ -1,5 +1,6 @@
 //! How a packet goes out: batches of datagrams, coalesced packets, padding, protection.
 
+use super::batch::Alignment;
 use super::timer::Timer;
 use super::{Connection, LifeStage};
 use crate::congestion::PacketState;
@@ -126,16 +127,15 @@ impl Connection {
         usize::from(if probes { mtu.safe_size() } else { mtu.size() })
     }
 
-    /// Appends one datagram of at most `limit` bytes. `first` is whether no batch restricts its
-    /// size. It is padded to `level` bytes if it is little shorter.
+    /// Appends one datagram of at most `limit` bytes, which fits in its batch as `alignment` asks.
     pub(super) fn build_datagram(
         &mut self,
         now: Instant,
         limit: usize,
-        first: bool,
-        level: Option<usize>,
+        alignment: Alignment,
         out: &mut Vec<u8>,
     ) -> bool {
+        let first = !alignment.bounds;
         let closing = self.state == LifeStage::Closing && self.close.due;
         if !closing && (self.is_closed() || self.path.address.is_blocked()) {
             return false;
@@ -191,7 +191,7 @@ impl Connection {
         if pad {
             last.pad_to(begin + usize::from(MIN_UDP_PAYLOAD).min(limit) - TAG_SIZE, out);
         }
-        let level = begin + level.map_or(0, |level| level.min(limit)).saturating_sub(TAG_SIZE);
+        let level = begin + limit.min(alignment.size as usize).saturating_sub(TAG_SIZE);
         if last.in_flight && out.len() + SEGMENT_PADDING >= level {
             last.pad_to(level, out);
         }

@@ -270,7 +270,7 @@ impl Egress {
 
     /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
-        if !self.sessions.is_enabled() || !pending.may_sleep {
+        if !self.sessions.is_enabled() || !pending.is_protected {
             return false;
         }
         let terms = streams.terms(pending, slot.now);

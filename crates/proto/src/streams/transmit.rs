@@ -45,8 +45,6 @@ pub struct Pending {
     pub goes_along: bool,
     /// Whether data of the stream is, or is going to be, protected.
     pub is_protected: bool,
-    /// Whether the protection of the data may [sleep](crate::fec::redundancy::RedundancyFactory::sleeps).
-    pub may_sleep: bool,
     /// The coding session to which the stream belongs.
     pub session: Option<u16>,
     /// Whether messages were announced on the stream.
@@ -58,14 +56,11 @@ pub struct Pending {
 
 impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
-        let control = send.is_control();
-        let goes_along = control || send.buffer.end() <= SHORT_MESSAGE;
+        let goes_along = send.is_control() || send.buffer.end() <= SHORT_MESSAGE;
         let session = send.session();
         let is_protected = send.protection.is_some() || session.is_some();
-        let wanted = send.protection.as_ref();
-        let may_sleep = wanted.is_some_and(|wanted| control || !wanted.stays_awake());
-        let (announces, message) = (send.messages.is_some(), send.message);
-        Self { id, goes_along, is_protected, may_sleep, session, announces, message, source }
+        let announces = send.messages.is_some();
+        Self { id, goes_along, is_protected, session, announces, message: send.message, source }
     }
 
     /// The source symbol to be resent as a whole, if the next data is a source symbol.
@@ -369,11 +364,15 @@ impl Streams {
     }
 
     /// The protection of a stream, and the terms on which it would protect `pending`. `None` if the stream asks
-    /// for none.
+    /// for none, or for one that [stays awake](crate::fec::redundancy::RedundancyFactory::stays_awake) whatever the
+    /// terms are.
     #[must_use]
     pub fn terms(&self, pending: &Pending, now: Instant) -> Option<(&Protection, Terms)> {
         let send = self.send_half(pending.id)?;
         let wanted = send.protection.as_ref()?;
+        if wanted.factory().stays_awake() && !send.is_control() {
+            return None;
+        }
         let newest = send.messages.as_ref().and_then(|messages| messages.newest());
         let terms = if newest.is_some_and(|message| message.stage != Stage::Apart) {
             Terms::GROUP

@@ -20,8 +20,6 @@ pub struct Protection {
     factory: Arc<dyn RedundancyFactory>,
     /// Name and parameters, for cheap comparison.
     text: Arc<str>,
-    /// See [`RedundancyFactory::stays_awake`].
-    awake: bool,
 }
 
 impl Protection {
@@ -31,8 +29,7 @@ impl Protection {
         let parameters = factory.parameters();
         let separator = if parameters.is_empty() { "" } else { ": " };
         let text = format!("{}{separator}{parameters}", factory.name()).into();
-        let awake = factory.stays_awake();
-        Self { factory, text, awake }
+        Self { factory, text }
     }
 
     /// [`Tail`]: `burst` repair symbols, `delay` after the application has no more data for now.
@@ -45,11 +42,6 @@ impl Protection {
     #[must_use]
     pub fn incremental(burst: u32, delay: Duration) -> Self {
         Self::new(Arc::new(Incremental::new(burst, delay)))
-    }
-
-    /// Whether the data of the application never sleeps; see [`RedundancyFactory::stays_awake`].
-    pub(crate) fn stays_awake(&self) -> bool {
-        self.awake
     }
 
     /// The factory of the policy.

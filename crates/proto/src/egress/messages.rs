@@ -424,11 +424,12 @@ impl Egress {
     /// Gives up deadlines that cannot be met, and starts messages that
     /// waited. Called before packets are sent, after a packet was received, and by the timer.
     pub fn tend(&mut self, streams: &mut Streams, now: Instant, path: &PathView) {
-        if let Some(horizon) = now.checked_add(path.one_way()) {
+        let delay = delay(path);
+        if let Some(horizon) = now.checked_add(delay) {
             self.expire(streams, horizon);
         }
         self.start_messages(streams);
-        let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(path.one_way()));
+        let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(delay));
         // A deadline expires once it is before the horizon, not at it: hence one microsecond more.
         self.messages.wake = first.map(|at| at + Duration::from_micros(1));
     }
@@ -521,6 +522,16 @@ impl Egress {
     /// Counters.
     pub fn message_stats(&self) -> MessageStats {
         self.messages.stats
+    }
+}
+
+/// How long data that is sent now takes to the peer, by what is known of the path. With nothing in flight, nothing of
+/// this connection waits before the data, and the last round trips tell little: if these took so long that everything
+/// were given up now, no further one would ever be measured.
+fn delay(path: &PathView) -> Duration {
+    match path.in_flight {
+        0 => path.min_rtt / 2,
+        _ => path.one_way(),
     }
 }
 

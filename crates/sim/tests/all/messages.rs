@@ -135,6 +135,25 @@ fn the_fate_of_every_protected_datagram_is_told_whatever_the_policy() {
 }
 
 #[test]
+fn what_was_given_up_on_a_slow_path_is_sent_again_once_the_path_is_as_before() {
+    // For two seconds, nothing can be in time.
+    let path = "rate=10mbit delay=50ms step=5s,delay=250ms step=7s,delay=50ms";
+    let plan = MessagePlan { deadline: Some(120 * MS), ..MessagePlan::steady(1_000, 500, 16 * MS) };
+    let datagrams = MessagePlan { unreliable: true, ..plan.clone() };
+    let cancelled = MessagePlan { cancel_late: Some(5), ..plan };
+    for plan in [datagrams, cancelled] {
+        let outcome = run(&config(Algorithm::BBR, Scheme::DEADLINE, None), path, plan, 3);
+        let in_time = |from: usize, to: usize| {
+            let within = outcome.delays[from..to].iter();
+            within.filter(|delay| delay.is_some_and(|delay| delay <= 120 * MS)).count()
+        };
+        let [before, slow, after] = [in_time(0, 300), in_time(330, 430), in_time(500, 1_000)];
+        println!("{before} of 300, {slow} of 100, {after} of 500");
+        assert!(before > 290 && slow == 0 && after > 490, "{before} {slow} {after}");
+    }
+}
+
+#[test]
 fn a_peer_without_the_extension_gets_plain_messages() {
     let path = link(LOSSY);
     let server = config(Algorithm::BBR, Scheme::DEADLINE, Some("messages"));

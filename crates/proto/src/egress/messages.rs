@@ -421,10 +421,9 @@ impl Egress {
         }
     }
 
-    /// Gives up deadlines that cannot be met, and starts messages that
+    /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, and starts messages that
     /// waited. Called before packets are sent, after a packet was received, and by the timer.
-    pub fn tend(&mut self, streams: &mut Streams, now: Instant, path: &PathView) {
-        let delay = delay(path);
+    pub fn tend(&mut self, streams: &mut Streams, now: Instant, delay: Duration) {
         if let Some(horizon) = now.checked_add(delay) {
             self.expire(streams, horizon);
         }
@@ -522,16 +521,6 @@ impl Egress {
     /// Counters.
     pub fn message_stats(&self) -> MessageStats {
         self.messages.stats
-    }
-}
-
-/// How long data that is sent now takes to the peer, by what is known of the path. With nothing in flight, nothing of
-/// this connection waits before the data, and the last round trips tell little: if these took so long that everything
-/// were given up now, no further one would ever be measured.
-fn delay(path: &PathView) -> Duration {
-    match path.in_flight {
-        0 => path.min_rtt / 2,
-        _ => path.one_way(),
     }
 }
 

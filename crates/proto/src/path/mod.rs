@@ -157,6 +157,16 @@ impl Path {
         }
     }
 
+    /// How long data that is sent now takes to the peer, by what is known of the path: half a round trip. With nothing
+    /// in flight, nothing of this connection waits before the data, and the last round trips tell little: if these took
+    /// so long that everything were given up now, no further one would ever be measured. The shortest counts then.
+    pub fn delay(&self) -> Duration {
+        let rtt = self.recovery.rtt();
+        let round_trip =
+            if self.recovery.bytes_in_flight() == 0 { rtt.min() } else { rtt.smoothed() };
+        round_trip / 2
+    }
+
     /// Whether acknowledgements of several packets in flight are overdue.
     fn is_silent(&self, now: Instant) -> bool {
         self.overdue_at.is_some_and(|at| now > at)

@@ -69,8 +69,13 @@ fn paths_follow_traces_in_turn() {
         let turns = case.down.trace.as_ref().map(|trace| trace.as_slice().len());
         assert_eq!((turns, case.down.rate), (Some(of.opportunities.as_slice().len()), None));
         let line = case.to_string();
-        assert!(line.contains(&format!(", by {of} from turn ")) && !line.contains("trace="), "{line}");
-        if let ZooApp::Feed(feed) = case.app && feed.within.is_none() {
+        assert!(
+            line.contains(&format!(", by {of} from turn ")) && !line.contains("trace="),
+            "{line}"
+        );
+        if let ZooApp::Feed(feed) = case.app
+            && feed.within.is_none()
+        {
             // A message may have to wait until the link sends again.
             let waits = case.limit(&feed) >= Duration::from_secs(1);
             assert_eq!(waits, of.file.ends_with("fading"), "{line}");
@@ -80,7 +85,10 @@ fn paths_follow_traces_in_turn() {
     assert_ne!(drawn[0].down.trace, drawn[2].down.trace);
     let text = run(&Options { policies: vec!["auto".to_owned()], ..options }).unwrap();
     let text = text.to_markdown();
-    assert!(text.contains("the rates of 2 traces") && text.contains("--trace steady --trace fading"), "{text}");
+    assert!(
+        text.contains("the rates of 2 traces") && text.contains("--trace steady --trace fading"),
+        "{text}"
+    );
 }
 
 /// The arms of a case with these outcomes: of none, and of policies of these names.

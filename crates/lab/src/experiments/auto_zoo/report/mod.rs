@@ -37,7 +37,9 @@ impl Alone {
         let Self { seed, seeds, policies, traces } = self;
         let policies: String = policies.iter().map(|name| format!(" --policy {name}")).collect();
         let traces: String = traces.iter().map(|file| format!(" --trace {file}")).collect();
-        format!("sutura lab auto-zoo --seed {seed} --seeds {seeds} --only {number}{policies}{traces}")
+        format!(
+            "sutura lab auto-zoo --seed {seed} --seeds {seeds} --only {number}{policies}{traces}"
+        )
     }
 }
 

@@ -171,13 +171,13 @@ impl Bottleneck {
 mod tests {
     use super::*;
 
-    use crate::{LinkConfig, Rate};
+    use crate::step::Course;
+    use crate::{Rate, Step};
 
     fn bottleneck(bits: u64, steps: &[&str], queue: Queue) -> Bottleneck {
-        let steps = steps.iter().map(|step| step.parse().unwrap()).collect();
-        let rate = Rate::from_bits_per_second(bits);
-        let config = LinkConfig { rate, steps, ..LinkConfig::default() };
-        Bottleneck::new(Line::new(&config), queue, 1)
+        let steps: Vec<Step> = steps.iter().map(|step| step.parse().unwrap()).collect();
+        let rate = Course::new(Rate::from_bits_per_second(bits), &steps, |s| s.rate.map(Some));
+        Bottleneck::new(Line::new(None, rate), queue, 1)
     }
 
     fn sent_at(link: &mut Bottleneck, now: u64, size: u64) -> Option<u64> {
@@ -336,7 +336,8 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(sent_at(&mut link, 0, u64::MAX), Some(u64::MAX));
         }
-        let mut link = Bottleneck::new(Line::new(&LinkConfig::default()), Queue::Packets(0), 1);
+        let line = Line::new(None, Course::new(None, &[], |_| None));
+        let mut link = Bottleneck::new(line, Queue::Packets(0), 1);
         assert_eq!(sent_at(&mut link, 5, u64::MAX), Some(5));
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::opportunities::Turns;
 use crate::step::Course;
-use crate::{LinkConfig, Rate};
+use crate::{Opportunities, Rate};
 
 /// The work of sending a byte. The unit is the work of a rate of one bit per second in one nanosecond.
 const WORK_PER_BYTE: u128 = 8 * 1_000_000_000;
@@ -20,10 +20,11 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    pub(crate) fn new(config: &LinkConfig) -> Self {
-        match &config.trace {
-            Some(trace) => Self::Recorded(Turns::new(trace.clone())),
-            None => Self::Rated(Rated::new(config)),
+    /// A line that sends when `trace` says, or else at `rate`.
+    pub(crate) fn new(trace: Option<Opportunities>, rate: Course<Option<Rate>>) -> Self {
+        match trace {
+            Some(trace) => Self::Recorded(Turns::new(trace)),
+            None => Self::Rated(Rated { rate, free_at: 0, remainder: 0 }),
         }
     }
 
@@ -79,11 +80,6 @@ pub(crate) struct Rated {
 }
 
 impl Rated {
-    fn new(config: &LinkConfig) -> Self {
-        let rate = Course::new(config.rate, &config.steps, |step| step.rate.map(Some));
-        Self { rate, free_at: 0, remainder: 0 }
-    }
-
     fn time_of(&self, now: u64, size: u64) -> Option<u64> {
         let rate = self.rate.at(now)?.bits_per_second();
         Some(u64::try_from(work(size) / u128::from(rate)).unwrap_or(u64::MAX))

@@ -137,6 +137,8 @@ impl Link {
     /// A link that comes up at time zero.
     #[must_use]
     pub fn new(config: &LinkConfig, seed: u64) -> Self {
+        let rate = Course::new(config.rate, &config.steps, |step| step.rate.map(Some));
+        let line = Line::new(config.trace.clone(), rate);
         Self {
             overhead: u64::from(config.overhead),
             mtu: Course::new(config.mtu, &config.steps, |step| step.mtu.map(Some)),
@@ -148,7 +150,7 @@ impl Link {
             loss: LossProcess::new(&config.loss, config.background, seed),
             stepped_loss: Course::new(Probability::ZERO, &config.steps, |step| step.loss),
             outages: Outages::new(&config.outages),
-            bottleneck: Bottleneck::new(Line::new(config), config.queue, seed),
+            bottleneck: Bottleneck::new(line, config.queue, seed),
             duplicates: Rng::stream(seed, DUPLICATE),
             stepped_losses: Rng::stream(seed, STEPPED_LOSS),
             original: Luck::new(config, seed, ORIGINAL),

@@ -82,7 +82,7 @@ fn paths_follow_traces_in_turn() {
         }
     }
     // Another case begins elsewhere.
-    assert_ne!(drawn[0].down.trace, drawn[2].down.trace);
+    assert_ne!(drawn[1].down.trace, drawn[3].down.trace);
     let text = run(&Options { policies: vec!["auto".to_owned()], ..options }).unwrap();
     let text = text.to_markdown();
     assert!(

@@ -70,6 +70,15 @@ pub struct LinkArgs {
     json: bool,
 }
 
+/// The settings of a link, with its trace in short.
+fn settings_of(link: &LinkConfig) -> String {
+    let Some(trace) = &link.trace else { return link.to_string() };
+    let rest = LinkConfig { trace: None, ..link.clone() };
+    let (turns, period) = (trace.as_slice().len(), trace.period().as_secs_f64());
+    let megabits = trace.mean_rate() / 1e6;
+    format!("{rest}, by a trace of {turns} turns in {period:.1} s, {megabits:.2} Mbit/s")
+}
+
 /// Reads a link, and the files that it names.
 fn read_link(text: &str) -> Result<LinkConfig, String> {
     let words: Result<Vec<String>, String> = text.split_whitespace().map(read_setting).collect();
@@ -111,7 +120,7 @@ pub async fn run(args: LinkArgs) -> Result<Exit, Failure> {
     if let Some(down) = args.down {
         config.down = down;
     }
-    let (up, down) = (config.up.to_string(), config.down.to_string());
+    let [up, down] = [&config.up, &config.down].map(settings_of);
     let relay = Relay::start(&config)
         .map_err(|e| Failure::local(format!("cannot relay from {}: {e}", args.listen)))?;
     let start = Instant::now();
@@ -239,7 +248,10 @@ mod tests {
         };
         let [lte, lost] = [write("lte.down", "3\n7\n"), write("lost", "01\n0\n")];
         let read = read_link(&format!("trace=@{lte} delay=5ms loss=trace:@{lost}"));
-        assert_eq!(read.unwrap().to_string(), "trace=3,7 delay=5ms loss=trace:010");
+        let read = read.unwrap();
+        assert_eq!(read.to_string(), "trace=3,7 delay=5ms loss=trace:010");
+        let settings = "delay=5ms loss=trace:010, by a trace of 2 turns in 0.0 s, 3.43 Mbit/s";
+        assert_eq!(settings_of(&read), settings);
         assert_eq!(read_link("paper trace=1,2").unwrap().rate, None);
         let error = read_link("trace=@none.down").unwrap_err();
         assert!(error.starts_with("none.down: "), "{error}");

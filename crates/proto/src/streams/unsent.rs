@@ -51,10 +51,9 @@ pub(super) struct UnsentCounts {
 impl UnsentCounts {
     /// The counts of a stream.
     pub(super) fn of(send: &SendHalf) -> Self {
-        let bytes = send.unsent_bytes();
         Self {
-            is_sendable: bytes > 0 && send.buffer.unsent() < send.max_data(),
-            bytes,
+            is_sendable: send.has_new_bytes(),
+            bytes: send.unsent_bytes(),
             peer_buffer: send.max_data().saturating_sub(send.buffer.acked_prefix()),
         }
     }

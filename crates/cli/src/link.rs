@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sutura_lab::link_trace::LinkTrace;
+use sutura_lab::link_trace::{LinkTrace, read_text};
 use sutura_link::{LinkConfig, LinkStats};
 use sutura_relay::{Config, Rebinding, Relay, Stats};
 
@@ -93,7 +93,7 @@ fn read_setting(setting: &str) -> Result<String, String> {
             Ok(format!("trace={}", trace.opportunities))
         }
         Some(("loss=trace:", file)) => {
-            let losses = std::fs::read_to_string(file).map_err(|e| format!("{file}: {e}"))?;
+            let losses = read_text(file.as_ref()).map_err(|e| e.to_string())?;
             Ok(format!("loss=trace:{}", losses.split_whitespace().collect::<String>()))
         }
         _ => Ok(setting.to_owned()),

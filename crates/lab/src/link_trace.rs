@@ -1,6 +1,8 @@
 //! Traces of links: when each could send.
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use sutura_link::{Opportunities, ParseError};
@@ -36,6 +38,22 @@ pub enum LinkTraceError {
     },
 }
 
+/// Reads the file of a trace, which may be a pipe or a device.
+///
+/// # Errors
+/// The file cannot be read, is larger than 64 MiB, or is no text.
+pub fn read_text(file: &Path) -> Result<String, LinkTraceError> {
+    let name = || file.display().to_string();
+    let mut text = String::new();
+    let opened = File::open(file);
+    let read = opened.and_then(|opened| opened.take(LARGEST + 1).read_to_string(&mut text));
+    match read {
+        Err(error) => Err(LinkTraceError::Read { file: name(), error }),
+        Ok(_) if text.len() as u64 > LARGEST => Err(LinkTraceError::TooLarge { file: name() }),
+        Ok(_) => Ok(text),
+    }
+}
+
 /// When a link could send, as recorded in a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkTrace {
@@ -51,15 +69,9 @@ impl LinkTrace {
     /// # Errors
     /// The file cannot be read, is larger than 64 MiB, or is no trace.
     pub fn read(file: &Path) -> Result<Self, LinkTraceError> {
-        let name = file.display().to_string();
-        let failed = |error| LinkTraceError::Read { file: name.clone(), error };
-        if std::fs::metadata(file).map_err(failed)?.len() > LARGEST {
-            return Err(LinkTraceError::TooLarge { file: name });
-        }
-        let text = std::fs::read_to_string(file).map_err(failed)?;
-        match text.parse() {
+        match read_text(file)?.parse() {
             Ok(opportunities) => Ok(Self { file: file.to_owned(), opportunities }),
-            Err(error) => Err(LinkTraceError::Wrong { file: name, error }),
+            Err(error) => Err(LinkTraceError::Wrong { file: file.display().to_string(), error }),
         }
     }
 }
@@ -91,5 +103,8 @@ mod tests {
         );
         let error = LinkTrace::read(&directory.path().join("none")).unwrap_err();
         assert!(matches!(error, LinkTraceError::Read { .. }), "{error:?}");
+        File::create(&file).unwrap().set_len(LARGEST + 1).unwrap();
+        let error = LinkTrace::read(&file).unwrap_err();
+        assert!(matches!(error, LinkTraceError::TooLarge { .. }), "{error:?}");
     }
 }

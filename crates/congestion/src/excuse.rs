@@ -6,7 +6,7 @@
 //! room for other flows, whatever other losses the path has.
 
 use super::packet::Packet;
-use crate::loss_floor::LossFloor;
+use crate::loss_floor::{LossFloor, RandomLosses};
 use crate::rtt::{GRANULARITY, RttEstimator};
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ impl Toll {
 /// The newest round trip.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Excuse {
-    floor: LossFloor,
+    floor: RandomLosses,
     /// When the round began: it ends when a packet is acknowledged that was sent later.
     start: Option<Instant>,
     toll: Toll,
@@ -87,7 +87,7 @@ pub(super) struct Excuse {
 impl Excuse {
     /// Handles a new estimate of the floor.
     pub(super) fn on_floor(&mut self, floor: &LossFloor) {
-        self.floor = *floor;
+        self.floor = floor.random();
     }
 
     /// The outcomes of the packets of the round trip so far.

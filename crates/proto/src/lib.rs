@@ -109,6 +109,7 @@ mod loss_reaction;
 mod observe;
 mod path;
 mod peers;
+mod rare;
 mod recovery;
 pub mod registry;
 mod streams;

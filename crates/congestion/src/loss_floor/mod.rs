@@ -11,6 +11,7 @@
 mod backlog;
 mod bursts;
 mod change;
+mod evidence;
 mod headroom;
 mod lateness;
 mod queue;
@@ -19,15 +20,8 @@ mod rests;
 mod rounds;
 mod tally;
 
-use crate::arithmetic::nanos;
-use backlog::Backlog;
-use bursts::{Bursts, Gaps};
-use change::Recent;
-use headroom::Headroom;
-use lateness::Lateness;
-use queue::QueueGauge;
-use regimes::Regimes;
-use rounds::{Finished, LatestRounds};
+use bursts::Gaps;
+use evidence::Evidence;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -41,6 +35,8 @@ const ENOUGH_SLOW: f64 = 50.0;
 pub const MAX_FLOOR: f64 = 0.25;
 /// How many standard deviations more than the floor are still chance.
 const NOISE_DEVIATIONS: f64 = 2.0;
+/// The outcomes of so few packets without a loss are not worth keeping while the path is silent.
+const NEGLIGIBLE: u32 = 32;
 /// Evidence about the floor that a new connection on the path starts with, in packets.
 const REMEMBERED: f64 = 200.0;
 
@@ -111,6 +107,24 @@ impl Regime {
     }
 }
 
+/// The part of a [`LossFloor`] that says which losses are chance.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct RandomLosses {
+    pub(crate) rate: f64,
+    burst: f64,
+}
+
+impl RandomLosses {
+    /// See [`LossFloor::most_lost`].
+    pub(crate) fn most_lost(&self, packets: f64) -> f64 {
+        // The mean square of the lengths of bursts over their mean, if each packet of a burst is as
+        // likely to be its last one.
+        let spread = 2.0 * self.burst - 1.0;
+        let deviation = (packets * self.rate * (1.0 - self.rate) * spread).sqrt();
+        packets * self.rate + NOISE_DEVIATIONS * deviation
+    }
+}
+
 impl Default for LossFloor {
     /// A path about which nothing is known.
     fn default() -> Self {
@@ -149,11 +163,12 @@ impl LossFloor {
     /// none as long as nothing is known of a floor.
     #[must_use]
     pub fn most_lost(&self, packets: f64) -> f64 {
-        // The mean square of the lengths of bursts over their mean, if each packet of a burst is as
-        // likely to be its last one.
-        let spread = 2.0 * self.burst - 1.0;
-        let deviation = (packets * self.rate * (1.0 - self.rate) * spread).sqrt();
-        packets * self.rate + NOISE_DEVIATIONS * deviation
+        self.random().most_lost(packets)
+    }
+
+    /// The losses that do not depend on the rate.
+    pub(crate) const fn random(&self) -> RandomLosses {
+        RandomLosses { rate: self.rate, burst: self.burst }
     }
 
     /// Whether this and `other` differ by more than their uncertainty: the share of one of them is outside
@@ -196,47 +211,38 @@ impl LossMemory {
 /// Estimates the floor from the outcomes of packets.
 #[derive(Debug, Default)]
 pub struct LossFloorEstimator {
-    queue: QueueGauge,
-    rounds: LatestRounds,
-    /// Packets that met an empty queue, at a rate near the path's and at a lower one.
-    near: Tally,
-    slow: Tally,
-    /// The newest of both.
-    recent: Recent,
-    regimes: Regimes,
-    headroom: Headroom,
-    backlog: Backlog,
-    lateness: Lateness,
-    /// Packets that met a queue.
-    filled: Tally,
-    bursts: Bursts,
-    /// How many packets were lost in a row just now.
-    run: u32,
-    /// When the newest acknowledged packet was sent.
-    newest_acked: Option<Instant>,
     floor: LossFloor,
+    /// `None` as long as nothing was sent, and on a path that fell silent before it showed anything worth keeping:
+    /// most connections of a busy server are such.
+    evidence: Option<Box<Evidence>>,
 }
 
 impl LossFloorEstimator {
     /// An estimator that starts from the evidence of an earlier connection.
     pub fn new(memory: LossMemory) -> Self {
-        let LossMemory { tally, gaps, known } = memory;
-        let bursts = Bursts::new(gaps, tally.rate());
-        let floor = LossFloor::default().with_known(known);
-        let mut estimator = Self { near: tally, bursts, floor, ..Self::default() };
-        estimator.floor = estimator.estimate(None);
-        estimator
+        if memory.is_empty() {
+            return Self::default();
+        }
+        let known = memory.known;
+        let evidence = Evidence::new(memory);
+        Self { floor: evidence.estimate(None, known), evidence: Some(Box::new(evidence)) }
     }
 
     /// The evidence from which the estimate of a later connection may start.
     pub fn memory(&self) -> LossMemory {
-        let tally = self.evidence().at_most(REMEMBERED);
-        LossMemory { tally, gaps: self.bursts.gaps().remembered(), known: self.floor.known }
+        let known = self.floor.known;
+        let unknown = LossMemory { known, ..LossMemory::default() };
+        self.evidence.as_ref().map_or(unknown, |evidence| evidence.memory(known))
     }
 
-    /// Gives back the memory for more rounds than there are.
-    pub fn shrink(&mut self) {
-        self.rounds.shrink();
+    /// Gives back the memory that is not needed while the path is silent.
+    pub fn rest(&mut self) {
+        let Some(evidence) = &mut self.evidence else { return };
+        if self.floor.known <= NEGLIGIBLE && !evidence.has_losses() {
+            self.evidence = None;
+        } else {
+            evidence.shrink();
+        }
     }
 
     /// The current estimate.
@@ -245,12 +251,16 @@ impl LossFloorEstimator {
         self.floor
     }
 
+    #[inline]
+    fn evidence(&mut self) -> &mut Evidence {
+        self.evidence.get_or_insert_default()
+    }
+
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
     /// application does not fill the window.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
-        self.queue.on_sent(now, limited);
-        self.rounds.on_sent(now, bytes, rtt);
+        self.evidence().on_sent(now, bytes, rtt, limited);
     }
 
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
@@ -263,10 +273,7 @@ impl LossFloorEstimator {
         rtt: Duration,
         marked: bool,
     ) -> Option<bool> {
-        let empty = self.queue.on_rtt(now, sent, rtt, marked);
-        let rtt = nanos(rtt);
-        self.backlog.on_rtt(now, rtt, self.queue.least(rtt));
-        empty
+        self.evidence().on_rtt(now, sent, rtt, marked)
     }
 
     /// Handles an acknowledged packet, after [`Self::on_rtt`] and in the order of packet numbers.
@@ -279,141 +286,36 @@ impl LossFloorEstimator {
         empty: Option<bool>,
     ) {
         self.floor.known = self.floor.known.saturating_add(1);
-        self.bursts.on_acked(pn, sent);
-        // The acknowledgement of an overtaken packet tells neither how long the queue was nor at which rate
-        // the path delivers.
-        if self.newest_acked.is_some_and(|newest| sent < newest) {
-            self.lateness.on_overtaken(self.behind(now, sent));
-            let empty = self.queue.was_empty(sent);
-            self.rounds.on_acked_late(sent, bytes, empty);
-        } else {
-            self.newest_acked = Some(sent);
-            self.lateness.on_arrived();
-            self.rounds.on_acked(now, sent, bytes, empty);
-        }
-    }
-
-    /// How much longer a packet took that was sent at `sent` and is acknowledged only now than the newest one.
-    fn behind(&self, now: Instant, sent: Instant) -> Duration {
-        let took = now.saturating_duration_since(sent);
-        self.queue.latest().map_or(Duration::ZERO, |latest| took.saturating_sub(latest))
+        self.evidence().on_acked(now, pn, sent, bytes, empty);
     }
 
     /// Handles a lost packet, in the order of packet numbers. Returns whether the packet before it was lost
     /// too.
     pub fn on_lost(&mut self, pn: u64, sent: Instant) -> bool {
         self.floor.known = self.floor.known.saturating_add(1);
-        let empty = self.queue.was_empty(sent);
-        let joined = self.bursts.on_lost(pn, sent, empty == Some(true));
-        self.run = if joined { self.run.saturating_add(1) } else { 1 };
-        self.rounds.on_lost(sent, empty, self.run);
-        joined
+        self.evidence().on_lost(pn, sent)
     }
 
     /// Handles the fate of a packet with repair symbols that was sent at `sent`, before [`Self::on_acked`] or
     /// [`Self::on_lost`].
     pub fn on_repair(&mut self, sent: Instant, lost: bool) {
-        self.backlog.on_repair();
-        self.rounds.on_repair(sent, lost);
+        self.evidence().on_repair(sent, lost);
     }
 
     /// Handles the late acknowledgement, at `now`, of a packet that was reported as lost.
     pub fn on_refuted(&mut self, now: Instant, sent: Instant) {
-        self.lateness.on_overtaken(self.behind(now, sent));
-        self.bursts.on_refuted();
-        if !self.rounds.on_refuted(sent) {
-            self.near.on_refuted();
-            self.recent.on_refuted();
-        }
+        self.evidence().on_refuted(now, sent);
     }
 
     /// Updates the estimate once all outcomes of an acknowledgement are reported. Returns whether it
     /// changed.
     pub fn update(&mut self, now: Instant) -> bool {
-        let mut rounds = std::mem::take(&mut self.rounds);
-        let mut any = false;
-        let mut crowded = false;
-        rounds.settle_all(now, |fates| crowded |= self.headroom.on_round(now, fates));
-        rounds.finish(|round| {
-            self.count(now, &round);
-            any = true;
-        });
-        self.rounds = rounds;
-        if crowded {
-            // What was lost with its own redundancy is no evidence of a floor.
-            (self.near, self.slow) = (Tally::default(), Tally::default());
-            (self.recent, self.regimes) = (Recent::default(), Regimes::default());
-            any = true;
-        }
-        if !any {
+        let Some(evidence) = &mut self.evidence else { return false };
+        if !evidence.update(now) {
             return false;
         }
-        let before = self.floor;
-        self.lateness.update(MEMORY);
-        self.bursts.update(self.evidence().rate());
-        self.floor = self.estimate(Some(now));
-        before != self.floor
-    }
-
-    fn count(&mut self, now: Instant, round: &Finished) {
-        self.filled.fade(round.filled.packets, MEMORY);
-        self.filled.add(&round.filled);
-        let Some(empty) = &round.empty else { return };
-        self.regimes.begin(now);
-        for tally in [&mut self.near, &mut self.slow] {
-            tally.fade(empty.packets, MEMORY);
-        }
-        self.recent.add(empty);
-        let tally = if round.slow { &mut self.slow } else { &mut self.near };
-        tally.add(empty);
-        self.note_change(now);
-    }
-
-    /// If losses have changed lately, only the latest packets count from now on, and those of an earlier state
-    /// that was like this.
-    fn note_change(&mut self, now: Instant) {
-        let mut all = self.near;
-        all.add(&self.slow);
-        if let Some(newest) = self.recent.take_change(&all) {
-            let before = all.without(&newest).at_most(REMEMBERED);
-            self.near = self.regimes.on_change(now, before, newest, change::is_alike);
-            self.slow = Tally::default();
-        }
-    }
-
-    /// The packets that count: all packets that met an empty queue, or only the packets of slow rounds if
-    /// clearly fewer of them were lost.
-    fn evidence(&self) -> Tally {
-        let clearly_fewer = || self.slow.interval().1 < self.near.interval().0;
-        if self.slow.packets >= ENOUGH_SLOW && clearly_fewer() {
-            return self.slow;
-        }
-        let mut all = self.near;
-        all.add(&self.slow);
-        all
-    }
-
-    /// The estimate at `now`, or before anything was sent.
-    fn estimate(&self, now: Option<Instant>) -> LossFloor {
-        let evidence = self.evidence();
-        let (low, high) = evidence.interval();
-        let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
-        let excess = (self.filled.rate() - rate).max(0.0);
-        let (late, late_by) = self.lateness.get(CONFIDENT);
-        LossFloor {
-            rate,
-            low: low.min(rate),
-            high: high.max(rate),
-            burst: evidence.burst(),
-            burst_time: self.bursts.time(),
-            excess,
-            other: now.and_then(|now| self.regimes.other(now)),
-            crowded: now
-                .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
-            late,
-            late_by,
-            known: self.floor.known,
-        }
+        let floor = evidence.estimate(Some(now), self.floor.known);
+        std::mem::replace(&mut self.floor, floor) != floor
     }
 }
 

@@ -217,3 +217,37 @@ fn bursts_are_remembered_too() {
     assert!((0.5..2.0).contains(&ratio), "{learned:?} {again:?}");
     assert!((again.burst - learned.burst).abs() < 1e-9, "{learned:?} {again:?}");
 }
+
+#[test]
+fn a_silent_path_keeps_only_what_it_has_shown() {
+    let mut short = Path::new(0, 1);
+    short.round(NEGLIGIBLE, 0.0);
+    let known = short.floor();
+    assert!(short.estimator.evidence.is_some() && known.known == NEGLIGIBLE);
+    short.estimator.rest();
+    assert!(short.estimator.evidence.is_none());
+    assert_eq!((short.floor(), short.estimator.memory().known), (known, NEGLIGIBLE));
+
+    let mut lossy = Path::new(0, 1);
+    lossy.round(NEGLIGIBLE, 1.0);
+    let mut long = Path::new(0, 1);
+    long.round(NEGLIGIBLE + 1, 0.0);
+    for path in [&mut lossy, &mut long] {
+        let memory = path.estimator.memory();
+        path.estimator.rest();
+        assert!(path.estimator.evidence.is_some());
+        assert_eq!(path.estimator.memory(), memory);
+    }
+}
+
+#[test]
+fn losses_are_found_on_a_path_that_was_silent() {
+    for (seed, loss) in [(1, 0.02), (2, 0.1)] {
+        let mut path = Path::new(0, seed);
+        path.round(10, 0.0);
+        path.estimator.rest();
+        (0..40).for_each(|_| path.round(50, loss));
+        let rate = path.floor().rate;
+        assert!((loss * 0.7..loss * 1.4).contains(&rate), "seed {seed}: {rate}");
+    }
+}

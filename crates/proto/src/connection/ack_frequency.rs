@@ -98,7 +98,8 @@ impl Connection {
     /// Handles an ACK_FREQUENCY frame.
     pub(super) fn on_ack_frequency(&mut self, frame: &AckFrequency) -> Result<(), TransportError> {
         self.is_ack_frequency_offered()?;
-        let allowed = self.handshake.local.min_ack_delay.unwrap_or(0)..MAX_ACK_DELAY_BOUND * 1_000;
+        let own = self.handshake.local.get(self.side).min_ack_delay.unwrap_or(0);
+        let allowed = own..MAX_ACK_DELAY_BOUND * 1_000;
         if !allowed.contains(&frame.max_ack_delay) {
             let code = TransportErrorCode::PROTOCOL_VIOLATION;
             return Err(TransportError::new(code, "delay of acknowledgements out of range"));

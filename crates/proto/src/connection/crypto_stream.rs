@@ -16,8 +16,10 @@ pub const MAX_CRYPTO_GAPS: usize = 128;
 /// Both directions of a CRYPTO stream.
 #[derive(Debug, Default)]
 pub struct CryptoStream {
-    /// All bytes ever written to this stream.
+    /// The bytes written to this stream, from offset `base` on.
     out: Vec<u8>,
+    /// Offset of the first byte that is kept: all bytes before it were acknowledged.
+    base: u64,
     /// Offset of the first byte that was never sent.
     unsent: u64,
     /// Lost bytes that must be sent again.
@@ -35,6 +37,7 @@ impl CryptoStream {
     pub const fn new() -> Self {
         Self {
             out: Vec::new(),
+            base: 0,
             unsent: 0,
             lost: RangeSet::new(),
             acked: RangeSet::new(),
@@ -58,10 +61,15 @@ impl CryptoStream {
     pub fn next_range(&self, max: usize) -> Option<Range<u64>> {
         let range = match self.lost.iter().next() {
             Some(range) => range,
-            None => self.unsent..self.out.len() as u64,
+            None => self.unsent..self.end(),
         };
         let end = range.end.min(range.start.saturating_add(max as u64));
         (range.start < end).then_some(range.start..end)
+    }
+
+    /// Offset of the end of all bytes ever written.
+    fn end(&self) -> u64 {
+        self.base + self.out.len() as u64
     }
 
     /// Whether there is anything to send.
@@ -74,13 +82,22 @@ impl CryptoStream {
     pub fn send(&mut self, range: Range<u64>) -> &[u8] {
         self.lost.remove(range.clone());
         self.unsent = self.unsent.max(range.end);
-        self.out.get(range.start as usize..range.end as usize).unwrap_or_default()
+        let kept = |offset: u64| offset.checked_sub(self.base).map(|at| at as usize);
+        kept(range.start)
+            .zip(kept(range.end))
+            .and_then(|(start, end)| self.out.get(start..end))
+            .unwrap_or_default()
     }
 
-    /// Handles the acknowledgement of the bytes at `range`.
+    /// Handles the acknowledgement of the bytes at `range`. Once all bytes are acknowledged, their memory is
+    /// given back.
     pub fn on_acked(&mut self, range: Range<u64>) {
         self.lost.remove(range.clone());
         self.acked.insert(range);
+        let end = self.end();
+        if !self.out.is_empty() && self.acked.contains_range(&(self.base..end)) {
+            (self.base, self.out) = (end, Vec::new());
+        }
     }
 
     /// Handles the loss of the packet that carried the bytes at `range`.
@@ -158,6 +175,27 @@ mod tests {
         assert!(!s.has_output());
         s.resend_unacked();
         assert_eq!(s.next_range(60), Some(0..10));
+    }
+
+    #[test]
+    fn what_has_arrived_takes_no_memory() {
+        let mut s = CryptoStream::default();
+        s.output().extend_from_slice(b"hello");
+        s.send(0..5);
+        s.on_acked(0..2);
+        s.on_lost(2..5);
+        assert_eq!(s.send(2..5), b"llo");
+        s.on_acked(2..5);
+        assert_eq!(s.storage(), 0);
+        // A late report of the first copy changes nothing.
+        s.on_lost(0..5);
+        s.resend_unacked();
+        assert!(!s.has_output());
+        s.output().extend_from_slice(b"ticket");
+        assert_eq!(s.next_range(100), Some(5..11));
+        assert_eq!(s.send(5..11), b"ticket");
+        s.on_lost(5..11);
+        assert_eq!(s.next_range(100), Some(5..11));
     }
 
     #[test]

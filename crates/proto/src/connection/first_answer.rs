@@ -94,12 +94,11 @@ impl Connection {
     /// Begins the handshake of another version. `None` if that is not possible.
     fn start_over(&mut self, now: Instant, version: Version) -> Option<()> {
         let crypto = self.handshake.retry.crypto.clone()?;
-        self.handshake.local.version_information = self
+        let information = self
             .extensions
             .version_information
             .then(|| VersionInformation::new(version, &self.versions));
-        let mut parameters = Vec::new();
-        self.handshake.local.encode(self.side, &mut parameters);
+        let parameters = self.handshake.local.announce_versions(self.side, information);
         let (number, server_name) = (version.number(), &self.handshake.retry.server_name);
         let keys = crypto.initial_keys(number, &self.handshake.original_dcid).ok()?;
         let negotiation = Negotiation::client(version, &self.versions, self.extensions);

@@ -1,6 +1,7 @@
 //! The handshake: moves data between TLS and CRYPTO frames, installs and discards keys, and checks
 //! the peer's transport parameters (RFC 9001 section 4, RFC 9000 section 7).
 
+use super::announced::Announced;
 use super::first_answer::RetryState;
 use super::opening::NewToken;
 use super::{Connection, EndpointEvent, Event, LifeStage};
@@ -28,7 +29,7 @@ const ONE_RTT_OVERHEAD: usize = 1 + 4;
 pub struct Handshake {
     pub session: Box<dyn Session>,
     /// The transport parameters that this end announced.
-    pub local: TransportParameters,
+    pub local: Announced,
     /// The source identifier of packets sent by this end.
     pub local_cid: ConnectionId,
     /// The destination identifier of the client's first Initial.
@@ -55,7 +56,7 @@ impl Handshake {
     /// Starts a handshake.
     pub fn new(
         session: Box<dyn Session>,
-        local: TransportParameters,
+        local: Announced,
         local_cid: ConnectionId,
         original_dcid: ConnectionId,
     ) -> Self {
@@ -156,9 +157,9 @@ impl Connection {
             let wrote = out.len() > before;
             match change {
                 Some(KeyChange::Handshake(keys)) => self.install(SpaceId::Handshake, keys),
-                Some(KeyChange::OneRtt { keys, next }) => {
+                Some(KeyChange::OneRtt(keys)) => {
                     self.install(SpaceId::Data, keys);
-                    self.key_phases.begin(next);
+                    self.key_phases.begin();
                 }
                 None if !wrote => break,
                 None => {}

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::timer::Timer;
-use crate::crypto::{PacketKey, PacketKeys};
+use crate::crypto::{PacketKey, PacketKeys, Session};
 use crate::error::{TransportError, TransportErrorCode};
 use crate::ids::SpaceId;
 use crate::wire::frame::AckFrame;
@@ -10,6 +10,11 @@ use std::time::Instant;
 
 /// How many probe timeouts the previous keys are kept for late packets (section 6.5).
 const OLD_KEYS_PERIOD: u32 = 3;
+
+/// The keys of the next phase are derived ahead once a packet with this number has arrived. From then on a packet
+/// takes equally long to open whatever its phase (RFC 9001 section 6.3). Most connections of a busy server end or
+/// fall silent earlier, without the time and the memory for these keys.
+pub(super) const KEYS_AHEAD: u64 = 16;
 
 /// Which keys open a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +32,7 @@ pub enum OpeningKeys {
 pub struct KeyPhases {
     /// The Key Phase bit of packets sent by this end.
     pub bit: bool,
+    /// `None` until they are [derived](Self::derive_next).
     next: Option<PacketKeys>,
     previous: Option<Box<dyn PacketKey>>,
     /// The lowest packet number received in this phase, if any.
@@ -58,8 +64,7 @@ impl std::fmt::Debug for KeyPhases {
 impl KeyPhases {
     /// Begins the first phase. Unlike later phases it is valid before a packet is received in it, and
     /// the peer may end it before any of its packets is acknowledged.
-    pub fn begin(&mut self, next: PacketKeys) {
-        self.next = Some(next);
+    pub fn begin(&mut self) {
         self.first_received = Some(0);
         self.acknowledged = true;
     }
@@ -70,6 +75,14 @@ impl KeyPhases {
             _ if bit == self.bit => OpeningKeys::Current,
             Some(first) if pn >= first => OpeningKeys::Next,
             _ => OpeningKeys::Previous,
+        }
+    }
+
+    /// Derives the next keys, unless they are at hand. Forged packets can have them derived once, before
+    /// [`KEYS_AHEAD`].
+    pub fn derive_next(&mut self, session: &dyn Session) {
+        if self.next.is_none() {
+            self.next = session.next_1rtt_keys();
         }
     }
 
@@ -198,10 +211,12 @@ impl Connection {
     pub(super) fn rotate_keys(&mut self, received: Option<u64>) -> bool {
         let space = &mut self.spaces[SpaceId::Data];
         let phases = &mut self.key_phases;
+        phases.derive_next(&*self.handshake.session);
         let (Some(keys), Some(next)) = (&mut space.keys, phases.next.take()) else { return false };
         keys.local.packet = next.local;
         phases.previous = Some(std::mem::replace(&mut keys.remote.packet, next.remote));
-        phases.next = self.handshake.session.next_1rtt_keys();
+        self.handshake.session.enter_next_phase();
+        phases.derive_next(&*self.handshake.session);
         phases.advance(received, space.peek_pn());
         self.timers.set(Timer::OldKeys, None);
         self.stats.key_updates += 1;
@@ -219,6 +234,9 @@ impl Connection {
         pn: u64,
     ) -> Result<(), TransportError> {
         let mut began = self.key_phases.receive(phase, pn)?;
+        if pn >= KEYS_AHEAD {
+            self.key_phases.derive_next(&*self.handshake.session);
+        }
         if phase == OpeningKeys::Next {
             began = self.rotate_keys(Some(pn));
         }

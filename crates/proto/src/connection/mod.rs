@@ -2,6 +2,7 @@
 //! timeouts and events come out.
 
 mod ack_frequency;
+mod announced;
 mod api;
 mod assemble;
 mod batch;
@@ -25,6 +26,7 @@ mod negotiation;
 mod observed;
 mod opening;
 mod outcome;
+mod randomness;
 mod receive;
 mod rest;
 mod silence;
@@ -73,6 +75,7 @@ use crate::wire::packet::HeaderRules;
 use crate::wire::transport_parameters::{TransportParameters, VersionInformation};
 use crate::wire::version::Version;
 use ack_frequency::AckFrequencyState;
+use announced::Announced;
 use batch::KeptDatagram;
 use close::{CloseReason, CloseState};
 use handshake::Handshake;
@@ -83,6 +86,7 @@ use negotiation::{AwaitedHello, Negotiation};
 use observed::Observed;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
+use randomness::Randomness;
 use receive::EarlyPackets;
 pub(crate) use receive::open_first;
 use silence::Silence;
@@ -196,7 +200,7 @@ enum LifeStage {
 pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
-    rng: StdRng,
+    rng: Randomness,
     state: LifeStage,
     handshake: Handshake,
     spaces: BySpace<PacketNumberSpace>,
@@ -227,7 +231,7 @@ pub struct Connection {
     stats: Counters,
     silence: Silence,
     /// A buffer for what an acknowledgement settles, used again for each.
-    settled: Settled,
+    settled: Option<Box<Settled>>,
     /// Whether the memory that the handshake needed was given back.
     rested: bool,
     /// Whether datagrams are padded that are little shorter than the others of the batch that is being built.
@@ -309,6 +313,7 @@ impl Connection {
             new.introduction(retry_source, &mut rng);
         let mut parameters = Vec::new();
         local.encode(new.side, &mut parameters);
+        let announced = Announced::new(&parameters);
         let session = start(parameters)?;
         let path = new.path(remote_cid, rng.random());
         let NewConnection { side, transport: config, original_dcid, local_cid, .. } = new;
@@ -323,7 +328,7 @@ impl Connection {
         Ok(Box::new(Self {
             side,
             state: LifeStage::Handshaking,
-            handshake: Handshake::new(session, local, local_cid, original_dcid),
+            handshake: Handshake::new(session, announced, local_cid, original_dcid),
             spaces,
             path,
             migration: Migration::default(),
@@ -350,11 +355,11 @@ impl Connection {
             observed: None,
             stats: Counters::default(),
             silence: Silence::default(),
-            settled: Settled::default(),
+            settled: None,
             rested: false,
             pads_segments: false,
             kept: None,
-            rng,
+            rng: Randomness::new(rng),
             config,
         }))
     }

@@ -149,9 +149,7 @@ impl Connection {
     fn convert(&mut self, hello: &AwaitedHello, chosen: Version) -> Result<(), TransportError> {
         let original = self.version;
         let information = VersionInformation::new(chosen, &self.versions);
-        self.handshake.local.version_information = Some(information);
-        let mut parameters = Vec::new();
-        self.handshake.local.encode(self.side, &mut parameters);
+        let parameters = self.handshake.local.announce_versions(self.side, Some(information));
         let (crypto, number) = (&hello.crypto, chosen.number());
         let versions = SessionVersions { original: original.number(), negotiated: Some(number) };
         self.handshake.session =

@@ -29,7 +29,7 @@ impl Connection {
     pub fn set_observer(&mut self, now: Instant, mut observer: Box<dyn Observer>) {
         let original_dcid = self.handshake.original_dcid;
         observer.observe(now, &Observation::Started { side: self.side, original_dcid });
-        let parameters = &self.handshake.local;
+        let parameters = &self.handshake.local.get(self.side);
         observer.observe(now, &Observation::Parameters { local: true, parameters });
         self.observed = Some(Box::new(Observed::new(observer)));
     }

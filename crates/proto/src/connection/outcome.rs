@@ -25,7 +25,7 @@ impl Connection {
         ack: &AckFrame<'_>,
     ) -> Result<(), TransportError> {
         let delay = self.decode_ack_delay(space, ack.delay);
-        let mut settled = std::mem::take(&mut self.settled);
+        let mut settled = self.settled.take().unwrap_or_default();
         let ranges = ack.ranges().map(|r| r.start..=r.end - 1);
         let outcome = self.path.on_ack(now, space, ranges, delay, ack.ecn, &mut settled);
         let path = self.path.view(now);
@@ -41,18 +41,18 @@ impl Connection {
             }
         }
         self.egress.tell_arrived(&self.streams, now, &path);
-        self.settled = settled;
+        self.settled = Some(settled);
         outcome
     }
 
     /// Detects losses after an ACK frame, once all frames of its packet were processed: data that a
     /// SYMBOL_ACK in the same packet reports as recovered is not retransmitted.
     pub(super) fn finish_ack(&mut self, now: Instant, space: SpaceId) {
-        let mut settled = std::mem::take(&mut self.settled);
+        let mut settled = self.settled.take().unwrap_or_default();
         let persistent = self.path.detect_lost(now, space, &mut settled);
         self.on_lost(now, space, &mut settled, persistent);
         self.path.conclude(now, &mut settled);
-        self.settled = settled;
+        self.settled = Some(settled);
         if space == SpaceId::Data {
             self.update_ack_rate();
         }
@@ -173,7 +173,7 @@ impl Connection {
 
     pub(super) fn on_loss_timer(&mut self, now: Instant) {
         let context = self.pto_context();
-        let mut settled = std::mem::take(&mut self.settled);
+        let mut settled = self.settled.take().unwrap_or_default();
         match self.path.on_timeout(now, context, &mut settled) {
             Timeout::Loss { space, persistent_congestion } => {
                 self.on_lost(now, space, &mut settled, persistent_congestion);
@@ -184,7 +184,7 @@ impl Connection {
             }
             Timeout::Early => {}
         }
-        self.settled = settled;
+        self.settled = Some(settled);
         self.egress.release_overdue(&mut self.streams, now);
         self.path.update_pacer(now);
         self.observe_metrics(now);

@@ -241,17 +241,12 @@ impl Connection {
 
     /// Removes header protection and packet protection.
     fn remove_protection<'a>(
-        &self,
+        &mut self,
         packet: &ProtectedPacket,
         datagram: &'a mut [u8],
     ) -> Option<Opened<'a>> {
-        let space = &self.spaces[packet.ty.space()];
-        let keys = match packet.ty {
-            PacketType::ZeroRtt => self.zero_rtt.opener()?,
-            PacketType::Initial => self.initial_opener(packet.version)?,
-            PacketType::Handshake | PacketType::OneRtt => &space.keys.as_ref()?.remote,
-        };
-        let (header, pn) = unprotect(keys, space.acks.largest(), packet, datagram)?;
+        let largest = self.spaces[packet.ty.space()].acks.largest();
+        let (header, pn) = unprotect(self.opener(packet)?, largest, packet, datagram)?;
         // A failed attempt destroys the payload, so the right key must be chosen up front.
         let phase = match packet.ty {
             PacketType::OneRtt => self.key_phases.of(header.key_phase, pn),
@@ -259,10 +254,24 @@ impl Connection {
                 OpeningKeys::Current
             }
         };
-        let key = self.key_phases.opener(phase, &*keys.packet);
+        if phase == OpeningKeys::Next {
+            self.key_phases.derive_next(&*self.handshake.session);
+        }
+        let key = self.key_phases.opener(phase, &*self.opener(packet)?.packet);
         let payload = open(key, &header, pn, datagram).filter(|_| self.key_phases.opens(phase))?;
         let reserved = header.check_reserved();
         Some(Opened { carrier: packet.ty.carrier(), pn, phase, payload, reserved })
+    }
+
+    /// The keys of the level and version of `packet`. `None` if this end does not have them.
+    fn opener(&self, packet: &ProtectedPacket) -> Option<&DirectionalKeys> {
+        match packet.ty {
+            PacketType::ZeroRtt => self.zero_rtt.opener(),
+            PacketType::Initial => self.initial_opener(packet.version),
+            PacketType::Handshake | PacketType::OneRtt => {
+                Some(&self.spaces[packet.ty.space()].keys.as_ref()?.remote)
+            }
+        }
     }
 
     fn on_packet(

@@ -11,8 +11,8 @@ impl Connection {
             return;
         }
         self.rested = true;
-        self.settled = Default::default();
-        self.path.shrink();
+        self.settled = None;
+        self.path.rest();
         self.events.shrink_to_fit();
         self.endpoint_events.shrink_to_fit();
         self.identity.cids.shrink();

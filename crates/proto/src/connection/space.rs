@@ -1,12 +1,12 @@
 //! The state of one packet number space.
 
 use super::crypto_stream::CryptoStream;
+use super::randomness::Randomness;
 use crate::crypto::Keys;
 use crate::ids::SpaceId;
 use crate::recovery::ack::AckTracker;
 use crate::recovery::by_space::Unused;
 use rand::Rng;
-use rand::rngs::StdRng;
 use std::time::Duration;
 
 /// On average one packet number in this many is skipped, to detect a peer that acknowledges packets
@@ -59,7 +59,7 @@ impl PacketNumberSpace {
     }
 
     /// Takes the next packet number. With `skip`, the number after the taken one may be left unused for ever.
-    pub fn take_pn(&mut self, skip: bool, rng: &mut StdRng) -> u64 {
+    pub fn take_pn(&mut self, skip: bool, rng: &mut Randomness) -> u64 {
         let pn = self.next_pn;
         self.next_pn += 1;
         if skip && self.next_pn >= self.skip_at {
@@ -76,10 +76,11 @@ impl PacketNumberSpace {
 mod tests {
     use super::*;
     use rand::SeedableRng;
+    use rand::rngs::StdRng;
 
     #[test]
     fn some_packet_numbers_are_skipped() {
-        let mut rng = StdRng::from_seed([1; 32]);
+        let mut rng = Randomness::new(StdRng::from_seed([1; 32]));
         let mut space = PacketNumberSpace::new(SpaceId::Data, Duration::ZERO);
         let numbers: Vec<u64> = (0..100_000).map(|_| space.take_pn(true, &mut rng)).collect();
         let gaps = numbers.windows(2).map(|pair| pair[1] - pair[0]).inspect(|gap| {

@@ -13,7 +13,6 @@ use crate::path::Gate;
 use crate::recovery::sent::SentPacket;
 use crate::recovery::token::Tokens;
 use crate::wire::packet::{Layout, LongHeader, LongType, ShortHeader, TruncatedNumber};
-use rand::Rng;
 use std::net::SocketAddr;
 use std::time::Instant;
 
@@ -280,7 +279,7 @@ impl Connection {
         // that has a tag and a sample.
         let length = packet.layout.finish(0, whole);
         debug_assert!(length.is_ok());
-        if self.greases_fixed_bit() && self.rng.random() {
+        if self.greases_fixed_bit() && self.rng.coin() {
             packet.layout.clear_fixed_bit(whole);
         }
         if space == SpaceId::Data && !early {

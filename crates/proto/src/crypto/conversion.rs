@@ -106,7 +106,7 @@ pub struct Conversion {
     side: Side,
     /// The version of the keys; `None` as long as the session keeps its own.
     version: Option<Version>,
-    /// The secrets of the key phase after the last one handed out, of the client and of the server.
+    /// The secrets of the next key phase, of the client and of the server.
     next: Option<[TrafficSecret; 2]>,
 }
 
@@ -135,23 +135,25 @@ impl Conversion {
         self.keys(&secrets)
     }
 
-    /// The keys of the first 1-RTT key phase, and the packet keys of the second. `None` as for
-    /// [`handshake_keys`](Self::handshake_keys).
-    pub fn one_rtt_keys(&mut self, suite: CipherSuite) -> Option<(Keys, PacketKeys)> {
+    /// The keys of the first 1-RTT key phase. `None` as for [`handshake_keys`](Self::handshake_keys).
+    pub fn one_rtt_keys(&mut self, suite: CipherSuite) -> Option<Keys> {
         let secrets = self.take(Level::OneRtt, suite)?;
         self.log.close();
         let keys = self.keys(&secrets)?;
         self.next = following(&secrets);
-        Some((keys, self.next_packet_keys()?))
+        Some(keys)
     }
 
     /// The packet keys of the next key phase. `None` before
     /// [`one_rtt_keys`](Self::one_rtt_keys).
-    pub fn next_packet_keys(&mut self) -> Option<PacketKeys> {
-        let secrets = self.next.take()?;
-        self.next = following(&secrets);
-        let [local, remote] = self.local_first(&secrets);
+    pub fn next_packet_keys(&self) -> Option<PacketKeys> {
+        let [local, remote] = self.local_first(self.next.as_ref()?);
         Some(PacketKeys { local: local.packet_key()?, remote: remote.packet_key()? })
+    }
+
+    /// Enters the next key phase.
+    pub fn enter_next_phase(&mut self) {
+        self.next = self.next.take().and_then(|secrets| following(&secrets));
     }
 
     fn take(&self, level: Level, suite: CipherSuite) -> Option<[TrafficSecret; 2]> {

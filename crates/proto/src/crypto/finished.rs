@@ -13,7 +13,7 @@ use crate::wire::version::Version;
 /// The TLS alert for a message that must not come at this time (RFC 8446 section 6.2).
 const UNEXPECTED_MESSAGE: u8 = 10;
 
-/// The secrets of the key phase after the last one handed out.
+/// The secrets of the next key phase.
 pub enum NextPhase {
     /// Of the version that the session was started with.
     Same(quic::Secrets),
@@ -83,10 +83,17 @@ impl Session for FinishedSession {
         self.server_name.as_deref()
     }
 
-    fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
-        match &mut self.next {
-            NextPhase::Same(secrets) => Some(secrets.next_packet_keys().into()),
+    fn next_1rtt_keys(&self) -> Option<PacketKeys> {
+        match &self.next {
+            NextPhase::Same(secrets) => Some(secrets.clone().next_packet_keys().into()),
             NextPhase::Converted(conversion) => conversion.next_packet_keys(),
+        }
+    }
+
+    fn enter_next_phase(&mut self) {
+        match &mut self.next {
+            NextPhase::Same(secrets) => drop(secrets.next_packet_keys()),
+            NextPhase::Converted(conversion) => conversion.enter_next_phase(),
         }
     }
 

@@ -220,15 +220,9 @@ impl fmt::Debug for PacketKeys {
 pub enum KeyChange {
     /// The keys of the Handshake level.
     Handshake(Keys),
-    /// The keys of the 1-RTT level. A server gets them before the handshake is complete and must
-    /// not open packets with them until then (RFC 9001 section 5.7).
-    OneRtt {
-        /// The keys of the first key phase.
-        keys: Keys,
-        /// The packet keys of the second, so that responding to a key update takes no longer than
-        /// other packets.
-        next: PacketKeys,
-    },
+    /// The keys of the 1-RTT level, in the first key phase. A server gets them before the
+    /// handshake is complete and must not open packets with them until then (RFC 9001 section 5.7).
+    OneRtt(Keys),
 }
 
 /// The session could not produce keying material.
@@ -295,9 +289,13 @@ pub trait Session: Send {
     /// read, if that contains one.
     fn server_name(&self) -> Option<&str>;
 
-    /// The packet keys of the next key phase. The first call returns the keys that follow
-    /// [`KeyChange::OneRtt`]'s `next`. `None` while there are no 1-RTT keys.
-    fn next_1rtt_keys(&mut self) -> Option<PacketKeys>;
+    /// The packet keys of the next key phase, which is the second one until
+    /// [`enter_next_phase`](Self::enter_next_phase) is called. `None` while there are no 1-RTT keys.
+    fn next_1rtt_keys(&self) -> Option<PacketKeys>;
+
+    /// Enters the next key phase: the keys of [`next_1rtt_keys`](Self::next_1rtt_keys) are in use, and those of
+    /// the phase after it are the next ones.
+    fn enter_next_phase(&mut self);
 
     /// Fills `output` with keying material bound to this session (RFC 5705, RFC 8446 section 7.5).
     ///

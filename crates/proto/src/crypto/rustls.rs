@@ -486,13 +486,10 @@ impl Session for RustlsSession {
                     self.converted(|conversion, suite| conversion.handshake_keys(suite));
                 KeyChange::Handshake(converted.unwrap_or_else(|| keys.into()))
             }
-            quic::KeyChange::OneRtt { keys, mut next } => {
-                if let Some((keys, next)) = self.converted(Conversion::one_rtt_keys) {
-                    return Some(KeyChange::OneRtt { keys, next });
-                }
-                let second = next.next_packet_keys().into();
-                self.secrets = Some(next);
-                KeyChange::OneRtt { keys: keys.into(), next: second }
+            quic::KeyChange::OneRtt { keys, next } => {
+                let converted = self.converted(Conversion::one_rtt_keys);
+                self.secrets = converted.is_none().then_some(next);
+                KeyChange::OneRtt(converted.unwrap_or_else(|| keys.into()))
             }
         })
     }
@@ -544,10 +541,17 @@ impl Session for RustlsSession {
         }
     }
 
-    fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
-        match &mut self.conversion {
+    fn next_1rtt_keys(&self) -> Option<PacketKeys> {
+        match &self.conversion {
             Some(conversion) => conversion.next_packet_keys(),
-            None => Some(self.secrets.as_mut()?.next_packet_keys().into()),
+            None => Some(self.secrets.clone()?.next_packet_keys().into()),
+        }
+    }
+
+    fn enter_next_phase(&mut self) {
+        match &mut self.conversion {
+            Some(conversion) => conversion.enter_next_phase(),
+            None => drop(self.secrets.as_mut().map(quic::Secrets::next_packet_keys)),
         }
     }
 

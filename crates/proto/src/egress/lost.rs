@@ -35,9 +35,9 @@ pub type Unqueued = SmallVec<[SymbolRef; 2]>;
 #[derive(Debug, Default)]
 pub struct LossLedger {
     /// Frames that wait to be sent again, by stream. No queue is empty.
-    queues: HashMap<StreamId, LossQueue, KeyHash>,
+    queues: HashMap<StreamId, Box<LossQueue>, KeyHash>,
     /// An empty queue, whose memory the next one uses.
-    spare: LossQueue,
+    spare: Option<Box<LossQueue>>,
     held: HeldFrames,
 }
 
@@ -259,7 +259,8 @@ impl LossLedger {
 
     /// The queue of a stream.
     fn queue_of(&mut self, id: StreamId) -> &mut LossQueue {
-        self.queues.entry(id).or_insert_with(|| std::mem::take(&mut self.spare))
+        let spare = &mut self.spare;
+        self.queues.entry(id).or_insert_with(|| spare.take().unwrap_or_default())
     }
 
     /// Removes a queue without frames.
@@ -268,7 +269,7 @@ impl LossLedger {
         if let Some(mut queue) = queue.filter(|queue| queue.frames.capacity() <= MAX_SPARE_FRAMES) {
             queue.bytes.remove(0..u64::MAX);
             queue.fin = false;
-            self.spare = queue;
+            self.spare = Some(queue);
         }
     }
 

@@ -8,9 +8,11 @@ use super::Egress;
 use crate::datagram_queue::OVERHEAD;
 use crate::fec::redundancy::{PathView, Stage};
 use crate::ids::{MessageId, StreamId};
+use crate::rare::Uncommon;
 use crate::streams::{EndedMessage, NewMessage, Streams};
 use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 use sutura_schedule::Priority;
 
@@ -171,6 +173,13 @@ pub(super) struct MessageTable {
     /// When a deadline can no longer be met.
     wake: Option<Instant>,
     stats: MessageStats,
+}
+
+impl Uncommon for MessageTable {
+    fn none() -> &'static Self {
+        static NONE: LazyLock<MessageTable> = LazyLock::new(MessageTable::default);
+        &NONE
+    }
 }
 
 impl MessageTable {
@@ -345,7 +354,7 @@ impl Egress {
         if data.len() > streams.max_message() {
             return Err(SendMessageError::TooLarge);
         }
-        let table = &mut self.messages;
+        let table = &mut *self.messages;
         let cost = data.len() + OVERHEAD;
         let is_full = !table.waiting.is_empty() && table.waiting_bytes + cost > MAX_WAITING_BYTES;
         if is_full || table.records.len() >= MAX_OPEN_MESSAGES {
@@ -424,7 +433,14 @@ impl Egress {
     /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, and starts messages that
     /// waited. Called before packets are sent, after a packet was received, and by the timer.
     pub fn tend(&mut self, streams: &mut Streams, now: Instant, delay: Duration) {
-        if let Some(horizon) = now.checked_add(delay) {
+        let horizon = now.checked_add(delay);
+        if let Some(horizon) = horizon {
+            self.sessions.expire(horizon);
+        }
+        if self.messages.get_mut().is_none() {
+            return;
+        }
+        if let Some(horizon) = horizon {
             self.expire(streams, horizon);
         }
         self.start_messages(streams);
@@ -435,7 +451,6 @@ impl Egress {
 
     /// Handles the deadlines before `horizon`: data sent now comes too late for them.
     fn expire(&mut self, streams: &mut Streams, horizon: Instant) {
-        self.sessions.expire(horizon);
         let mut queued = false;
         while let Some(id) = self.messages.take_expired(horizon) {
             let Some(record) = self.messages.records.get_mut(&id) else {
@@ -489,7 +504,11 @@ impl Egress {
 
     /// Announces when the application will send its next message.
     pub fn set_next_message(&mut self, at: Option<Instant>) {
-        self.messages.next_at = at;
+        match self.messages.get_mut() {
+            Some(messages) => messages.next_at = at,
+            None if at.is_some() => self.messages.next_at = at,
+            None => {}
+        }
     }
 
     /// When to call [`tend`](Self::tend) if no packet is sent or received before.
@@ -499,8 +518,9 @@ impl Egress {
 
     /// Takes the oldest outcome that the application has not fetched.
     pub fn poll_outcome(&mut self) -> Option<(MessageId, MessageOutcome)> {
-        let outcome = self.messages.outcomes.pop_front();
-        self.messages.announced &= outcome.is_some();
+        let messages = self.messages.get_mut()?;
+        let outcome = messages.outcomes.pop_front();
+        messages.announced &= outcome.is_some();
         outcome
     }
 
@@ -512,7 +532,7 @@ impl Egress {
 
     /// Whether messages were refused and are accepted again. True once.
     pub fn take_messages_writable(&mut self) -> bool {
-        let table = &mut self.messages;
+        let Some(table) = self.messages.get_mut() else { return false };
         let room = table.records.len() <= MAX_OPEN_MESSAGES / 2
             && table.waiting_bytes <= MAX_WAITING_BYTES / 2;
         room && std::mem::take(&mut table.blocked)

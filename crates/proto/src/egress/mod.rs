@@ -33,6 +33,7 @@ use crate::fec::{
 };
 use crate::ids::{MessageId, StreamId};
 use crate::loss_reaction::LossReaction;
+use crate::rare::Rare;
 use crate::recovery::token::Tokens;
 use crate::streams::{Backlog, ClosedStream, Pending, Streams};
 use crate::wire::frame::SymbolAck;
@@ -49,7 +50,7 @@ pub struct Egress {
     datagram_protection: Option<Protection>,
     /// The session that protects datagrams, chosen when the first protected datagram is sent.
     datagram_session: Option<u16>,
-    messages: MessageTable,
+    messages: Rare<MessageTable>,
     reaction: Box<dyn LossReaction>,
     lost: LossLedger,
     /// Bytes of frames that fit in a full-size packet.
@@ -58,7 +59,7 @@ pub struct Egress {
     mix_streams: bool,
     resent_bytes: u64,
     /// The state of the connection when the policies were last asked and none wanted to send a repair symbol.
-    asked: Option<Asked>,
+    asked: Option<Box<Asked>>,
 }
 
 /// The least number of sessions for which [`Egress::rest`] remembers that no policy wants to send: to ask
@@ -87,7 +88,7 @@ impl Egress {
             datagrams: DatagramQueue::new(datagram_buffer),
             datagram_protection: None,
             datagram_session: None,
-            messages: MessageTable::default(),
+            messages: Rare::default(),
             reaction,
             lost: LossLedger::default(),
             capacity: 0,
@@ -102,7 +103,7 @@ impl Egress {
     pub fn start_over(&mut self) {
         self.lost = LossLedger::default();
         self.datagrams.retain(|_| false);
-        self.messages.give_up_all();
+        self.messages.get_mut().into_iter().for_each(MessageTable::give_up_all);
     }
 
     /// Sets how many bytes of frames fit in a full-size packet. Items that cannot be split and are now too
@@ -383,7 +384,11 @@ impl Egress {
         let timeless = self.messages.next_at.is_none();
         if timeless && !self.is_resting(streams, now, path) {
             self.sessions.rest(now);
-            self.asked = Some(self.asked(streams, path));
+            let asked = self.asked(streams, path);
+            match &mut self.asked {
+                Some(before) => **before = asked,
+                None => self.asked = Some(Box::new(asked)),
+            }
         }
     }
 
@@ -392,7 +397,7 @@ impl Egress {
     fn is_resting(&self, streams: &Streams, now: Instant, path: &PathView) -> bool {
         self.sessions.is_resting(now)
             && self.messages.next_at.is_none()
-            && self.asked == Some(self.asked(streams, path))
+            && self.asked.as_deref() == Some(&self.asked(streams, path))
     }
 
     /// When a policy wants to be asked again, held data is released, or the time of a message is

@@ -282,10 +282,10 @@ impl Path {
         packets
     }
 
-    /// Gives back the memory for more packets than are outstanding.
-    pub fn shrink(&mut self) {
+    /// Gives back the memory that is not needed while the path is silent.
+    pub fn rest(&mut self) {
         self.recovery.shrink();
-        self.floor.shrink();
+        self.floor.rest();
     }
 
     /// Updates the pacer from congestion control.

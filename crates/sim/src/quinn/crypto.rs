@@ -93,15 +93,13 @@ struct Adapter {
     session: Mutex<Option<Box<dyn Session>>>,
     /// The level of the messages that the session expects: quinn does not name it.
     reading: SpaceId,
-    /// The keys of the second 1-RTT key phase, until quinn asks for them.
-    next: Option<PacketKeys>,
     side: Side,
 }
 
 impl Adapter {
     fn new(session: Option<Box<dyn Session>>, side: Side) -> Self {
         let session = Mutex::new(session);
-        Self { session, reading: SpaceId::Initial, next: None, side }
+        Self { session, reading: SpaceId::Initial, side }
     }
 
     fn session(&mut self) -> Option<&mut Box<dyn Session>> {
@@ -172,16 +170,15 @@ impl crypto::Session for Adapter {
                 self.reading = SpaceId::Handshake;
                 Some(adapt(keys))
             }
-            KeyChange::OneRtt { keys, next } => {
-                self.next = Some(next);
-                Some(adapt(keys))
-            }
+            KeyChange::OneRtt(keys) => Some(adapt(keys)),
         }
     }
 
     fn next_1rtt_keys(&mut self) -> Option<KeyPair<Box<dyn crypto::PacketKey>>> {
-        let next = self.next.take().or_else(|| self.session()?.next_1rtt_keys());
-        next.map(|PacketKeys { local, remote }| KeyPair {
+        let session = self.session()?;
+        let PacketKeys { local, remote } = session.next_1rtt_keys()?;
+        session.enter_next_phase();
+        Some(KeyPair {
             local: Box::new(Packets(local)) as _,
             remote: Box::new(Packets(remote)) as _,
         })

@@ -173,8 +173,14 @@ fn alerts_of_tls_become_error_codes() {
 #[test]
 fn reserved_parameters_are_sent_and_tolerated() {
     let mut pair = Pair::connected();
-    assert!(pair.client.conn().handshake.local.grease.is_some());
-    assert!(pair.server.conn().handshake.local.grease.is_some());
+    for side in [Side::Client, Side::Server] {
+        let peer = pair.end(side.peer()).conn().peer.clone();
+        let own = &pair.end(side).conn().handshake.local;
+        assert_eq!(own.get(side), peer);
+        let mut others = Vec::new();
+        peer.encode(side, &mut others);
+        assert!(own.encoded().len() > others.len(), "{side:?}");
+    }
 }
 
 #[test]

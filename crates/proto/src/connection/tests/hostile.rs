@@ -73,10 +73,10 @@ impl Wear {
     fn change(&self, change: KeyChange) -> KeyChange {
         match change {
             KeyChange::Handshake(keys) => KeyChange::Handshake(keys),
-            KeyChange::OneRtt { keys: Keys { mut local, mut remote }, next } => {
+            KeyChange::OneRtt(Keys { mut local, mut remote }) => {
                 local.packet = self.key(local.packet);
                 remote.packet = self.key(remote.packet);
-                KeyChange::OneRtt { keys: Keys { local, remote }, next: self.keys(next) }
+                KeyChange::OneRtt(Keys { local, remote })
             }
         }
     }
@@ -235,7 +235,11 @@ impl Session for LyingSession {
         self.honest.server_name()
     }
 
-    fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
+    fn enter_next_phase(&mut self) {
+        self.honest.enter_next_phase();
+    }
+
+    fn next_1rtt_keys(&self) -> Option<PacketKeys> {
         let next = self.honest.next_1rtt_keys();
         let Some(wear) = &self.lies.wear else { return next };
         wear.used.derived.fetch_add(1, Ordering::Relaxed);

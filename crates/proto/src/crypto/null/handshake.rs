@@ -306,9 +306,8 @@ impl NullSession {
         let first = derive(self.transcript.finish(), "traffic");
         let first = versioned_secret(first, self.versions.current);
         self.exporter_secret = Some(derive(self.transcript.finish(), "exporter"));
-        let second = derive(first, "key update");
-        self.phase_secret = Some(derive(second, "key update"));
-        KeyChange::OneRtt { keys: keys(first, self.side), next: packet_keys(second, self.side) }
+        self.phase_secret = Some(derive(first, "key update"));
+        KeyChange::OneRtt(keys(first, self.side))
     }
 
     /// The secret of 0-RTT packets. Call this when only the ClientHello is in the transcript.
@@ -432,10 +431,12 @@ impl Session for NullSession {
         self.server_name.as_deref()
     }
 
-    fn next_1rtt_keys(&mut self) -> Option<PacketKeys> {
-        let secret = self.phase_secret?;
-        self.phase_secret = Some(derive(secret, "key update"));
-        Some(packet_keys(secret, self.side))
+    fn next_1rtt_keys(&self) -> Option<PacketKeys> {
+        Some(packet_keys(self.phase_secret?, self.side))
+    }
+
+    fn enter_next_phase(&mut self) {
+        self.phase_secret = self.phase_secret.map(|secret| derive(secret, "key update"));
     }
 
     fn export_keying_material(

@@ -59,10 +59,9 @@ pub(super) fn agree(client: &mut End, server: &mut End) {
     let (ours, theirs) = (keys(client), keys(server));
     assert!(both_fit(&ours.0, &theirs.0) && both_fit(&ours.1, &theirs.1));
     assert!(!fit(&ours.0.local, &theirs.1.remote));
-    let mut phases = vec![(client.next.take().unwrap(), server.next.take().unwrap())];
-    for _ in 0..3 {
-        let next = |end: &mut End| end.session.next_1rtt_keys().expect("keys");
-        phases.push((next(client), next(server)));
+    let mut phases = Vec::new();
+    for _ in 0..4 {
+        phases.push((client.enter_next_phase(), server.enter_next_phase()));
     }
     assert!(!opens(&*ours.1.local.packet, &*phases[0].1.remote));
     for (ours, theirs) in &phases {

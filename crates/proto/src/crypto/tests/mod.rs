@@ -72,20 +72,19 @@ struct End {
     level: SpaceId,
     handshake: Option<Keys>,
     one_rtt: Option<Keys>,
-    next: Option<PacketKeys>,
     sent: Vec<(SpaceId, usize)>,
 }
 
 impl End {
     fn new(session: Box<dyn Session>) -> Self {
-        Self {
-            session,
-            level: SpaceId::Initial,
-            handshake: None,
-            one_rtt: None,
-            next: None,
-            sent: Vec::new(),
-        }
+        Self { session, level: SpaceId::Initial, handshake: None, one_rtt: None, sent: Vec::new() }
+    }
+
+    /// Enters the next key phase; returns its keys.
+    fn enter_next_phase(&mut self) -> PacketKeys {
+        let keys = self.session.next_1rtt_keys().expect("keys");
+        self.session.enter_next_phase();
+        keys
     }
 
     fn flush(&mut self) -> Vec<(SpaceId, Vec<u8>)> {
@@ -102,9 +101,8 @@ impl End {
                     self.level = SpaceId::Handshake;
                     assert!(self.handshake.replace(keys).is_none());
                 }
-                Some(KeyChange::OneRtt { keys, next }) => {
+                Some(KeyChange::OneRtt(keys)) => {
                     self.level = SpaceId::Data;
-                    self.next = Some(next);
                     assert!(self.one_rtt.replace(keys).is_none());
                 }
                 None => return flights,
@@ -223,10 +221,8 @@ fn keys_of_each_level_and_phase_belong_together_and_to_nothing_else() {
             let (client, server) = (end(&mut client), end(&mut server));
             add(packet_keys(client.expect("keys")), packet_keys(server.expect("keys")));
         }
-        add(client.next.take().expect("keys"), server.next.take().expect("keys"));
-        for _ in 0..3 {
-            let client = client.session.next_1rtt_keys().expect("keys");
-            add(client, server.session.next_1rtt_keys().expect("keys"));
+        for _ in 0..4 {
+            add(client.enter_next_phase(), server.enter_next_phase());
         }
         for (i, from) in senders.iter().enumerate() {
             for (j, to) in receivers.iter().enumerate() {

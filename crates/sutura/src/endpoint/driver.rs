@@ -396,7 +396,8 @@ impl Driver {
         }
         let inner = self.inner.clone();
         let tell = |event| lock(&inner.state).proto.handle_event(handle, event);
-        let segments = self.socket.max_segments().min(MAX_SEGMENTS);
+        let most = self.socket.max_segments().min(MAX_SEGMENTS);
+        let mut segments = self.patience.first_batch().min(most);
         for _ in 0..SEND_BATCHES {
             state.process(now, tell);
             if state.quic.is_drained() {
@@ -409,6 +410,7 @@ impl Driver {
             self.buffer.clear();
             let transmit = state.quic.poll_segments(now, segments, &mut self.buffer);
             let more = transmit.is_some_and(|transmit| transmit.more);
+            segments = most;
             if !more {
                 state.process(now, tell);
             }

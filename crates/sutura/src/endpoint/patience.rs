@@ -10,6 +10,9 @@ const TURNS: u8 = 2;
 const SEVERAL: usize = 4;
 /// Turns after which several answers at a time are not expected any more.
 const MEMORY: u8 = 32;
+/// The packets of the first batch where several answers leave. The peer handles them while the others are
+/// written; if all left in one batch, either end would wait for the other.
+const FIRST_OF_SEVERAL: usize = 4;
 
 /// Whether the driver lets the tasks of applications go first, so that their answers to datagrams leave in few
 /// batches and together with the acknowledgements. A driver that wakes itself comes after the tasks of its thread that
@@ -17,7 +20,12 @@ const MEMORY: u8 = 32;
 #[derive(Debug)]
 pub(super) enum Patience {
     /// All tasks share the driver's thread: each has had its turn when the driver has the next.
-    OneThread { left: u8 },
+    OneThread {
+        /// Turns that are left to the tasks.
+        left: u8,
+        /// Whether several answers are expected to what came last.
+        several: bool,
+    },
     /// Tasks run on the driver's thread and on others. A task that is woken runs before those that wait for longer,
     /// so that the driver would have a turn, and send, after each single answer.
     Threads {
@@ -31,7 +39,7 @@ pub(super) enum Patience {
 impl Patience {
     pub(super) fn new(runtime: &RuntimeFlavor) -> Self {
         match runtime {
-            RuntimeFlavor::CurrentThread => Self::OneThread { left: 0 },
+            RuntimeFlavor::CurrentThread => Self::OneThread { left: 0, several: false },
             _ => Self::Threads { expected: 0, waited: false },
         }
     }
@@ -41,13 +49,15 @@ impl Patience {
     /// may follow.
     pub(super) fn wait(&mut self, has_news: bool, announce: impl FnOnce() -> usize) -> bool {
         match self {
-            Self::OneThread { left } => {
-                *left = match *left {
-                    _ if has_news => 0,
-                    0 if announce() > 0 => TURNS,
-                    turns => turns.saturating_sub(1),
-                };
+            Self::OneThread { left, .. } if has_news || *left > 0 => {
+                *left = if has_news { 0 } else { *left - 1 };
                 *left > 0
+            }
+            Self::OneThread { left, several } => {
+                let answers = announce();
+                *several = answers >= SEVERAL;
+                *left = if answers > 0 { TURNS } else { 0 };
+                answers > 0
             }
             Self::Threads { waited: waited @ true, .. } => {
                 *waited = false;
@@ -60,6 +70,15 @@ impl Patience {
                 *waited
             }
         }
+    }
+
+    /// How many packets of a connection leave in the first batch of a turn, if there are more.
+    pub(super) fn first_batch(&self) -> usize {
+        let several = match self {
+            Self::OneThread { several, .. } => *several,
+            Self::Threads { expected, .. } => *expected > 0,
+        };
+        if several { FIRST_OF_SEVERAL } else { usize::MAX }
     }
 }
 
@@ -76,6 +95,22 @@ mod tests {
         assert!(!patience.wait(false, || unreachable!()));
         assert!(patience.wait(false, || 1));
         assert!(!patience.wait(true, || unreachable!()), "the answer is there");
+    }
+
+    #[test]
+    fn the_first_of_several_answers_leave_early() {
+        for runtime in [RuntimeFlavor::CurrentThread, RuntimeFlavor::MultiThread] {
+            let mut patience = Patience::new(&runtime);
+            assert_eq!(patience.first_batch(), usize::MAX);
+            patience.wait(false, || SEVERAL);
+            patience.wait(true, || unreachable!());
+            assert_eq!(patience.first_batch(), FIRST_OF_SEVERAL);
+            // Data in one stream follows, as in a download.
+            for _ in 0..2 * MEMORY {
+                patience.wait(false, || 1);
+            }
+            assert_eq!(patience.first_batch(), usize::MAX);
+        }
     }
 
     #[test]

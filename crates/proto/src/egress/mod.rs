@@ -271,7 +271,7 @@ impl Egress {
 
     /// Whether the protection of a stream sees no need to protect the stream's next data.
     fn sleeps(&self, streams: &Streams, pending: &Pending, slot: &Slot<'_>) -> bool {
-        if !self.sessions.is_enabled() || !pending.is_protected {
+        if !self.sessions.is_enabled() || !pending.may_sleep {
             return false;
         }
         let terms = streams.terms(pending, slot.now);

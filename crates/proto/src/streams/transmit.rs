@@ -45,6 +45,8 @@ pub struct Pending {
     pub goes_along: bool,
     /// Whether data of the stream is, or is going to be, protected.
     pub is_protected: bool,
+    /// Whether the protection that the stream asks for may see no need to protect this data.
+    pub may_sleep: bool,
     /// The coding session to which the stream belongs.
     pub session: Option<u16>,
     /// Whether messages were announced on the stream.
@@ -58,9 +60,12 @@ impl Pending {
     fn new(id: StreamId, send: &SendHalf, source: Source) -> Self {
         let goes_along = send.is_control() || send.buffer.end() <= SHORT_MESSAGE;
         let session = send.session();
-        let is_protected = send.protection.is_some() || session.is_some();
-        let announces = send.messages.is_some();
-        Self { id, goes_along, is_protected, session, announces, message: send.message, source }
+        let wanted = send.protection.as_ref();
+        let is_protected = wanted.is_some() || session.is_some();
+        let may_sleep =
+            wanted.is_some_and(|wanted| !wanted.factory().stays_awake() || send.is_control());
+        let (announces, message) = (send.messages.is_some(), send.message);
+        Self { id, goes_along, is_protected, may_sleep, session, announces, message, source }
     }
 
     /// The source symbol to be resent as a whole, if the next data is a source symbol.
@@ -364,15 +369,11 @@ impl Streams {
     }
 
     /// The protection of a stream, and the terms on which it would protect `pending`. `None` if the stream asks
-    /// for none, or for one that [stays awake](crate::fec::redundancy::RedundancyFactory::stays_awake) whatever the
-    /// terms are.
+    /// for none.
     #[must_use]
     pub fn terms(&self, pending: &Pending, now: Instant) -> Option<(&Protection, Terms)> {
         let send = self.send_half(pending.id)?;
         let wanted = send.protection.as_ref()?;
-        if wanted.factory().stays_awake() && !send.is_control() {
-            return None;
-        }
         let newest = send.messages.as_ref().and_then(|messages| messages.newest());
         let terms = if newest.is_some_and(|message| message.stage != Stage::Apart) {
             Terms::GROUP

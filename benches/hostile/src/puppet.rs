@@ -420,7 +420,7 @@ impl Puppet {
                 Some(KeyChange::Handshake(keys)) => {
                     self.space(SpaceId::Handshake).keys = Some(keys);
                 }
-                Some(KeyChange::OneRtt { keys, .. }) => {
+                Some(KeyChange::OneRtt(keys)) => {
                     self.space(SpaceId::Data).keys = Some(keys);
                 }
                 None => break,

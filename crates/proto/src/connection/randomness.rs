@@ -46,9 +46,8 @@ impl RngCore for Randomness {
 
     fn next_u64(&mut self) -> u64 {
         if usize::from(self.used) == WORDS {
-            let coins = (self.coins, self.tossed);
-            *self = Self::new(StdRng::from_seed(self.seed));
-            (self.coins, self.tossed) = coins;
+            let mut generator = StdRng::from_seed(self.seed);
+            (self.seed, self.words, self.used) = (generator.random(), generator.random(), 0);
         }
         // A word is not kept after it was used: it may have become an identifier or the seed of a secret.
         let word = std::mem::take(&mut self.words[usize::from(self.used)]);

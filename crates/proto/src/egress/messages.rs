@@ -504,10 +504,8 @@ impl Egress {
 
     /// Announces when the application will send its next message.
     pub fn set_next_message(&mut self, at: Option<Instant>) {
-        match self.messages.get_mut() {
-            Some(messages) => messages.next_at = at,
-            None if at.is_some() => self.messages.next_at = at,
-            None => {}
+        if at.is_some() || self.messages.get_mut().is_some() {
+            self.messages.next_at = at;
         }
     }
 

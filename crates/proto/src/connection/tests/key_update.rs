@@ -313,4 +313,5 @@ fn forged_packets_take_one_attempt_whatever_their_key_phase_and_derive_keys_once
         assert_eq!((wear.opened(), wear.derived()), (before.0 + 1, before.1), "without keys");
     }
     assert_eq!(pair.client.stats().received.packets, received);
+    assert_eq!(wear.derived(), 2, "those of the second and the third phase");
 }

@@ -7,14 +7,18 @@ use sutura_lab::experiments::holzinger_stream::{self, Delays, Steady};
 use sutura_lab::experiments::{Channel, Way};
 use sutura_lab::{EXPERIMENTS, Error, Options};
 
+/// Transfers of each setup: three standard errors of a share of 0.1 are 0.04.
+const REPETITIONS: u64 = 500;
+
 #[test]
 fn half_of_the_small_transfers_that_waited_need_not() {
     for channel in [Channel::Fractions, Channel::Time] {
         let setups = [0, 3].map(|burst| Objects::bare(channel, 32_000).protected(burst, 0));
         let summaries =
-            holzinger_bulk::measure(Way::STREAMS, &setups, 100, &Options::default()).unwrap();
+            holzinger_bulk::measure(Way::STREAMS, &setups, REPETITIONS, &Options::default())
+                .unwrap();
         let [without, with] = &summaries[..] else { panic!("{summaries:?}") };
-        assert_eq!((without.times.total(), with.times.total()), (100, 100));
+        assert_eq!((without.times.total(), with.times.total()), (REPETITIONS, REPETITIONS));
         assert!(without.waited() > 0.1, "{channel:?}: {}", without.waited());
         assert!(
             with.waited() <= without.waited() / 2.0,
@@ -63,7 +67,7 @@ fn at_most_a_tenth_of_the_bytes_is_late_that_would_be_without_repair() {
 fn responses_as_in_the_paper_gain_what_plain_streams_do() {
     let options = Options::default();
     let setups = [0, 3].map(|burst| Objects::bare(Channel::Fractions, 32_000).protected(burst, 0));
-    let transfers = holzinger_bulk::measure(Way::PAPER, &setups, 200, &options).unwrap();
+    let transfers = holzinger_bulk::measure(Way::PAPER, &setups, REPETITIONS, &options).unwrap();
     let [without, with] = [0, 1].map(|n| transfers[n].waited());
     assert!(without > 0.1 && with <= without / 2.0, "{with} with, {without} without");
     let setups = [0, 3].map(|burst| Steady::incremental(Channel::Fractions, burst, 0));

@@ -61,8 +61,9 @@ impl RttEstimator {
     /// Adds a sample after the first.
     fn smooth(&mut self, sample: Duration, ack_delay: Duration) {
         self.min = self.min.min(sample);
-        // Ignore an acknowledgement delay that would take the sample below the minimum.
-        let adjusted = if sample >= self.min + ack_delay { sample - ack_delay } else { sample };
+        // An acknowledgement delay counts as far as it leaves the minimum. Section 5.3 ignores all of it if it would
+        // take the sample below, be it by a microsecond.
+        let adjusted = sample.saturating_sub(ack_delay).max(self.min);
         let deviation = self.smoothed.abs_diff(adjusted);
         self.variance = (3 * self.variance + deviation) / 4;
         self.smoothed = (7 * self.smoothed + adjusted) / 8;
@@ -116,6 +117,7 @@ mod tests {
     use super::*;
 
     const MS: Duration = Duration::from_millis(1);
+    const US: Duration = Duration::from_micros(1);
 
     #[test]
     fn first_sample_replaces_the_assumption() {
@@ -125,13 +127,28 @@ mod tests {
     }
 
     #[test]
-    fn ack_delay_counts_only_above_the_minimum() {
+    fn ack_delay_counts_as_far_as_it_leaves_the_minimum() {
         let mut rtt = RttEstimator::default();
         let t = Instant::now();
         rtt.update(t, 100 * MS, Duration::ZERO);
         rtt.update(t, 110 * MS, 20 * MS);
-        assert_eq!(rtt.smoothed(), (7 * 100 * MS + 110 * MS) / 8);
+        assert_eq!(rtt.smoothed(), 100 * MS);
         rtt.update(t, 140 * MS, 20 * MS);
-        assert_eq!(rtt.smoothed(), (7 * (7 * 100 * MS + 110 * MS) / 8 + 120 * MS) / 8);
+        assert_eq!(rtt.smoothed(), (7 * 100 * MS + 120 * MS) / 8);
+        rtt.update(t, 90 * MS, 200 * MS);
+        assert_eq!((rtt.min(), rtt.latest()), (90 * MS, 90 * MS));
+    }
+
+    #[test]
+    fn lone_packets_do_not_make_a_path_with_jitter_seem_longer() {
+        let mut rtt = RttEstimator::default();
+        let t = Instant::now();
+        rtt.update(t, 14_500 * US, Duration::ZERO);
+        // The peer acknowledges each packet 25 ms late, and no round trip is as long as the first.
+        for jitter in (0..1_000).map(|i| (i * 7) % 300) {
+            rtt.update(t, (14_200 + jitter) * US + 25 * MS, 25 * MS);
+        }
+        assert_eq!(rtt.smoothed(), 14_500 * US);
+        assert!(rtt.pto_base() <= 16 * MS, "{:?}", rtt.pto_base());
     }
 }

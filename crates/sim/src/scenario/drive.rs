@@ -83,6 +83,8 @@ struct Run {
     /// The client and the server.
     nodes: [NodeId; 2],
     longest_silence: Duration,
+    /// Until when an end, at least, had to wait for the validation of an address.
+    blocked_until: Duration,
 }
 
 /// The node `node`, which is always a host: `None` would be a bug in this module.
@@ -146,7 +148,12 @@ impl Run {
         let server = network.add(server_address(), server);
         network.connect(client, server, &scenario.up, up);
         network.connect(server, client, &scenario.down, down);
-        Self { network, nodes: [client, server], longest_silence: Duration::ZERO }
+        Self {
+            network,
+            nodes: [client, server],
+            longest_silence: Duration::ZERO,
+            blocked_until: Duration::ZERO,
+        }
     }
 
     fn open(&mut self, scenario: &Scenario, app: impl App<Connection>) -> Result<(), Failure> {
@@ -240,14 +247,15 @@ impl Run {
     /// while there is data to send.
     fn check_silence(&mut self) -> Result<(), Failure> {
         let Some(since) = self.network.last_sent() else { return Ok(()) };
-        // A host that sleeps can neither send nor answer.
-        let since = since.max(self.network.awake_since());
+        // A host that sleeps can neither send nor answer, and one that is blocked must not send until it no longer is.
+        let since = since.max(self.network.awake_since()).max(self.blocked_until);
         let next = self.network.next_time().unwrap_or(Duration::MAX);
         let silence = next.saturating_sub(since);
         if next == Duration::MAX || silence < SHORT {
             return Ok(());
         }
         if self.is_anybody_blocked() {
+            self.blocked_until = next;
             return Ok(());
         }
         self.longest_silence = self.longest_silence.max(silence);

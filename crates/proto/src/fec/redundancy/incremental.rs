@@ -179,7 +179,10 @@ impl Redundancy for IncrementalPolicy {
             self.armed.pop_front();
         }
         let (at, piece) = (now + self.incremental.delay, self.piece);
-        let alone = self.armed.back().is_none_or(|last| last.piece == piece && last.alone);
+        let alone = match self.armed.back() {
+            Some(last) => last.piece == piece && last.alone,
+            None => self.due == 0,
+        };
         self.armed.push_back(Armed { id, at, piece, alone });
     }
 

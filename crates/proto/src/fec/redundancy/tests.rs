@@ -143,6 +143,16 @@ fn incremental_gives_small_pieces_no_more_than_a_few_times_their_size() {
 }
 
 #[test]
+fn incremental_gives_a_piece_that_comes_amid_a_burst_no_burst_of_its_own() {
+    let (mut inc, now) = built(&Incremental::new(100, 25 * MS));
+    piece(&mut *inc, now, 0, 1);
+    inc.on_repair_sent(now + 25 * MS, &view(1, 1));
+    piece(&mut *inc, now + 26 * MS, 1, 2);
+    assert_eq!(burst(&mut *inc, now + 27 * MS, &view(2, 2)), 99);
+    assert_eq!(burst(&mut *inc, now + 51 * MS, &view(2, 2)), 4);
+}
+
+#[test]
 fn incremental_pieces_that_fall_due_together_share_their_repair_symbols() {
     let (mut inc, now) = built(&Incremental::new(2, 25 * MS));
     for id in 0..3u64 {

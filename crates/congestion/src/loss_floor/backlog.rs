@@ -1,4 +1,4 @@
-//! Whether a queue that never empties stands on the path.
+//! Whether packets meet a queue on the path, and whether it ever empties.
 //!
 //! Bursts of an application, the jitter of a radio link and other flows make round trips long now and then. Where
 //! more is sent than the path carries, all of them are long: so is the shortest of many in a row. Many packets may be
@@ -19,6 +19,8 @@ const PROOF: u32 = 3;
 /// what timers and schedulers of the ends add.
 const LONG_DIVISOR: Nanos = 8;
 const LONG: Nanos = 5_000_000;
+/// Over how many round-trip times the share of long ones is averaged.
+const MEMORY: f64 = 64.0;
 
 /// Watches for a queue that stands, and whether redundancy goes into it.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +35,8 @@ pub(super) struct Backlog {
     /// Whether packets with repair symbols were sent since the last stretch that was not long.
     redundant: bool,
     rests: Rests,
+    /// The share of packets that met a queue, lately.
+    met: f64,
 }
 
 impl Default for Backlog {
@@ -44,6 +48,7 @@ impl Default for Backlog {
             long: 0,
             redundant: false,
             rests: Rests::default(),
+            met: 0.0,
         }
     }
 }
@@ -54,9 +59,12 @@ impl Backlog {
         self.redundant = true;
     }
 
-    /// Handles a round-trip time on a path whose minimum is `min`.
+    /// Handles a round-trip time on a path whose minimum is `min`. `first` is the shortest of those of packets that
+    /// were sent at nearly the same time, which has no wait for the others in it.
     #[inline]
-    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, min: Nanos) {
+    pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, first: Nanos, min: Nanos) {
+        let met = if is_long(first, min) { 1.0 } else { 0.0 };
+        self.met += (met - self.met) / MEMORY;
         self.least = self.least.min(rtt);
         self.count += 1;
         let began = *self.began.get_or_insert(now);
@@ -69,7 +77,7 @@ impl Backlog {
     fn judge(&mut self, now: Instant, min: Nanos) {
         let least = std::mem::replace(&mut self.least, Nanos::MAX);
         (self.count, self.began) = (0, None);
-        if least > min + (min / LONG_DIVISOR).max(LONG) {
+        if is_long(least, min) {
             self.long = self.long.saturating_add(1);
         } else {
             (self.long, self.redundant) = (0, false);
@@ -88,6 +96,16 @@ impl Backlog {
     pub(super) fn is_crowded(&self, now: Instant) -> bool {
         self.stands() || self.rests.lasts(now)
     }
+
+    /// Which share of packets met a queue, lately.
+    pub(super) fn met(&self) -> f64 {
+        self.met
+    }
+}
+
+/// Whether a packet with this round-trip time met a queue.
+fn is_long(rtt: Nanos, min: Nanos) -> bool {
+    rtt > min + (min / LONG_DIVISOR).max(LONG)
 }
 
 #[cfg(test)]
@@ -103,7 +121,8 @@ mod tests {
     fn play(backlog: &mut Backlog, start: Instant, beyond: impl Iterator<Item = u32>) -> Vec<u32> {
         let crowded = (0..).zip(beyond).filter(|(i, beyond)| {
             let now = start + Duration::from_millis(20) * *i;
-            backlog.on_rtt(now, MIN + MS * Nanos::from(*beyond), MIN);
+            let rtt = MIN + MS * Nanos::from(*beyond);
+            backlog.on_rtt(now, rtt, rtt, MIN);
             backlog.is_crowded(now)
         });
         crowded.map(|(i, _)| i).collect()
@@ -131,7 +150,7 @@ mod tests {
         // A round-trip time of 80 ms, and 200 packets in each of them, which is 12 stretches by their number alone.
         let crowded = (0..2_000).find(|i| {
             let now = start + Duration::from_micros(400) * *i;
-            backlog.on_rtt(now, MIN + 30 * MS, MIN);
+            backlog.on_rtt(now, MIN + 30 * MS, MIN, MIN);
             backlog.is_crowded(now)
         });
         // Three stretches of two round trips each.
@@ -146,5 +165,14 @@ mod tests {
         assert_eq!(play(&mut bursts, start, sawtooth), []);
         let uniform = (0..2_000).map(|_| (40.0 * random.unit()) as u32);
         assert_eq!(play(&mut jitter, start, uniform), []);
+    }
+    #[test]
+    fn the_share_of_packets_that_meet_a_queue_is_known() {
+        let (start, mut backlog) = (Instant::now(), Backlog::default());
+        play(&mut backlog, start, (0..1_000).map(|i| if i % 4 == 0 { 30 } else { 2 }));
+        assert!((0.2..0.3).contains(&backlog.met()), "{}", backlog.met());
+        // What waits for its own beginning alone meets none.
+        (0..1_000).for_each(|_| backlog.on_rtt(start, MIN + 30 * MS, MIN, MIN));
+        assert!(backlog.met() < 0.01, "{}", backlog.met());
     }
 }

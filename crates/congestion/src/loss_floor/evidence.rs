@@ -79,7 +79,8 @@ impl Evidence {
     ) -> Option<bool> {
         let empty = self.queue.on_rtt(now, sent, rtt, marked);
         let rtt = nanos(rtt);
-        self.backlog.on_rtt(now, rtt, self.queue.least(rtt));
+        let first = self.queue.latest().map_or(rtt, nanos);
+        self.backlog.on_rtt(now, rtt, first, self.queue.least(rtt));
         empty
     }
 
@@ -219,6 +220,7 @@ impl Evidence {
             other: now.and_then(|now| self.regimes.other(now)),
             crowded: now
                 .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
+            queued: self.backlog.met(),
             late,
             late_by,
             known,

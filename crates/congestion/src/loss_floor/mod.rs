@@ -66,6 +66,8 @@ pub struct LossFloor {
     /// than the data around them, as where a queue or a policer has no room for them, or because a queue
     /// stands on the path, and for a while after redundancy was sent into one.
     pub crowded: bool,
+    /// Share of packets that met a queue on the path, lately.
+    pub queued: f64,
     /// Share of packets that arrive in the end, but so long after later ones that an application notices.
     pub late: f64,
     /// By how much these packets are later than others, on average.
@@ -137,6 +139,7 @@ impl Default for LossFloor {
             excess: 0.0,
             other: None,
             crowded: false,
+            queued: 0.0,
             late: 0.0,
             late_by: Duration::ZERO,
             known: 0,
@@ -154,6 +157,7 @@ impl LossFloor {
         with_excess: excess = f64,
         with_other: other = Option<Regime>,
         with_crowded: crowded = bool,
+        with_queued: queued = f64,
         with_late: late = f64,
         with_late_by: late_by = Duration,
         with_known: known = u32,

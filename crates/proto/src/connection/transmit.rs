@@ -344,7 +344,7 @@ impl Connection {
         };
         self.timers.set(Timer::Pacing, wait);
         if gate != Gate::Open {
-            self.path.on_held_back();
+            self.path.on_held_back(gate);
         }
         gate == Gate::Open
     }

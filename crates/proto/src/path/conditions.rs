@@ -1,6 +1,7 @@
 //! The conditions of a path, which are of no use on another path (RFC 9000 section 9.4).
 
 use super::ecn::EcnValidation;
+use super::held::HeldBack;
 use super::loss_estimate::LossEstimate;
 use super::{Mtu, Path};
 use crate::congestion::{CongestionController, CongestionFactory, Pacer, PathParameters};
@@ -57,6 +58,7 @@ impl Path {
             floor: std::mem::replace(&mut self.floor, floor),
         };
         self.app_limited = true;
+        self.held = HeldBack::default();
         self.await_acks(now);
         self.update_pacer(now);
         old

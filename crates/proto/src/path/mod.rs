@@ -9,6 +9,7 @@
 pub mod cids;
 mod conditions;
 mod ecn;
+mod held;
 mod loss_estimate;
 mod loss_runs;
 mod mtu;
@@ -30,6 +31,7 @@ use crate::recovery::Recovery;
 use crate::recovery::sent::SentPacket;
 use cids::RemoteCids;
 use ecn::EcnMarks;
+use held::HeldBack;
 use loss_estimate::LossEstimate;
 use loss_runs::LossRuns;
 use std::collections::VecDeque;
@@ -71,6 +73,7 @@ pub struct Path {
     ecn: EcnValidation,
     /// Whether the last packets left room in the congestion window for lack of data.
     app_limited: bool,
+    held: HeldBack,
     loss: LossEstimate,
     runs: LossRuns,
     floor: LossFloorEstimator,
@@ -122,6 +125,7 @@ impl Path {
             marks: EcnMarks::default(),
             ecn: EcnValidation::new(ecn),
             app_limited: true,
+            held: HeldBack::default(),
             loss: LossEstimate::default(),
             runs: LossRuns::default(),
             floor: LossFloorEstimator::new(loss_memory),
@@ -153,6 +157,7 @@ impl Path {
             floor: self.floor.get(),
             window: self.congestion.window(),
             in_flight: self.recovery.bytes_in_flight(),
+            held: self.held.share(),
             silent,
         }
     }
@@ -213,15 +218,20 @@ impl Path {
         self.pacer.delay_until(now, size).map_or(Gate::Open, Gate::Pacing)
     }
 
-    /// Notes that the window or the pacer holds data back, so the application does not limit the rate (RFC
+    /// Notes that the window or the pacer, `by`, holds data back, so the application does not limit the rate (RFC
     /// 9002 section 7.8).
-    pub fn on_held_back(&mut self) {
+    pub fn on_held_back(&mut self, by: Gate) {
         self.app_limited = false;
+        match by {
+            Gate::Window => self.held.begin(),
+            Gate::Open | Gate::Pacing(_) => {}
+        }
     }
 
     /// Notes that there is nothing to send but redundancy at most, whether or not the path has room.
     pub fn on_idle(&mut self) {
         self.app_limited = true;
+        self.held.end();
     }
 
     /// Handles a packet that is being sent. `redundant` if it carries only redundancy because there was no
@@ -256,6 +266,9 @@ impl Path {
         let is_first = self.recovery.ack_eliciting_in_flight(SpaceId::Data) == 0;
         if space == SpaceId::Data && packet.is_probed() && is_first {
             self.await_acks(now);
+        }
+        if !redundant && space == SpaceId::Data && packet.in_flight {
+            self.held.on_sent();
         }
         if redundant {
             self.recovery.on_redundancy_sent(space, packet);

@@ -94,6 +94,7 @@ pub(super) struct PathNumbers {
     loss_percent: u32,
     window: u64,
     in_flight: u64,
+    held_percent: u32,
     silent: bool,
 }
 
@@ -109,12 +110,15 @@ impl PathNumbers {
         let pto = [rtt, rtt + Duration::from_millis(1), rtt * 3][random.below(3) as usize];
         let loss_percent = [0, 1, 30, 100][random.below(4) as usize];
         let (window, in_flight) = (extreme(random), extreme(random));
+        let held_percent = [0, 50, 100][random.below(3) as usize];
         let silent = random.below(8) == 0;
-        Self { rtt, min_rtt, pto, loss_percent, window, in_flight, silent }
+        Self { rtt, min_rtt, pto, loss_percent, window, in_flight, held_percent, silent }
     }
 
     pub(super) fn view(&self) -> PathView {
-        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight, silent } = *self;
+        let Self { rtt, min_rtt, pto, loss_percent, window, in_flight, held_percent, silent } =
+            *self;
+        let held = f64::from(held_percent) / 100.0;
         let loss = f64::from(loss_percent) / 100.0;
         let floor = LossFloor::default().with_rate(loss / 2.0).with_high(loss);
         let rtt_variation = rtt.abs_diff(min_rtt);
@@ -130,6 +134,7 @@ impl PathNumbers {
             floor,
             window,
             in_flight,
+            held,
             silent,
         }
     }

@@ -73,6 +73,9 @@ pub struct PathView {
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
+    /// Share of the latest packets with data that waited for room in the congestion window: a moving average over
+    /// 64 packets.
+    pub held: f64,
     /// Whether acknowledgements of several packets in flight are overdue: none came for a probe timeout. The path may
     /// carry nothing at present, and what is sent may be lost whatever protects it.
     pub silent: bool,
@@ -93,6 +96,7 @@ impl Default for PathView {
             floor: LossFloor::default(),
             window: 0,
             in_flight: 0,
+            held: 0.0,
             silent: false,
         }
     }
@@ -111,6 +115,13 @@ impl PathView {
     #[must_use]
     pub fn one_way(&self) -> Duration {
         self.rtt / 2
+    }
+
+    /// The chance that a packet waits for others, by what became of the latest: here for room in the congestion
+    /// window, or in a queue on the path.
+    #[must_use]
+    pub const fn wait_probability(&self) -> f64 {
+        self.held.max(self.floor.queued)
     }
 
     /// When the peer sent the packet that arrived at `now`, as far as it can be told.

@@ -18,6 +18,8 @@ pub enum Reason {
     Congestion,
     /// The congestion window has no room for redundancy beside the data.
     Window,
+    /// Other data would wait for redundancy longer than it would save.
+    Waiting,
     /// Acknowledgements are overdue: the path may carry nothing at present.
     Silent,
     /// Recent redundancy mended too few losses.
@@ -48,6 +50,7 @@ impl Reason {
             Self::RetransmissionIsEnough => "retransmission_is_enough",
             Self::Congestion => "congestion",
             Self::Window => "window",
+            Self::Waiting => "waiting",
             Self::Silent => "silent",
             Self::NoUse => "no_use",
             Self::Budget => "budget",
@@ -67,6 +70,7 @@ impl fmt::Display for Reason {
             Self::RetransmissionIsEnough => "retransmission is fast enough",
             Self::Congestion => "losses come from congestion",
             Self::Window => "no room in the congestion window",
+            Self::Waiting => "other data would wait for it",
             Self::Silent => "acknowledgements are overdue",
             Self::NoUse => "did not help lately",
             Self::Budget => "budget used up",

@@ -9,6 +9,8 @@ pub(super) enum Aspect {
     Room,
     /// That the congestion window has no room for redundancy.
     Window,
+    /// That packets wait for others now and then.
+    Waiting,
     /// That packets arrive late because the path reorders them.
     Lateness,
     /// That the losses of the path change and come back.
@@ -24,9 +26,10 @@ pub(super) enum Aspect {
 }
 
 impl Aspect {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 9] = [
         Self::Room,
         Self::Window,
+        Self::Waiting,
         Self::Lateness,
         Self::Changes,
         Self::Bounds,
@@ -39,6 +42,7 @@ impl Aspect {
         match self {
             Self::Room => "room",
             Self::Window => "window",
+            Self::Waiting => "waiting",
             Self::Lateness => "lateness",
             Self::Changes => "changes",
             Self::Bounds => "bounds",

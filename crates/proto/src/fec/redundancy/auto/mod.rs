@@ -179,6 +179,18 @@ impl Auto {
         view.unacked <= sources.symbols || needed <= path.window as f64 || !self.has(Aspect::Window)
     }
 
+    /// The chance that other data waits because of a repair symbol: it waits at present, there is no room for both, or
+    /// as often as packets waited lately.
+    fn others_wait(&self, view: &View, has_room: bool) -> f64 {
+        if !view.idle || !has_room {
+            1.0
+        } else if self.has(Aspect::Waiting) {
+            view.path.wait_probability()
+        } else {
+            0.0
+        }
+    }
+
     /// Whether acknowledgements are overdue and repair symbols may do harm. Nobody knows why none come. Either the path
     /// carries nothing for a while: then repair symbols are lost too, and only add to what is in flight. Or a burst
     /// lasts until some more packets are sent: then repair symbols end it. So they are sent as long as there is

@@ -1,7 +1,7 @@
 //! Which repair symbols follow a piece of data, and when.
 
 use super::super::{
-    Arrival, Decision, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Terms, View,
+    Arrival, Decision, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Terms, View,
 };
 use super::aspect::Aspect;
 use super::help::Help;
@@ -202,10 +202,12 @@ impl AutoPolicy {
         let chances = outlook.complete(sources, wait, gap, most);
         let has_room = self.auto.has_room(sources, view);
         let share = self.share(&piece).filter(|_| is_lossy && has_room);
-        let price = price(self.fenced, view, has_room);
+        let others_wait = self.auto.others_wait(view, has_room);
+        let price = price(self.fenced, others_wait, &view.path);
         let Choice { repairs, gain, .. } = choose(chances, share, price);
         if repairs == 0 {
             self.reason = match (is_lossy, has_room) {
+                (true, true) if others_wait > 0.0 => Reason::Waiting,
                 (true, true) => Reason::Lossless,
                 (true, false) => Reason::Window,
                 (false, _) => Reason::Unknown,
@@ -325,16 +327,13 @@ struct Choice {
     value: f64,
 }
 
-/// The least gain of a repair symbol, as a probability to complete a piece. While other data waits, or will for lack
-/// of room in the congestion window, the time to send one more packet counts against the time saved: half a round trip
-/// on average, or a whole round trip for data right behind a fence.
-fn price(fenced: bool, view: &View, has_room: bool) -> f64 {
+/// The least gain of a repair symbol, as a probability to complete a piece. As far as other data waits meanwhile, with
+/// this probability, the time to send one more packet counts against the time saved: half a round trip on average, or a
+/// whole round trip for data right behind a fence.
+fn price(fenced: bool, others_wait: f64, path: &PathView) -> f64 {
     let (least, round_trips) = if fenced { (WORTHWHILE_AT_FENCES, 1.0) } else { (WORTHWHILE, 0.5) };
-    if view.idle && has_room {
-        return least;
-    }
-    let packets = view.path.window as f64 / PACKET;
-    least.max(1.0 / round_trips / packets.max(1.0))
+    let packets = path.window as f64 / PACKET;
+    least.max(others_wait / round_trips / packets.max(1.0))
 }
 
 /// The share of the expected gain that is certain. Before fences, repair symbols go by an estimate that is

@@ -579,6 +579,27 @@ fn where_pieces_overlap_and_fill_the_window_repair_symbols_must_be_worth_more() 
 }
 
 #[test]
+fn where_packets_wait_for_others_repair_symbols_must_be_worth_more() {
+    let repairs = |auto, held, queued, rate| {
+        let floor = path().floor.with_rate(rate).with_low(rate).with_high(rate);
+        let floor = floor.with_queued(queued);
+        let path = PathView { window: 24_000, held, floor, ..path() };
+        let mut driver = warm(auto, path);
+        driver.piece(5, 0);
+        (driver.run(RTT).len(), driver.reason())
+    };
+    let usual = Auto::default();
+    assert!(repairs(usual, 0.0, 0.0, 0.02).0 > 0);
+    assert!(repairs(usual, 0.25, 0.0, 0.02).0 > 0, "they wait in a quarter of the cases");
+    for (held, queued) in [(1.0, 0.0), (0.0, 1.0)] {
+        assert_eq!(repairs(usual, held, queued, 0.02), (0, Reason::Waiting));
+        assert!(repairs(usual, held, queued, 0.15).0 > 0, "more is lost than would wait");
+        let without = Auto { without: Some(Aspect::Waiting), ..usual };
+        assert!(repairs(without, held, queued, 0.02).0 > 0);
+    }
+}
+
+#[test]
 fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
     let lose = |auto, path: PathView| {
         let mut driver = Driver::new(auto, path);

@@ -221,12 +221,10 @@ impl Bbr {
         }
     }
 
-    /// Handles persistent congestion: the known volume of the path is no longer valid.
+    /// OnEnterRTO: handles persistent congestion (RFC 9002 section 7.6.2). The recovery that its losses began restores
+    /// the window once a packet is acknowledged that was sent after it.
     pub(super) fn collapse(&mut self) {
         self.window = self.limits.min();
-        self.prior_window = 0;
-        self.too_high = None;
-        self.episodes.clear();
     }
 
     /// HandleSpuriousLossDetection. Unlike in the draft, losses count one by one: on a path that

@@ -20,7 +20,7 @@
 //! * A flight after a silence is paced at the rate that earlier flights were carried at ([`flights`]), if
 //!   that is faster. The draft knows such flights only by their size over the round-trip time.
 //! * Persistent congestion takes the place of the retransmission timeout: the window collapses to
-//!   the minimum window, and is not restored but grows again.
+//!   the minimum window until recovery ends.
 
 mod control;
 mod filter;

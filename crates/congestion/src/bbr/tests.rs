@@ -339,21 +339,18 @@ fn a_bound_learnt_from_losses_is_raised_again() {
 }
 
 #[test]
-fn persistent_congestion_is_grown_out_of() {
+fn persistent_congestion_lasts_until_recovery_ends() {
     let mut simulation = simulate(BottleneckPath::new(20, 40, 300));
     simulation.run(3.0);
-    let mut collapsed = false;
-    let mut smallest = u64::MAX;
-    simulation.run_with(6.0, |bbr, moment| {
-        if !collapsed && moment.at > Duration::from_millis(3_500) {
-            bbr.collapse();
-            collapsed = true;
-        }
-        smallest = smallest.min(bbr.window());
-    });
-    assert_eq!(smallest, 2 * MTU);
-    let utilisation = simulation.utilisation(4.5, 6.0);
-    assert!(utilisation >= 85, "{utilisation} %");
+    let before = simulation.controller.window();
+    simulation.lose_all(true);
+    assert_eq!(simulation.controller.window(), 2 * MTU);
+    simulation.run(3.2);
+    let after = simulation.controller.window();
+    assert!(after >= before / 10 * 9, "{before} before, {after} after");
+    simulation.run(6.0);
+    let utilisation = simulation.utilisation(3.2, 6.0);
+    assert!(utilisation >= 90, "{utilisation} %");
 }
 
 #[test]

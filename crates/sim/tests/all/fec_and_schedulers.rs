@@ -91,7 +91,7 @@ fn repair_symbols_wait_for_more_urgent_data_and_for_nothing_else() {
             let waits = waits(&entries);
             // By rounds, the round that has begun ends first.
             let ends_round = |at| {
-                let since = waits.iter().map(|(from, _)| *from).filter(|from| *from <= at).last();
+                let since = waits.iter().map(|(from, _)| *from).rfind(|from| *from <= at);
                 let passed =
                     entries.iter().filter(|entry| Some(entry.at) >= since && entry.at <= at);
                 let urgent = passed.filter(|entry| matches!(entry.what, What::New(URGENT, _)));

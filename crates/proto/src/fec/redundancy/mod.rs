@@ -73,8 +73,8 @@ pub struct PathView {
     pub window: u64,
     /// Bytes in flight.
     pub in_flight: u64,
-    /// Share of the latest packets with data that waited for room in the congestion window: a moving average over
-    /// 64 packets.
+    /// Share of the latest pieces of data that found the congestion window full: a moving average over 64 pieces. A
+    /// piece is what the application has to send between two moments in which it has nothing.
     pub held: f64,
     /// Whether acknowledgements of several packets in flight are overdue: none came for a probe timeout. The path may
     /// carry nothing at present, and what is sent may be lost whatever protects it.
@@ -117,8 +117,8 @@ impl PathView {
         self.rtt / 2
     }
 
-    /// The chance that a packet waits for others, by what became of the latest: here for room in the congestion
-    /// window, or in a queue on the path.
+    /// The chance that new data waits for what was sent before, by what became of the latest: here for room in the
+    /// congestion window, or in a queue on the path.
     #[must_use]
     pub const fn wait_probability(&self) -> f64 {
         self.held.max(self.floor.queued)

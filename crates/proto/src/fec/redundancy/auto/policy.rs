@@ -1,7 +1,8 @@
 //! Which repair symbols follow a piece of data, and when.
 
 use super::super::{
-    Arrival, Decision, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Terms, View,
+    Arrival, Decision, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Terms,
+    View,
 };
 use super::aspect::Aspect;
 use super::help::Help;

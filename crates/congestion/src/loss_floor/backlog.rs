@@ -36,7 +36,7 @@ pub(super) struct Backlog {
     redundant: bool,
     rests: Rests,
     /// The share of packets that met a queue, lately.
-    met: f64,
+    queued: f64,
 }
 
 impl Default for Backlog {
@@ -48,7 +48,7 @@ impl Default for Backlog {
             long: 0,
             redundant: false,
             rests: Rests::default(),
-            met: 0.0,
+            queued: 0.0,
         }
     }
 }
@@ -64,7 +64,7 @@ impl Backlog {
     #[inline]
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, first: Nanos, min: Nanos) {
         let met = if is_long(first, min) { 1.0 } else { 0.0 };
-        self.met += (met - self.met) / MEMORY;
+        self.queued += (met - self.queued) / MEMORY;
         self.least = self.least.min(rtt);
         self.count += 1;
         let began = *self.began.get_or_insert(now);
@@ -98,8 +98,8 @@ impl Backlog {
     }
 
     /// Which share of packets met a queue, lately.
-    pub(super) fn met(&self) -> f64 {
-        self.met
+    pub(super) fn queued(&self) -> f64 {
+        self.queued
     }
 }
 
@@ -166,13 +166,14 @@ mod tests {
         let uniform = (0..2_000).map(|_| (40.0 * random.unit()) as u32);
         assert_eq!(play(&mut jitter, start, uniform), []);
     }
+
     #[test]
     fn the_share_of_packets_that_meet_a_queue_is_known() {
         let (start, mut backlog) = (Instant::now(), Backlog::default());
         play(&mut backlog, start, (0..1_000).map(|i| if i % 4 == 0 { 30 } else { 2 }));
-        assert!((0.2..0.3).contains(&backlog.met()), "{}", backlog.met());
+        assert!((0.2..0.3).contains(&backlog.queued()), "{}", backlog.queued());
         // What waits for its own beginning alone meets none.
         (0..1_000).for_each(|_| backlog.on_rtt(start, MIN + 30 * MS, MIN, MIN));
-        assert!(backlog.met() < 0.01, "{}", backlog.met());
+        assert!(backlog.queued() < 0.01, "{}", backlog.queued());
     }
 }

@@ -220,7 +220,7 @@ impl Evidence {
             other: now.and_then(|now| self.regimes.other(now)),
             crowded: now
                 .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
-            queued: self.backlog.met(),
+            queued: self.backlog.queued(),
             late,
             late_by,
             known,

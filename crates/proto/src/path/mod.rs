@@ -257,6 +257,9 @@ impl Path {
             if space == SpaceId::Data {
                 let rtt = self.recovery.rtt().smoothed();
                 self.floor.on_sent(now, bytes, rtt, self.app_limited);
+                if !redundant {
+                    self.held.on_sent();
+                }
             }
         }
         if space != SpaceId::Data {
@@ -266,9 +269,6 @@ impl Path {
         let is_first = self.recovery.ack_eliciting_in_flight(SpaceId::Data) == 0;
         if space == SpaceId::Data && packet.is_probed() && is_first {
             self.await_acks(now);
-        }
-        if !redundant && space == SpaceId::Data && packet.in_flight {
-            self.held.on_sent();
         }
         if redundant {
             self.recovery.on_redundancy_sent(space, packet);

@@ -326,7 +326,7 @@ impl<C: Copy + 'static> Recovery<C> {
             self.remove_from_flight(space, packet);
         }
         if let Some(sample) = sample {
-            // A delay longer than the sample is never subtracted, and adding it could overflow.
+            // A delay longer than the sample is not believed at all.
             let ack_delay = if ack_delay > sample { Duration::ZERO } else { ack_delay };
             self.rtt.update(now, sample, ack_delay);
         }

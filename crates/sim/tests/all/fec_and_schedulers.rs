@@ -1,6 +1,6 @@
 //! Repair symbols among streams of different urgency and weight: they wait for streams that are
-//! more urgent than the data they protect, with rounds from the next round on, and count towards the shares of the streams they
-//! protect.
+//! more urgent than the data they protect, with rounds from the next round on, and count towards
+//! the shares of the streams they protect.
 
 use std::sync::Arc;
 use std::time::Duration;

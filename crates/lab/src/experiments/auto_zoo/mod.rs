@@ -13,6 +13,7 @@ mod report;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use self::bed::Outcome;
@@ -25,6 +26,9 @@ use crate::{Error, Options};
 const PATHS: u64 = 500;
 /// Runs of each case with each policy.
 const SEEDS: u64 = 5;
+/// Runs of each case that the first policy seems to harm, with other seeds: of hundreds of cases, chance alone makes
+/// some look harmed.
+const FURTHER_SEEDS: u64 = 25;
 /// The policies, unless the options name some. The report goes into the details of the first.
 const POLICIES: [&str; 8] = [
     "auto",
@@ -53,15 +57,32 @@ type ArmRuns = Runs<ZooArm, Outcome>;
 fn run(options: &Options) -> Result<Report, Error> {
     let cases = cases(options)?;
     let policies = policies(options);
-    let arms = measure(options, &cases, &policies)?;
-    let rows: Vec<compare::Lineup<'_>> =
-        arms.chunks(policies.len() + 1).map(compare::Lineup::of).collect();
+    let seeds = options.seeds(SEEDS);
+    let arms = measure(options, &cases, &policies, 0..seeds)?;
+    let rows = lineups(&arms, &policies);
     let alone = report::Alone::of(options);
-    Ok(if options.only.is_some() {
-        report::of_one(&rows, &alone)
-    } else {
-        report::of_all(&rows, &policies, &alone)
-    })
+    if options.only.is_some() {
+        return Ok(report::of_one(&rows, &alone));
+    }
+    let further = further(options, &rows, &policies, seeds)?;
+    Ok(report::of_all(&rows, &lineups(&further, &policies[..1]), &policies, &alone))
+}
+
+fn lineups<'a>(arms: &'a [ArmRuns], policies: &[String]) -> Vec<compare::Lineup<'a>> {
+    arms.chunks(policies.len() + 1).map(compare::Lineup::of).collect()
+}
+
+/// Runs the cases that the first policy seems to harm with further seeds, to tell harm from chance.
+fn further(
+    options: &Options,
+    rows: &[compare::Lineup<'_>],
+    policies: &[String],
+    seeds: u64,
+) -> Result<Vec<ArmRuns>, Error> {
+    let harmed = rows.iter().filter(|row| row.is_harmed(1) || row.is_slowed(1));
+    let cases: Vec<ZooCase> = harmed.map(|row| row.case.clone()).collect();
+    let count = options.reduced(FURTHER_SEEDS);
+    measure(options, &cases, &policies[..1], seeds..seeds + count)
 }
 
 /// The cases that the options ask for.
@@ -81,11 +102,12 @@ fn policies(options: &Options) -> Vec<String> {
     }
 }
 
-/// Runs each case without redundancy and with each policy.
+/// Runs each case without redundancy and with each policy, with the seeds of these numbers.
 fn measure(
     options: &Options,
     cases: &[ZooCase],
     policies: &[String],
+    seeds: Range<u64>,
 ) -> Result<Vec<ArmRuns>, Error> {
     let mut arms = Vec::new();
     for case in cases {
@@ -93,10 +115,10 @@ fn measure(
         let named = std::iter::once(None).chain(policies.iter().cloned().map(Some));
         arms.extend(named.map(|policy| ZooArm { case: case.clone(), policy }));
     }
-    Runs::measure(options, &arms, options.seeds(SEEDS), |arm, n| {
+    Runs::measure(options, &arms, seeds.end - seeds.start, |arm, n| {
         let policy = redundancy(arm.policy.as_deref())?;
         // Its seeds stay the same when a case is run alone.
-        let own = seed(options.seed ^ arm.case.number.rotate_left(32), n);
+        let own = seed(options.seed ^ arm.case.number.rotate_left(32), seeds.start + n);
         bed::run(&arm.case, &policy, own)
     })
 }

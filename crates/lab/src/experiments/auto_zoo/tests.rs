@@ -141,7 +141,7 @@ fn a_neighbour_is_slowed_only_if_that_is_certain_and_the_report_has_its_command(
     assert_eq!([0, 1, 2].map(|arm| row.is_slowed(arm)), [false, true, false]);
     let options = Options { seed: 9, seeds: Some(2), ..Options::default() };
     let alone = report::Alone::of(&options);
-    let text = report::of_all(&[row], &names, &alone).to_markdown();
+    let text = report::of_all(&[row], &[], &names, &alone).to_markdown();
     assert!(text.contains("neighbours are slowed on 1 of 1"), "{text}");
     let command = format!("`sutura lab auto-zoo --seed 9 --seeds 2 --only {}`", case.number);
     assert!(text.contains(&command), "{text}");
@@ -161,7 +161,7 @@ fn quick(cases: Vec<ZooCase>, plain: bool) -> Vec<ZooCase> {
 fn the_ideal_is_never_worse_than_a_policy() {
     let options = Options { seeds: Some(1), ..Options::default() };
     let names = ["auto", "incremental:burst=1"].map(str::to_owned);
-    let arms = measure(&options, &quick(zoo(80), true), &names).unwrap();
+    let arms = measure(&options, &quick(zoo(80), true), &names, 0..options.seeds(SEEDS)).unwrap();
     let mut better = 0;
     for arm in &arms {
         for run in &arm.runs {
@@ -179,8 +179,8 @@ fn a_case_is_the_same_alone_and_among_others() {
     let options = Options { seeds: Some(2), ..Options::default() };
     let names = ["tail:burst=1".to_owned()];
     let cases = quick(zoo(80), false);
-    let together = measure(&options, &cases, &names).unwrap();
-    let alone = measure(&options, &cases[2..3], &names).unwrap();
+    let together = measure(&options, &cases, &names, 0..options.seeds(SEEDS)).unwrap();
+    let alone = measure(&options, &cases[2..3], &names, 0..options.seeds(SEEDS)).unwrap();
     let runs = |arms: &[ArmRuns]| -> Vec<Vec<Outcome>> {
         arms.iter().map(|arm| arm.runs.clone()).collect()
     };
@@ -193,11 +193,25 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     let options = Options { seeds: Some(2), ..Options::default() };
     let names = ["auto", "incremental:burst=3"].map(str::to_owned);
     let cases = [quick(zoo(80), true), quick(zoo(80), false)].concat();
-    let arms = measure(&options, &cases, &names).unwrap();
+    let mut arms = measure(&options, &cases, &names, 0..options.seeds(SEEDS)).unwrap();
+    // As if chance had harmed the first case.
+    arms[1].runs.iter_mut().for_each(|run| run.score += 1.0);
     let rows: Vec<compare::Lineup<'_>> = arms.chunks(3).map(compare::Lineup::of).collect();
-    let options = Options { policies: names.to_vec(), ..options };
+    let options = Options { policies: names.to_vec(), reduce: 12, ..options };
     let alone = report::Alone::of(&options);
-    let report = report::of_all(&rows, &names, &alone);
+    let further = further(&options, &rows, &names, 2).unwrap();
+    assert!(further.iter().all(|arm| arm.runs.len() == 2), "25 of 12");
+    let further = lineups(&further, &names[..1]);
+    assert!(rows[0].is_harmed(1) && !further[0].is_harmed(1));
+    assert_eq!(
+        further.len(),
+        rows.iter().filter(|row| row.is_harmed(1) || row.is_slowed(1)).count()
+    );
+    for again in &further {
+        let first = rows.iter().find(|row| row.case.number == again.case.number).unwrap();
+        assert_ne!(first.score(0), again.score(0), "other seeds");
+    }
+    let report = report::of_all(&rows, &further, &names, &alone);
     let text = report.to_markdown();
     for name in ["none", "auto", "incremental:burst=3"] {
         assert!(text.contains(&format!("\n| {name} | ")), "{name}: {text}");

@@ -5,8 +5,14 @@ use super::super::neighbour::NeighbourTime;
 use super::{Alone, interval, name};
 use crate::report::{Cell, Table};
 
-/// Each case that the first policy harms, and the worst of those where that may be chance.
-pub fn harmed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> [Table; 2] {
+/// Each case that the first policy harms, with the distances of further seeds, and the worst of those where that may be
+/// chance.
+pub fn harmed(
+    rows: &[Lineup<'_>],
+    further: &[Lineup<'_>],
+    policy: &str,
+    alone: &Alone,
+) -> [Table; 2] {
     const MOST: usize = 10;
     let worst = |row: &Lineup<'_>| row.distance(1, Reference::None).mean() / row.harm();
     let all = sorted(rows.iter().filter(|row| row.seems_harmed(1)), worst);
@@ -19,8 +25,8 @@ pub fn harmed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> [Table; 2] {
     let certainly = format!("Every case where `{policy}` is worse than none");
     let perhaps = perhaps.into_iter().take(MOST);
     [
-        cases(certainly, certain.into_iter(), Reference::None, alone),
-        cases(title, perhaps, Reference::None, alone),
+        cases(certainly, certain.into_iter(), further, Reference::None, alone),
+        cases(title, perhaps, &[], Reference::None, alone),
     ]
 }
 
@@ -34,7 +40,7 @@ pub fn behind(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
         MOST.min(all.len()),
         all.len()
     );
-    cases(title, all.into_iter().take(MOST), Reference::Fixed, alone)
+    cases(title, all.into_iter().take(MOST), &[], Reference::Fixed, alone)
 }
 
 /// The cases where the first policy is the largest multiple of the ideal.
@@ -47,11 +53,11 @@ pub fn far_from_ideal(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table
         MOST.min(all.len()),
         all.len()
     );
-    cases(title, all.into_iter().take(MOST), Reference::Ideal, alone)
+    cases(title, all.into_iter().take(MOST), &[], Reference::Ideal, alone)
 }
 
 /// Each case where the first policy slows down the flow beside it.
-pub fn slowed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
+pub fn slowed(rows: &[Lineup<'_>], further: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
     let p95: NeighbourTime = |times| times.p95;
     let mean: NeighbourTime = |times| times.mean;
     let change = |row: &Lineup<'_>, time| row.neighbour(1, time).unwrap_or_default();
@@ -65,6 +71,7 @@ pub fn slowed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
         "case",
         "neighbour",
         "longer",
+        "further seeds",
         "none",
         "policy",
         "mean longer",
@@ -81,6 +88,7 @@ pub fn slowed(rows: &[Lineup<'_>], policy: &str, alone: &Alone) -> Table {
             Cell::from(row.case.number),
             row.case.beside.map(|beside| beside.name()).into(),
             interval(&change(row, p95), "%").into(),
+            of_case(further, row).map(|row| interval(&change(row, p95), "%")).into(),
             time(0),
             time(1),
             interval(&change(row, mean), "%").into(),
@@ -104,6 +112,11 @@ fn sorted<'a>(
     all
 }
 
+/// The same case with further seeds.
+fn of_case<'a>(further: &'a [Lineup<'a>], row: &Lineup<'_>) -> Option<&'a Lineup<'a>> {
+    further.iter().find(|other| other.case.number == row.case.number)
+}
+
 fn bytes(row: &Lineup<'_>) -> Cell {
     format!("{:.3} -> {:.3}", row.wire(0), row.wire(1)).into()
 }
@@ -111,12 +124,14 @@ fn bytes(row: &Lineup<'_>) -> Cell {
 fn cases<'a>(
     title: String,
     rows: impl Iterator<Item = &'a Lineup<'a>>,
+    further: &[Lineup<'_>],
     reference: Reference,
     alone: &Alone,
 ) -> Table {
     let header = [
         "case",
         "distance",
+        "further seeds",
         "none",
         "policy",
         "ideal",
@@ -131,13 +146,15 @@ fn cases<'a>(
         let score = |score: f64| {
             if row.is_feed() { Cell::Share(score) } else { Cell::Millis(1000.0 * score) }
         };
+        let distance = |row: &Lineup<'_>| interval(&row.distance(1, reference), row.unit());
         let best = match reference {
             Reference::Fixed => row.best_fixed_within(1),
             Reference::None | Reference::Ideal => row.best_fixed(f64::INFINITY),
         };
         table.row([
             Cell::from(row.case.number),
-            interval(&row.distance(1, reference), row.unit()).into(),
+            distance(row).into(),
+            of_case(further, row).map(distance).into(),
             score(row.score(0).mean()),
             score(row.score(1).mean()),
             row.ideal(1).map(|ideal| score(ideal.mean())).into(),

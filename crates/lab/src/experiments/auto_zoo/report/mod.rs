@@ -51,8 +51,14 @@ pub fn of_one(rows: &[Lineup<'_>], alone: &Alone) -> Report {
     Report { data: Some(single::table(rows, alone)), ..report }
 }
 
-/// The report on all cases. The details are of the first policy.
-pub fn of_all(rows: &[Lineup<'_>], policies: &[String], alone: &Alone) -> Report {
+/// The report on all cases. The details are of the first policy. `further` are the cases that it seems to harm, with
+/// further seeds.
+pub fn of_all(
+    rows: &[Lineup<'_>],
+    further: &[Lineup<'_>],
+    policies: &[String],
+    alone: &Alone,
+) -> Report {
     let first = policies.first().map_or("", String::as_str);
     let mut tables = vec![summary::table(rows, policies)];
     for feed in [true, false] {
@@ -68,12 +74,12 @@ pub fn of_all(rows: &[Lineup<'_>], policies: &[String], alone: &Alone) -> Report
     tables.push(ratios::to_fixed(rows, policies));
     tables.push(summary::neighbours(rows, policies));
     tables.push(kinds::table(rows, first));
-    tables.extend(listed::harmed(rows, first, alone));
-    tables.push(listed::slowed(rows, first, alone));
+    tables.extend(listed::harmed(rows, further, first, alone));
+    tables.push(listed::slowed(rows, further, first, alone));
     tables.push(listed::far_from_ideal(rows, first, alone));
     tables.push(listed::behind(rows, first, alone));
     let title = "Redundancy on paths that nobody tuned it for";
-    let report = report_of(title, &text(rows, alone), tables, []);
+    let report = report_of(title, &text(rows, further, alone), tables, []);
     Report { data: Some(single::table(rows, alone)), ..report }
 }
 
@@ -105,11 +111,14 @@ fn share_of(rows: &[Lineup<'_>], holds: impl Fn(&Lineup<'_>) -> bool) -> Cell {
     Cell::Share(crate::comparison::share(rows, holds))
 }
 
-fn text(rows: &[Lineup<'_>], alone: &Alone) -> Vec<String> {
+fn text(rows: &[Lineup<'_>], further: &[Lineup<'_>], alone: &Alone) -> Vec<String> {
     let feeds = count(rows, |row| matches!(row.case.app, ZooApp::Feed(_)));
     let harmed = count(rows, |row| row.is_harmed(1));
     let beside = count(rows, |row| row.case.beside.is_some());
     let slowed = count(rows, |row| row.is_slowed(1));
+    let still_harmed = count(further, |row| row.is_harmed(1));
+    let still_slowed = count(further, |row| row.is_slowed(1));
+    let seeds = further.first().map_or(0, |row| row.score(0).0.len());
     let rates = match alone.traces.len() {
         0 => "1 to 200 Mbit/s".to_owned(),
         traces => format!("the rates of {traces} traces"),
@@ -119,8 +128,9 @@ fn text(rows: &[Lineup<'_>], alone: &Alone) -> Vec<String> {
             "{} random cases: {feeds} feeds of messages or datagrams and {} series of files, each on a fresh \
              connection to the same host, on random paths of {rates} and 2 to 800 ms, a quarter of \
              them beside another flow. Each policy runs with the same {} seeds as none. The first \
-             policy harms {harmed} cases, and neighbours are slowed on {slowed} of {beside}. `--only K` runs \
-             case K alone.",
+             policy harms {harmed} cases, and neighbours are slowed on {slowed} of {beside}. Chance makes some look so: \
+             with {seeds} other seeds, {still_harmed} and {still_slowed} of these cases are. `--only K` runs case K \
+             alone.",
             rows.len(),
             rows.len() - feeds,
             alone.seeds,

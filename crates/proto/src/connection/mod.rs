@@ -554,7 +554,12 @@ impl Connection {
             Timer::PreferredAddress => self.on_preferred_address_timer(now),
             Timer::Redundancy => {
                 self.egress.release_overdue(&mut self.streams, now);
-                self.egress.tend(&mut self.streams, now, self.path.delay());
+                self.egress.tend(
+                    &mut self.streams,
+                    now,
+                    self.path.least_delay(),
+                    self.path.delay(),
+                );
                 self.update_loss_timer(now);
             }
             // Both only allow the next call of `poll_transmit` to send.

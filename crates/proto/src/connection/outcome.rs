@@ -133,7 +133,8 @@ impl Connection {
                 self.egress.on_datagram(&self.streams, now, id, symbol, outcome, path);
             }
             Token::Repair { session, first, end } => {
-                self.egress.on_repair(session, first, end, outcome);
+                let span = first..end;
+                self.egress.on_repair(&self.streams, now, session, span, outcome, path);
             }
             Token::AckFrequency(sequence) => self.on_ack_request_settled(sequence, arrived),
             Token::HandshakeDone => self.handshake.done_due = !arrived,

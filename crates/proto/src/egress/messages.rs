@@ -6,6 +6,7 @@ mod check;
 
 use super::Egress;
 use crate::datagram_queue::OVERHEAD;
+use crate::fec::Horizon;
 use crate::fec::redundancy::{PathView, Stage};
 use crate::ids::{MessageId, StreamId};
 use crate::rare::Uncommon;
@@ -430,18 +431,18 @@ impl Egress {
         }
     }
 
-    /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, and starts messages that
-    /// waited. Called before packets are sent, after a packet was received, and by the timer.
-    pub fn tend(&mut self, streams: &mut Streams, now: Instant, delay: Duration) {
-        let horizon = now.checked_add(delay);
+    /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, and at `least` so long, and starts
+    /// messages that waited. Called before packets are sent, after a packet was received, and by the timer.
+    pub fn tend(&mut self, streams: &mut Streams, now: Instant, least: Duration, delay: Duration) {
+        let horizon = Horizon::new(now, least, delay);
         if let Some(horizon) = horizon {
-            self.sessions.expire(horizon);
+            self.sessions.expire(now, horizon);
         }
         if self.messages.get_mut().is_none() {
             return;
         }
         if let Some(horizon) = horizon {
-            self.expire(streams, horizon);
+            self.expire(streams, horizon.expected);
         }
         self.start_messages(streams);
         let first = self.messages.due.first().and_then(|(at, _)| at.checked_sub(delay));

@@ -2,8 +2,8 @@
 
 use super::Egress;
 use super::lost::Unqueued;
-use crate::fec::LostSymbol;
 use crate::fec::redundancy::{Arrival, PathView};
+use crate::fec::{DataKind, LostSymbol};
 use crate::ids::{MessageId, StreamId, SymbolRef};
 use crate::loss_reaction::{LostData, PATIENCE, RepairOutlook, Verdict};
 use crate::recovery::token::StreamToken;
@@ -119,16 +119,28 @@ impl Egress {
         }
     }
 
-    /// Handles the outcome of a repair symbol that covered the symbols `first..end`. Symbols held
+    /// Handles the outcome of a repair symbol that covered the symbols of `span`. Symbols held
     /// for it are reconsidered by [`release_overdue`](Self::release_overdue).
-    pub fn on_repair(&mut self, session: u16, first: u64, end: u64, outcome: PacketOutcome) {
+    pub fn on_repair(
+        &mut self,
+        streams: &Streams,
+        now: Instant,
+        session: u16,
+        span: Range<u64>,
+        outcome: PacketOutcome,
+        path: &PathView,
+    ) {
         let arrived = match outcome {
             PacketOutcome::Acked => true,
             PacketOutcome::Lost(_) => false,
             // The repair symbol already counted as lost.
             PacketOutcome::Late => return,
         };
-        self.sessions.on_repair_settled(session, &(first..end), arrived);
+        self.sessions.on_repair_settled(session, &span, arrived);
+        if !arrived && self.sessions.kind(session) == Some(DataKind::Datagrams) {
+            let around = self.surroundings(streams, session, path);
+            self.sessions.on_repair_lost(now, session, &span, &around);
+        }
     }
 
     fn on_arrived(

@@ -277,6 +277,12 @@ impl LostSymbols {
         RepairOutlook { newest_repair: Some(newest), repairs, held, mends }
     }
 
+    /// The first held symbol of `span` for which no repair symbol is left.
+    pub(super) fn unmended(&self, repairs: &Repairs, span: &Range<u64>) -> Option<u64> {
+        let unmended = repairs.beyond(self.held().map(|(id, _)| id));
+        unmended.into_iter().find(|id| span.contains(id))
+    }
+
     /// When the newest packet was sent that may mend a lost symbol: a packet with a repair symbol over it or,
     /// if an arrived repair symbol lacks further symbols besides this symbol, a packet with a copy of a
     /// further symbol. A copy that waits to be sent counts from its loss on. `None` if no such packet is to

@@ -10,6 +10,7 @@ mod beyond;
 mod carried;
 pub mod code;
 mod config;
+mod horizon;
 mod lost_symbols;
 mod recv;
 pub mod redundancy;
@@ -24,6 +25,7 @@ mod uncovered;
 #[cfg(test)]
 pub use beyond::MAX_BEYOND_SYMBOLS;
 pub use config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
+pub(crate) use horizon::Horizon;
 pub use recv::{MAX_SYMBOL_SIZE, ReceiveSessions};
 pub use redundancy::Protection;
 #[cfg(test)]

@@ -227,13 +227,14 @@ impl Repairs {
         u32::try_from(self.list.iter().filter(covers).count()).unwrap_or(u32::MAX)
     }
 
-    /// How many of the symbols `missing` remain if each repair symbol that has arrived stands for one symbol
-    /// of its span. Visits no more symbols than repair symbols have arrived.
-    pub(super) fn not_arrived_for(&self, missing: &BTreeSet<u64>) -> u32 {
-        let mut remain = missing.len();
+    /// How many of the symbols `missing` from `first` on remain if each repair symbol that has arrived stands for one
+    /// of these symbols, in its span. Visits no more symbols than repair symbols have arrived, and those below `first`.
+    pub(super) fn not_arrived_for(&self, missing: &BTreeSet<u64>, first: u64) -> u32 {
+        let below = missing.range(..first).inspect(|_| work::steps(1)).count();
+        let mut remain = missing.len() - below;
         if remain > 0 && !self.arrived.is_empty() {
             let mut spans = Spans::new(self.arrived.iter().map(|repair| &repair.span));
-            let mut from = 0;
+            let mut from = first;
             while let Some(start) = spans.next_start(from)
                 && let Some(id) = missing.range(start..).next()
             {
@@ -449,12 +450,13 @@ mod tests {
     fn what_arrived_stands_for_a_missing_symbol_of_its_span() {
         let mut repairs = repairs(&[0..10, 0..10, 20..30]);
         let missing = BTreeSet::from([1, 2, 15]);
-        assert_eq!(repairs.not_arrived_for(&missing), 3);
+        assert_eq!(repairs.not_arrived_for(&missing, 0), 3);
         repairs.on_arrived(&(0..10), 0);
-        assert_eq!(repairs.not_arrived_for(&missing), 2);
+        assert_eq!(repairs.not_arrived_for(&missing, 0), 2);
         repairs.on_arrived(&(20..30), 0);
-        assert_eq!(repairs.not_arrived_for(&missing), 2, "it covers none of them");
-        assert_eq!(repairs.not_arrived_for(&BTreeSet::new()), 0);
+        assert_eq!(repairs.not_arrived_for(&missing, 0), 2, "it covers none of them");
+        assert_eq!(repairs.not_arrived_for(&BTreeSet::new(), 0), 0);
+        assert_eq!(repairs.not_arrived_for(&BTreeSet::from([1, 2, 9]), 2), 1);
     }
 
     #[test]
@@ -478,7 +480,7 @@ mod tests {
         let mut repairs = repairs(&[0..1000, 400..500, 700..701]);
         [0..1000, 400..500, 700..701].iter().for_each(|span| repairs.on_arrived(span, 0));
         work::take_steps();
-        assert_eq!(repairs.not_arrived_for(&missing), 997);
+        assert_eq!(repairs.not_arrived_for(&missing, 0), 997);
         assert!(work::take_steps() <= 6);
     }
 
@@ -507,7 +509,7 @@ mod tests {
             ids.dedup();
             let missing = ids.iter().copied().collect();
             spans.iter().for_each(|span| repairs.on_arrived(span, 0));
-            prop_assert_eq!(repairs.not_arrived_for(&missing) as usize, remaining(&spans, &ids));
+            prop_assert_eq!(repairs.not_arrived_for(&missing, 0) as usize, remaining(&spans, &ids));
         }
     }
 }

@@ -7,6 +7,7 @@ mod repair;
 mod tests;
 
 use super::config::{FecConfig, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS};
+use super::horizon::Horizon;
 use super::redundancy::{Arrival, Protection, Reason, RepairPlan, SHORT_KEYS};
 use super::session::{CodingSession, DataKind};
 use super::stats::{CodingCounts, FecStats, ProtectionStats};
@@ -132,9 +133,8 @@ pub struct SendSessions {
     grown: bool,
     /// The newest acknowledged symbols, which are not settled yet: mostly all that one frame acknowledges.
     acked: Option<AckedRun>,
-    /// Symbols that must be at the receiver before this time come too late, but the sessions were not told of
-    /// it yet.
-    expired: Option<Instant>,
+    /// The time that has passed without the sessions being told of it.
+    horizon: Option<Horizon>,
 }
 
 impl SendSessions {
@@ -409,8 +409,8 @@ impl SendSessions {
         debug_assert!(self.acked.is_none(), "the acknowledgement was handled");
         self.rest = None;
         let s = self.sessions.get_mut(usize::from(session))?;
-        if let Some(time) = self.expired {
-            s.expire(time);
+        if let Some(horizon) = self.horizon {
+            s.expire(horizon);
         }
         let (message, size) = (symbol.message, symbol.bytes.len() as u64);
         let (beyond, first, allocated) =
@@ -500,16 +500,16 @@ impl SendSessions {
         session.and_then(|s| s.contents(symbol.id)).map_or(&[], |contents| &contents.datagrams)
     }
 
-    /// Symbols that must be at the receiver before `time` come too late from now on.
-    pub fn expire(&mut self, time: Instant) {
-        if self.rest.is_some() {
-            // No symbol has a deadline. `commit_symbol` tells sessions before they get a symbol with a
-            // deadline.
-            self.expired = Some(time);
+    /// Time has passed: symbols that must be at the receiver before the horizon come too late from now on.
+    pub fn expire(&mut self, now: Instant, horizon: Horizon) {
+        if self.is_resting(now) {
+            // No uncovered symbol has a deadline, and no repair symbol is due. `commit_symbol` tells sessions before
+            // they get a symbol with a deadline.
+            self.horizon = Some(horizon);
             return;
         }
         let mut changed = false;
-        self.sessions.iter_mut().for_each(|s| changed |= s.expire(time));
+        self.sessions.iter_mut().for_each(|s| changed |= s.expire(horizon));
         if changed {
             self.rest = None;
         }

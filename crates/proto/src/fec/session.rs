@@ -3,6 +3,7 @@
 use super::CodingCounts;
 use super::beyond::{Beyond, Left};
 use super::carried::Carried;
+use super::horizon::Horizon;
 use super::lost_symbols::{LostState, LostSymbols};
 use super::recv::{IDLE_PERIOD, MAX_PENDING_REPAIRS};
 use super::redundancy::{
@@ -63,6 +64,10 @@ pub(super) struct CodingSession {
     beyond: Beyond,
     /// Symbols that no repair symbol covers yet.
     uncovered: Uncovered,
+    /// The first symbol that is not [overdue](Self::leave_out), if it is in the window.
+    timely: u64,
+    /// How many symbols of the window are overdue and not [`SymbolState::Done`].
+    overdue: u32,
     /// Whether more symbols may be held than the repair symbols can mend.
     overheld: bool,
     /// Bytes of frames that fit in a full packet.
@@ -106,6 +111,8 @@ impl CodingSession {
             repairs: Repairs::default(),
             beyond: Beyond::default(),
             uncovered: Uncovered::default(),
+            timely: 0,
+            overdue: 0,
             overheld: false,
             packet_room,
             next_key: 0,
@@ -180,18 +187,20 @@ impl CodingSession {
     pub(super) fn view(&self, around: &Surroundings<'_>) -> View {
         let Surroundings { has_source, left, buffer, idle, credit, .. } = *around;
         let Surroundings { message, next_message, codes, path, .. } = *around;
-        let missing = self.lost.missing();
-        let (missing, newest_missing) = match missing.last() {
-            None => (0, None),
-            newest => (self.repairs.not_arrived_for(missing), newest.copied()),
-        };
         let first = self.first();
+        let timely = first.max(self.timely);
+        let missing = self.lost.missing();
+        let (missing, newest_missing) = match missing.last().filter(|newest| **newest >= timely) {
+            None => (0, None),
+            newest => (self.repairs.not_arrived_for(missing, timely), newest.copied()),
+        };
         View {
             first,
+            timely,
             kept: self.kept(),
             next: self.encoder.next_id(),
             capacity: u32::try_from(self.encoder.limits().symbols).unwrap_or(u32::MAX),
-            unacked: self.open,
+            unacked: self.open - self.overdue,
             missing,
             newest_missing,
             added: self.repairs.in_flight(first),
@@ -433,12 +442,28 @@ impl CodingSession {
         self.uncovered.cover(span.end);
     }
 
-    /// Symbols that must be at the receiver before `time` come too late from now on. Returns whether any
-    /// uncovered symbol does.
-    pub(super) fn expire(&mut self, time: Instant) -> bool {
+    /// Time has passed. Returns whether any uncovered symbol comes too late now.
+    pub(super) fn expire(&mut self, horizon: Horizon) -> bool {
+        self.leave_out(horizon.least);
         let before = self.uncovered.count();
-        self.uncovered.expire(time);
+        self.uncovered.expire(horizon.expected);
         self.uncovered.count() != before
+    }
+
+    /// Leaves overdue symbols out of all later repair symbols: the oldest datagrams, as far as they must be at the
+    /// receiver before `time`. Where many are lost, repair symbols that cover these too would mend nothing.
+    fn leave_out(&mut self, time: Instant) {
+        if self.kind != DataKind::Datagrams {
+            return;
+        }
+        self.timely = self.timely.max(self.first());
+        let is_over = |symbol: &Symbol| symbol.deadline.is_some_and(|deadline| deadline < time);
+        while let Some(symbol) =
+            self.get(self.timely).filter(|symbol| symbol.done || is_over(symbol))
+        {
+            self.overdue += u32::from(!symbol.done);
+            self.timely += 1;
+        }
     }
 
     /// A repair symbol over `span` was acknowledged, or else lost.
@@ -477,6 +502,11 @@ impl CodingSession {
             return self.lost.outlook_beyond(id, &self.repairs);
         }
         self.lost.outlook(id, &self.repairs, self.mends())
+    }
+
+    /// The first held symbol of `span` for which no repair symbol is left.
+    pub(super) fn unmended(&self, span: &Range<u64>) -> Option<u64> {
+        self.lost.unmended(&self.repairs, span)
     }
 
     /// Whether losses are mended by repair symbols instead of being sent again.
@@ -548,7 +578,7 @@ impl CodingSession {
     fn discount_arrived(&mut self) {
         let settled =
             self.lost.held_len() == self.open as usize && self.repairs.in_flight(self.first()) == 0;
-        if settled && self.repairs.not_arrived_for(self.lost.missing()) == 0 {
+        if settled && self.repairs.not_arrived_for(self.lost.missing(), 0) == 0 {
             self.repairs.forget_all_arrived();
         }
     }

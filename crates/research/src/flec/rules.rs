@@ -96,7 +96,7 @@ pub trait FlecRules: Debug + Send {
     /// symbol takes the place of a retransmission, and losses that are not known yet lie beyond `newest`:
     /// over a longer span, it would recover nothing before these are mended as well.
     fn mended_span(&self, newest: u64, view: &View) -> Range<u64> {
-        view.first..newest.saturating_add(1)
+        view.span().start..newest.saturating_add(1)
     }
 
     /// A source symbol was sent for the first time.

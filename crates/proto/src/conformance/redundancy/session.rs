@@ -65,6 +65,8 @@ pub(super) struct ModelSession {
     next_message: Option<Instant>,
     /// The deadlines of the symbols in the window.
     deadlines: VecDeque<Option<Instant>>,
+    /// The first symbol that may still be in time.
+    timely: u64,
     uncovered: Uncovered,
     path: PathView,
     /// Selects the symbols of each step.
@@ -100,6 +102,7 @@ impl ModelSession {
             resends: !seed.is_multiple_of(4),
             next_message: None,
             deadlines: VecDeque::new(),
+            timely: first,
             uncovered,
             path: PathView::default(),
             order: Rng::new(seed),
@@ -155,19 +158,21 @@ impl ModelSession {
     }
 
     fn view(&self) -> View {
+        let timely = self.timely();
         let count = |wanted: &dyn Fn(SymbolFate) -> bool| {
-            self.symbols.iter().filter(|fate| wanted(**fate)).count() as u32
+            (timely..self.next()).filter(|id| wanted(self.fate(*id))).count() as u32
         };
         let added = self.repairs.iter().filter(|span| span.end > self.first).count() as u32;
         let has_source = self.backlog > 0 && self.credit > 0;
         View {
             first: self.first,
+            timely,
             kept: self.kept,
             next: self.next(),
             capacity: u32::try_from(self.window).unwrap_or(u32::MAX),
             unacked: count(&|fate| fate != SymbolFate::Done),
             missing: count(&|fate| fate == SymbolFate::Missing),
-            newest_missing: self.newest_missing(),
+            newest_missing: self.newest_missing().filter(|newest| *newest >= timely),
             added,
             unprotected: self.uncovered.count(),
             deadline: self.uncovered.earliest(),
@@ -182,6 +187,13 @@ impl ModelSession {
             codes: CodeSet::all(),
             path: self.path,
         }
+    }
+
+    /// The first symbol that has not arrived and may still be in time.
+    fn timely(&self) -> u64 {
+        let timely = self.timely.max(self.first);
+        let open = (timely..self.next()).find(|id| self.fate(*id) != SymbolFate::Done);
+        open.unwrap_or(self.next())
     }
 
     /// The state of the path.
@@ -213,7 +225,7 @@ impl ModelSession {
         let (name, span, window) = (&self.name, &plan.span, view.span());
         assert!(
             view.unacked > 0,
-            "{name}: everything has arrived, and it wants a repair symbol over {span:?}"
+            "{name}: everything has arrived or comes too late, and it wants a repair symbol over {span:?}"
         );
         assert!(
             span.end <= window.end,
@@ -338,6 +350,12 @@ impl ModelSession {
         self.now = now;
         let arrival = now.checked_add(self.path.one_way());
         arrival.into_iter().for_each(|at| self.uncovered.expire(at));
+        let least = now.checked_add(self.path.min_rtt / 4);
+        let is_over = |at: Option<Instant>| at.zip(least).is_some_and(|(at, least)| at < least);
+        self.timely = self.timely();
+        while !self.resends && self.timely < self.next() && is_over(self.deadline(self.timely)) {
+            self.timely += 1;
+        }
     }
 
     fn set(&mut self, id: u64, fate: SymbolFate) {
@@ -393,6 +411,9 @@ impl ModelSession {
         for id in self.draw(most, |fate| fate == SymbolFate::InFlight) {
             let view = self.view();
             self.policy.on_lost(self.now, id, &view);
+            if !self.resends && self.order.below(2) == 0 {
+                self.policy.on_unmended(self.now, id, &view);
+            }
             let given_up = self.order.below(8) == 0;
             self.set(id, if given_up { SymbolFate::Done } else { SymbolFate::Missing });
             self.slide();

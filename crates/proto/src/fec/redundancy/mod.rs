@@ -212,6 +212,9 @@ impl Terms {
 pub struct View {
     /// The first symbol of the coding window. Symbols below have arrived or were given up.
     pub first: u64,
+    /// The first symbol that may still be in time: `first`, or a later one if the symbols before it are datagrams that
+    /// come too late even if a repair symbol is sent now.
+    pub timely: u64,
     /// The first symbol that a repair symbol may cover: `first`, or an earlier one that the policy
     /// [keeps](Redundancy::keeps).
     pub kept: u64,
@@ -219,14 +222,14 @@ pub struct View {
     pub next: u64,
     /// The most symbols, from `kept` on, for which there is room.
     pub capacity: u32,
-    /// Number of source symbols in the window that are not known to have arrived.
+    /// Number of source symbols from `timely` on that are not known to have arrived.
     pub unacked: u32,
-    /// Number of source symbols in the window that were declared lost, were not sent again, and for which no
+    /// Number of source symbols from `timely` on that were declared lost, were not sent again, and for which no
     /// repair symbol at the peer stands: the missing degrees of freedom (FlEC's `md`). A repair symbol stands
     /// for one source symbol of its span as soon as it has arrived, although it may take further repair
     /// symbols before any source symbol is recovered.
     pub missing: u32,
-    /// The newest symbol that was declared lost and not sent again.
+    /// The newest of the symbols from `timely` on that were declared lost and not sent again.
     pub newest_missing: Option<u64>,
     /// Number of repair symbols in flight that cover a symbol of the window and have recovered no symbol so
     /// far: the added degrees of freedom (FlEC's `ad`).
@@ -265,6 +268,7 @@ impl Default for View {
     fn default() -> Self {
         Self {
             first: 0,
+            timely: 0,
             kept: 0,
             next: 0,
             capacity: u32::MAX,
@@ -289,10 +293,10 @@ impl Default for View {
 }
 
 impl View {
-    /// The whole coding window, from the oldest symbol that is not known to have arrived.
+    /// All symbols that repair symbols may bring in time.
     #[must_use]
     pub fn span(&self) -> Range<u64> {
-        self.first..self.next
+        self.first.max(self.timely)..self.next
     }
 
     /// How long the message to which the last source symbol belongs may take from `now` on; `None` if it
@@ -394,6 +398,13 @@ pub trait Redundancy: Debug + Send {
 
     /// The packet with the source symbol `id` was declared lost.
     fn on_lost(&mut self, now: Instant, id: u64, view: &View) {
+        let _ = (now, id, view);
+    }
+
+    /// The datagrams in the source symbol `id` were lost, nobody sends them again, and no repair symbol is left for
+    /// them: each of those that cover them, in flight or at the peer, is needed for other datagrams. Called when the
+    /// loss is known, and again when a repair symbol is lost that was to mend them.
+    fn on_unmended(&mut self, now: Instant, id: u64, view: &View) {
         let _ = (now, id, view);
     }
 

@@ -59,7 +59,7 @@ impl Redundancy for Mending {
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
         if let Some(newest) = view.newest_missing.filter(|_| view.missing > view.added) {
-            let repair = RepairPlan::over(view.first..newest.saturating_add(1));
+            let repair = RepairPlan::over(view.span().start..newest.saturating_add(1));
             return Decision::Repair(RepairPlan { turn: Turn::First, ..repair });
         }
         let next = view.next_message.and_then(|next| now.max(next).checked_add(way(view)));

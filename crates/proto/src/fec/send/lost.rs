@@ -3,7 +3,7 @@
 use super::{LostSymbol, SendSessions};
 #[cfg(doc)]
 use crate::fec::redundancy::Redundancy;
-use crate::fec::session::CodingSession;
+use crate::fec::session::{CodingSession, DataKind};
 use crate::fec::surroundings::Surroundings;
 use crate::fec::symbol::{Contents, Frames, Symbol, SymbolState};
 use crate::ids::{MessageId, SymbolRef};
@@ -26,15 +26,34 @@ impl SendSessions {
             None => LostSymbol::Unprotected,
             Some(SymbolState::InFlight) => {
                 s.on_lost(now, symbol.id);
+                let outlook = s.outlook(symbol.id);
                 if !s.is_beyond(symbol.id) {
                     let view = s.view(around);
                     s.policy.on_lost(now, symbol.id, &view);
+                    if s.kind == DataKind::Datagrams && outlook.repairs <= outlook.held {
+                        s.policy.on_unmended(now, symbol.id, &view);
+                    }
                 }
-                LostSymbol::Open(s.outlook(symbol.id))
+                LostSymbol::Open(outlook)
             }
             Some(SymbolState::Held { .. } | SymbolState::Resend | SymbolState::Done) => {
                 LostSymbol::Settled
             }
+        }
+    }
+
+    /// A repair symbol over `span` was lost: tells the policy which datagram it was to mend, if no other does.
+    pub fn on_repair_lost(
+        &mut self,
+        now: Instant,
+        session: u16,
+        span: &Range<u64>,
+        around: &Surroundings<'_>,
+    ) {
+        let Some(s) = self.session(session) else { return };
+        if let Some(id) = s.unmended(span) {
+            let view = s.view(around);
+            s.policy.on_unmended(now, id, &view);
         }
     }
 

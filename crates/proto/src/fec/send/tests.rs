@@ -1,5 +1,7 @@
 use super::*;
 use crate::fec::beyond::{Beyond, MAX_BEYOND_SYMBOLS};
+use crate::fec::redundancy::{Decision, Redundancy, RedundancyFactory, View};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 const WINDOW: u32 = 8;
@@ -112,5 +114,70 @@ fn acknowledged_symbols_are_settled_in_any_order() {
         assert_eq!((session.first(), session.window_len()), (6, 1), "{order:?}");
         assert!(session.protected_streams().eq([StreamId(0)]) && !session.is_quiet());
         assert_eq!(sessions.check(), Ok(()));
+    }
+}
+
+/// Writes down which datagrams nothing mends.
+#[derive(Debug, Clone, Default)]
+struct Listener(Arc<Mutex<Vec<u64>>>);
+
+impl RedundancyFactory for Listener {
+    fn name(&self) -> &str {
+        "listener"
+    }
+
+    fn parameters(&self) -> String {
+        String::new()
+    }
+
+    fn build(&self) -> Box<dyn Redundancy> {
+        Box::new(self.clone())
+    }
+}
+
+impl Redundancy for Listener {
+    fn on_source_sent(&mut self, _now: Instant, _id: u64, _view: &View) {}
+
+    fn on_repair_sent(&mut self, _now: Instant, _view: &View) {}
+
+    fn on_unmended(&mut self, _now: Instant, id: u64, _view: &View) {
+        self.0.lock().unwrap().push(id);
+    }
+
+    fn decide(&self, _now: Instant, _view: &View) -> Decision {
+        Decision::Source
+    }
+}
+
+/// A policy is told of the lost datagrams for which no repair symbol is left, and of those for which none is left once
+/// a repair symbol is lost too.
+#[test]
+fn a_policy_is_told_which_lost_datagrams_nothing_mends() {
+    let (mut sessions, now) = (sessions(), Instant::now());
+    let listener = Listener::default();
+    let protection = Protection::new(Arc::new(listener.clone()));
+    let session = sessions.attach(DataKind::Datagrams, &protection, |_| 1).unwrap();
+    let around = Surroundings::default();
+    for id in 0..4 {
+        let symbol =
+            NewSymbol { bytes: &[1; 100], frame: None, datagrams: &[MessageId(id)], message: None };
+        sessions.commit_symbol(now, session, &symbol, &around, &mut SmallVec::new()).unwrap();
+    }
+    let lose = |sessions: &mut SendSessions, id| {
+        let symbol = SymbolRef { session, id };
+        sessions.on_lost(now, symbol, &around);
+        sessions.keep(symbol, now + Duration::from_secs(1));
+        std::mem::take(&mut *listener.0.lock().unwrap())
+    };
+    assert_eq!(lose(&mut sessions, 0), [0]);
+    sessions.sessions[usize::from(session)].repair_sent(now, &(0..2), 100);
+    assert_eq!(lose(&mut sessions, 1), [1], "the only repair symbol is for the first");
+    sessions.sessions[usize::from(session)].repair_sent(now, &(1..3), 100);
+    assert_eq!(lose(&mut sessions, 2), [2]);
+    sessions.sessions[usize::from(session)].repair_sent(now, &(2..3), 100);
+    for (span, unmended) in [(3..4, vec![]), (1..3, vec![1]), (2..3, vec![2])] {
+        sessions.on_repair_settled(session, &span, false);
+        sessions.on_repair_lost(now, session, &span, &around);
+        assert_eq!(std::mem::take(&mut *listener.0.lock().unwrap()), unmended, "{span:?}");
     }
 }

@@ -33,6 +33,7 @@ impl CodingSession {
             self.done.insert(id..id + 1);
         }
         self.open -= 1;
+        self.overdue -= u32::from(id < self.timely);
         // With this symbol, the peer may recover symbols that wait for it.
         self.overheld |= was_lost && self.lost.holds_any();
         Some(&mut symbol.contents)
@@ -42,6 +43,9 @@ impl CodingSession {
     fn drop_done(&mut self) {
         while self.symbols.front().is_some_and(|symbol| symbol.done) {
             self.symbols.pop_front();
+        }
+        while self.get(self.timely).is_some_and(|symbol| symbol.done) {
+            self.timely += 1;
         }
     }
 
@@ -117,6 +121,7 @@ impl CodingSession {
             self.carried.remove(&symbol.contents.frames);
             self.uncovered.remove(id, symbol.deadline);
             self.open -= 1;
+            self.overdue -= u32::from(id < self.timely);
             self.arrivals.push((id, how));
             ids.start += 1;
         }

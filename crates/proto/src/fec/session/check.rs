@@ -13,7 +13,7 @@ impl CodingSession {
     /// The first contradiction.
     pub(in crate::fec) fn check(&self) -> Result<(), String> {
         let (mut done, mut carried) = (RangeSet::default(), Carried::default());
-        let mut open = 0;
+        let (mut open, mut overdue) = (0, 0);
         for (id, symbol) in self.symbols() {
             let empty = symbol.contents.frames.is_empty() && symbol.contents.datagrams.is_empty();
             ensure(empty == symbol.done, || format!("symbol {id} has {:?}", symbol.contents))?;
@@ -21,11 +21,14 @@ impl CodingSession {
                 done.insert(id..id + 1);
             } else {
                 open += 1;
+                overdue += u32::from(id < self.timely);
                 carried.add(&symbol.contents.frames);
             }
         }
         self.lost.check(|id| self.get(id).map_or(self.is_beyond(id), |symbol| !symbol.done))?;
         ensure(self.open == open, || format!("{} are open, not {open}", self.open))?;
+        let right = self.overdue == overdue;
+        ensure(right, || format!("{} are overdue, not {overdue}", self.overdue))?;
         ensure(self.done.iter().eq(done.iter()), || format!("done {:?}, not {done:?}", self.done))?;
         ensure(self.carried == carried, || format!("carries {:?}, not {carried:?}", self.carried))?;
         let below =

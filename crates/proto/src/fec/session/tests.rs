@@ -1,5 +1,7 @@
 use super::*;
+use crate::fec::redundancy::Message;
 use crate::fec::redundancy::stand_in::Mender;
+use crate::ids::MessageId;
 use crate::policy::{Block, Decision};
 use crate::recovery::token::StreamToken;
 use std::sync::Arc;
@@ -52,6 +54,39 @@ fn a_repair_symbol_is_known_as_long_as_it_covers_a_symbol_of_the_window() {
     session.slide();
     session.release_repairs();
     assert_eq!((session.first(), session.repairs.in_flight(0)), (1, 0));
+}
+
+#[test]
+fn datagrams_that_come_too_late_are_left_out_of_later_repair_symbols() {
+    let (mut session, now) = (session(), Instant::now());
+    session.reuse(Protection::tail(1, Duration::ZERO), DataKind::Datagrams);
+    let at = |ms| now + Duration::from_millis(ms);
+    for deadline in [Some(at(10)), Some(at(20)), Some(at(30)), None, Some(at(5))] {
+        let message = Message { deadline, ..Message::default() };
+        let (datagrams, message) = (&[MessageId(0)][..], Some(message));
+        let symbol = NewSymbol { bytes: b"symbol", frame: None, datagrams, message };
+        session.push(now, &symbol, &mut SmallVec::new()).unwrap();
+    }
+    let look = |session: &CodingSession| {
+        let view = session.view(&Surroundings::default());
+        session.check().unwrap();
+        (view.first, view.span(), view.unacked)
+    };
+    let pass = |session: &mut CodingSession, ms| {
+        session.expire(Horizon { least: at(ms), expected: at(ms) });
+    };
+    pass(&mut session, 10);
+    assert_eq!(look(&session), (0, 0..5, 5));
+    pass(&mut session, 21);
+    assert_eq!(look(&session), (0, 2..5, 3));
+    // One of them arrives all the same, and one of the others.
+    session.acked(1..3, Arrival::Acked);
+    assert_eq!(look(&session), (0, 3..5, 2));
+    pass(&mut session, 100);
+    assert_eq!(look(&session), (0, 3..5, 2), "those behind one that is in no hurry stay");
+    session.acked(0..1, Arrival::Acked);
+    session.slide();
+    assert_eq!(look(&session), (3, 3..5, 2));
 }
 
 /// A block's symbols stay for its parity symbols, but not at the cost of new symbols.

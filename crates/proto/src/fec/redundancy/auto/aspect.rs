@@ -23,10 +23,12 @@ pub(super) enum Aspect {
     Insurance,
     /// That lost datagrams can be mended after the loss.
     Mending,
+    /// That the budget does not suffice for the target.
+    Shortage,
 }
 
 impl Aspect {
-    const ALL: [Self; 9] = [
+    pub(super) const ALL: [Self; 10] = [
         Self::Room,
         Self::Window,
         Self::Waiting,
@@ -36,6 +38,7 @@ impl Aspect {
         Self::Silence,
         Self::Insurance,
         Self::Mending,
+        Self::Shortage,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -49,6 +52,7 @@ impl Aspect {
             Self::Silence => "silence",
             Self::Insurance => "insurance",
             Self::Mending => "mending",
+            Self::Shortage => "shortage",
         }
     }
 

@@ -10,7 +10,11 @@
 //! messages with fences, more repair symbols are worth sending.
 //!
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that a burst that takes the data
-//! does not take the repair symbols as well; with a target, they wait as long as it allows.
+//! does not take the repair symbols as well; with a target, they wait as long as it allows, so that as few as possible
+//! cover as much as possible. Where the budget does not suffice for the target, each leaves as soon as it is
+//! affordable: then they cover data again and again, and more of it comes in time than if the same number left at once.
+//!
+//! A lost datagram is mended after the loss if that is soon enough, by a repair symbol over it alone.
 //!
 //! No repair symbol is sent where no loss is known, except for a few at fences as an insurance against the
 //! first loss; where a retransmission comes soon enough; where too few repair symbols would be of use; beyond
@@ -18,8 +22,10 @@
 
 mod aspect;
 mod help;
+mod lost_datagrams;
 mod model;
 mod outlook;
+mod pace;
 mod policy;
 #[cfg(test)]
 mod tests;

@@ -6,8 +6,10 @@ use super::super::{
 };
 use super::aspect::Aspect;
 use super::help::Help;
+use super::lost_datagrams::LostDatagrams;
 use super::model::{MOST, Train};
 use super::outlook::Outlook;
+use super::pace::Pace;
 use super::waiting::Waiting;
 use super::{Auto, DEFAULT_SHARE, LONG, PACKET, WORTHWHILE, is_lossy};
 use crate::loss_floor::LossFloor;
@@ -28,6 +30,8 @@ const SPACING_DIVISOR: u32 = 4;
 /// The last repair symbol leaves earlier than a target demands, by the round-trip time divided by this
 /// number: the path is not always equally fast.
 const MARGIN_DIVISOR: u32 = 32;
+/// How many products of the path's rate and round-trip time a congestion window has, as BBR's has.
+const WINDOW_PRODUCTS: f64 = 2.0;
 /// The most that rounding may take from the budget.
 const ROUNDING: f64 = 1e-6;
 /// How many of the repair symbols that the budget allows are kept for mending lost datagrams.
@@ -42,6 +46,9 @@ pub(super) struct AutoPolicy {
     waiting: Waiting,
     /// The repair symbols for the piece.
     plan: Option<Plan>,
+    /// The lost datagrams that are to be mended.
+    lost: LostDatagrams,
+    pace: Pace,
     /// How many repair symbols the budget allows.
     purse: f64,
     /// Whether messages of an ordered group were sent.
@@ -76,7 +83,7 @@ impl Piece {
 
     /// The symbols of the piece that are not known to have arrived.
     fn train(&self, view: &View) -> Train {
-        let symbols = view.next.saturating_sub(self.first.max(view.first));
+        let symbols = view.next.saturating_sub(self.first.max(view.span().start));
         let symbols = u32::try_from(symbols).unwrap_or(u32::MAX).min(view.unacked);
         let gaps = u32::try_from(view.next - self.fresh).unwrap_or(u32::MAX).max(2) - 1;
         Train { symbols, gap: self.last.saturating_duration_since(self.begun) / gaps }
@@ -89,6 +96,10 @@ struct Plan {
     /// When the next repair symbol is sent.
     due: Instant,
     left: u32,
+    /// Whether the data has a deadline.
+    dated: bool,
+    /// Whether the first of them was sent.
+    begun: bool,
     /// The time from one repair symbol to the next.
     gap: Duration,
     /// By how much the repair symbols certainly raise the chance that the peer has the whole piece; 0 once
@@ -98,13 +109,6 @@ struct Plan {
     at_fence: bool,
     /// The first source symbol after the plan was made, or behind the fence.
     end: u64,
-    /// No source symbol from this one on is covered: what mends known losses covers no symbols whose fate is unknown.
-    until: u64,
-}
-
-impl Plan {
-    /// [`Self::until`] where symbols are covered whose fate is unknown.
-    const EVERYTHING: u64 = u64::MAX;
 }
 
 /// The reason why repair symbols may be sent now.
@@ -127,6 +131,8 @@ impl AutoPolicy {
             piece: None,
             waiting: Waiting::default(),
             plan: None,
+            lost: LostDatagrams::default(),
+            pace: Pace::default(),
             purse: 0.0,
             fenced: false,
             insured_until: 0,
@@ -140,7 +146,7 @@ impl AutoPolicy {
     /// `None` if there is no deadline that can still be met.
     fn last_moment(&self, now: Instant, view: &View) -> Option<Instant> {
         let path = &view.path;
-        let way = path.min_rtt / 2 + path.rtt / MARGIN_DIVISOR;
+        let way = path.one_way() + path.rtt / MARGIN_DIVISOR;
         let target = self.auto.target.and_then(|target| {
             let deadline = self.waiting.deadline(now + way, target.within);
             deadline.and_then(|at| at.checked_sub(way))
@@ -168,10 +174,13 @@ impl AutoPolicy {
 
     /// Chooses the repair symbols for the data sent since the last repair symbols.
     fn plan(&mut self, now: Instant, moment: Moment, view: &View) {
+        if moment != Moment::Fence && self.plan.is_some_and(|plan| plan.dated && plan.begun) {
+            // It is carried out first.
+            return;
+        }
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
-        let sources = piece.train(view);
-        if sources.symbols == 0 {
+        if piece.train(view).symbols == 0 {
             return;
         }
         let mends = self.mends_losses(view);
@@ -191,21 +200,42 @@ impl AutoPolicy {
             }
             return;
         }
-        let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
-        let is_lossy = is_lossy(&floor, &view.path);
-        if self.fenced && !is_lossy {
+        let floor = self.floor(&piece, view);
+        if self.fenced && !is_lossy(&floor, &view.path) {
             return self.insure(now, moment, view);
         }
+        let before = before.map(|plan| plan.due);
+        self.plan_repairs(now, moment, &piece, (most, before), view);
+    }
+
+    /// The floor of loss to go by for a piece.
+    fn floor(&self, piece: &Piece, view: &View) -> LossFloor {
+        self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance))
+    }
+
+    /// Plans the repair symbols for a piece, at most `most`. If some were planned `before`, the first leaves then at the
+    /// latest.
+    fn plan_repairs(
+        &mut self,
+        now: Instant,
+        moment: Moment,
+        piece: &Piece,
+        (most, before): (usize, Option<Instant>),
+        view: &View,
+    ) {
+        let sources = piece.train(view);
+        let floor = self.floor(piece, view);
+        let is_lossy = is_lossy(&floor, &view.path);
         let outlook = Outlook::new(&floor, view.path.rtt);
         let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
         let (wait, gap) = times(moment, slack, floor.burst_time, view);
-        let chances = outlook.complete(sources, wait, gap, most);
+        let chances = |sources, most| outlook.complete(sources, wait, gap, most);
         let has_room = self.auto.has_room(sources, view);
-        let share = self.share(&piece).filter(|_| is_lossy && has_room);
+        let share = self.share(piece).filter(|_| is_lossy && has_room);
         let others_wait = self.auto.others_wait(view, has_room);
         let price = price(self.fenced, others_wait, &view.path);
-        let Choice { repairs, gain, .. } = choose(chances, share, price);
+        let Choice { repairs, gain, .. } = choose(chances(sources, most), share, price);
         if repairs == 0 {
             self.reason = match (is_lossy, has_room) {
                 (true, true) if others_wait > 0.0 => Reason::Waiting,
@@ -215,16 +245,23 @@ impl AutoPolicy {
             };
             return;
         }
-        // With a deadline, the last repair symbol leaves as late as the deadline allows.
+        // With a deadline, the last repair symbol leaves as late as the deadline allows, unless the budget is short.
         let lasts = gap * (repairs - 1);
-        let wait = slack.map_or(wait, |slack| wait.max(slack.saturating_sub(lasts)));
-        let due = before.map_or(now + wait, |plan| plan.due.min(now + wait));
+        let suffices = |slack: &Duration| {
+            let (symbols, most) = self.until(*slack, sources.symbols, most);
+            let chance = chances(Train { symbols, ..sources }, most).last();
+            let enough = share.is_none_or(|share| chance.is_some_and(|chance| chance >= share));
+            enough || !self.auto.has(Aspect::Shortage)
+        };
+        let latest = slack.filter(suffices).map(|slack| slack.saturating_sub(lasts));
+        let wait = wait.max(latest.unwrap_or_default());
+        let due = before.map_or(now + wait, |due| due.min(now + wait));
         self.reason = Reason::Protects { repairs, wait: due.saturating_duration_since(now) };
         let at_fence = moment == Moment::Fence;
         let end = view.next - u64::from(at_fence);
         let gain = gain * certainty(self.fenced, &floor);
-        let until = Plan::EVERYTHING;
-        self.plan = Some(Plan { due, left: repairs, gap, gain, at_fence, end, until });
+        let (left, dated, begun) = (repairs, slack.is_some(), false);
+        self.plan = Some(Plan { due, left, dated, begun, gap, gain, at_fence, end });
     }
 
     /// Plans a repair symbol now and then against the first loss on a path without known losses: at a fence,
@@ -238,8 +275,16 @@ impl AutoPolicy {
         self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
         let at_fence = moment == Moment::Fence;
         let (gap, gain, end) = (Duration::ZERO, 0.0, view.next - u64::from(at_fence));
-        let until = Plan::EVERYTHING;
-        self.plan = Some(Plan { due: now, left: 1, gap, gain, at_fence, end, until });
+        self.plan =
+            Some(Plan { due: now, left: 1, dated: false, begun: false, gap, gain, at_fence, end });
+    }
+
+    /// How many source symbols a piece has and how many repair symbols are affordable after `time`, if there are
+    /// `symbols` and `most` now.
+    fn until(&self, time: Duration, symbols: u32, most: usize) -> (u32, usize) {
+        let more = self.pace.within(time);
+        let affordable = (f64::from(more) * self.auto.budget) as usize;
+        (symbols.saturating_add(more), most.saturating_add(affordable))
     }
 
     /// Whether the path is known to lose packets, or so much is sent at once that an unknown path may well lose
@@ -255,26 +300,25 @@ impl AutoPolicy {
         !view.resends && self.auto.has(Aspect::Mending)
     }
 
-    /// Plans the repair symbols that mend datagrams which are known to be lost, `id` the latest of them, if they can
-    /// still be in time. They cover nothing that was sent after it: where much is in flight, some of that is lost too,
-    /// and would keep them from mending anything until it is known and mended in turn.
+    /// Mends a lost datagram, if that can still be in time.
     fn mend(&mut self, now: Instant, id: u64, view: &View) {
-        let path = &view.path;
         let tolerance = self.auto.tolerance(self.patience);
-        let in_time = tolerance.is_none_or(|most| path.retransmission_is_in_time(most));
-        // The one that was just lost does not count as missing yet.
-        let missing = (view.missing + 1).saturating_sub(view.added);
-        let affordable = (self.purse + ROUNDING) as u32;
-        let repairs = missing.min(affordable).min(MOST as u32);
-        if repairs == 0 || !in_time || self.auto.floor(path, tolerance).crowded {
-            return;
+        let in_time = tolerance.is_none_or(|most| view.path.retransmission_is_in_time(most));
+        let crowded = self.auto.floor(&view.path, tolerance).crowded;
+        self.lost.expire(view.span().start);
+        if in_time && id >= view.span().start && !crowded {
+            self.lost.add(now, id);
+            self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
         }
-        let left = self.plan.map_or(repairs, |plan| plan.left.max(repairs));
-        self.reason = Reason::Protects { repairs: left, wait: Duration::ZERO };
-        let (gap, gain) = (Duration::ZERO, 0.0);
-        let until = self.plan.map_or(id + 1, |plan| plan.until.max(id + 1));
-        let end = view.next.min(until);
-        self.plan = Some(Plan { due: now, left, gap, gain, at_fence: false, end, until });
+    }
+
+    /// The lost datagram that the next repair symbol mends. It goes before new data, as data that is sent again does.
+    fn next_lost(&self, view: &View) -> Option<u64> {
+        self.lost.first(view.span().start).filter(|_| self.affords_one())
+    }
+
+    fn affords_one(&self) -> bool {
+        self.purse + ROUNDING >= 1.0
     }
 
     /// Lets repair symbols wait longer if the data with the first deadline has arrived.
@@ -358,12 +402,17 @@ fn times(
         Some(slack) => (slack / 2).min(burst),
         None => burst.min(view.path.rtt / MOST_WAIT_DIVISOR),
     };
-    (wait.max(least), burst / SPACING_DIVISOR)
+    // They take time, and the last must not be late.
+    let path = &view.path;
+    let packet = path.rtt.mul_f64(WINDOW_PRODUCTS * PACKET / (path.window as f64).max(PACKET));
+    let packet = if slack.is_some() { packet } else { Duration::ZERO };
+    (wait.max(least), (burst / SPACING_DIVISOR).max(packet))
 }
 
 impl Redundancy for AutoPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
         self.purse = (self.purse + self.auto.budget).min(MOST as f64);
+        self.pace.on_sent(now);
         let stage = view.message.map(|message| message.stage);
         self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);
         if stage == Some(Stage::First) {
@@ -395,22 +444,34 @@ impl Redundancy for AutoPolicy {
     }
 
     fn on_repair_sent(&mut self, now: Instant, view: &View) {
+        self.lost.expire(view.span().start);
+        let lost = self.next_lost(view);
         self.purse = (self.purse - 1.0).max(0.0);
+        if let Some(id) = lost {
+            return self.lost.remove(id);
+        }
         let Some(plan) = self.plan.take() else { return };
         self.piece = self.piece.filter(|piece| piece.first >= plan.end);
         self.waiting.settle(plan.end);
         self.help.expect(plan.gain, view);
         let left = plan.left - 1;
-        self.plan = (left > 0).then_some(Plan { due: now + plan.gap, left, gain: 0.0, ..plan });
+        if left > 0 {
+            let due = now + plan.gap;
+            self.plan = Some(Plan { due, left, begun: true, gain: 0.0, ..plan });
+        } else if self.piece.is_some_and(|piece| piece.paused) {
+            self.plan(now, Moment::Paused, view);
+        }
     }
 
-    fn on_lost(&mut self, now: Instant, id: u64, view: &View) {
+    fn on_unmended(&mut self, now: Instant, id: u64, view: &View) {
         if self.mends_losses(view) {
             self.mend(now, id, view);
         }
     }
 
-    fn on_arrived(&mut self, now: Instant, _id: u64, how: Arrival, view: &View) {
+    fn on_arrived(&mut self, now: Instant, id: u64, how: Arrival, view: &View) {
+        self.lost.remove(id);
+        self.lost.expire(view.span().start);
         match how {
             Arrival::Recovered => self.help.on_mended(),
             Arrival::Acked | Arrival::Late => {}
@@ -420,7 +481,6 @@ impl Redundancy for AutoPolicy {
             self.plan = None;
             self.forget_piece();
         }
-        self.plan = self.plan.filter(|plan| view.first < plan.until);
         self.help.settle(view);
         self.postpone(now, view);
     }
@@ -434,17 +494,22 @@ impl Redundancy for AutoPolicy {
     }
 
     fn decide(&self, now: Instant, view: &View) -> Decision {
+        if view.unacked == 0 {
+            return Decision::Source;
+        }
+        if let Some(id) = self.next_lost(view) {
+            return Decision::Repair(RepairPlan::over(id..id + 1));
+        }
         let in_turn = |plan: &Plan| plan.at_fence || !view.has_source;
-        let due = self.plan.filter(|plan| plan.due <= now && in_turn(plan));
-        let span = due.map(|plan| view.first..view.next.min(plan.until));
-        match span.filter(|span| view.unacked > 0 && !span.is_empty()) {
-            Some(span) => Decision::Repair(RepairPlan::over(span)),
+        match self.plan.filter(|plan| plan.due <= now && in_turn(plan)) {
+            Some(_) => Decision::Repair(RepairPlan::over(view.span())),
             None => Decision::Source,
         }
     }
 
     fn timeout(&self) -> Option<Instant> {
-        self.plan.map(|plan| plan.due)
+        let mending = self.lost.due().filter(|_| self.affords_one());
+        self.plan.map(|plan| plan.due).into_iter().chain(mending).min()
     }
 
     fn reason(&self) -> Option<Reason> {

@@ -310,7 +310,7 @@ fn a_deadline_that_leaves_time_for_a_retransmission_needs_no_repair_symbols() {
     driver.view.resends = false;
     driver.message(2 * RTT);
     assert!(driver.run(RTT).is_empty());
-    driver.policy.on_lost(driver.now, driver.view.next - 1, &driver.view);
+    driver.policy.on_unmended(driver.now, driver.view.next - 1, &driver.view);
     assert_eq!(driver.run(RTT), [Duration::ZERO]);
 }
 
@@ -600,6 +600,32 @@ fn where_packets_wait_for_others_repair_symbols_must_be_worth_more() {
 }
 
 #[test]
+fn repair_symbols_are_spread_where_the_budget_does_not_suffice_for_the_target() {
+    let times = |budget, loss| {
+        let path = PathView { floor: LossFloor::default().with_rate(loss), ..path() };
+        let mut driver = warm(Auto::new(budget).unwrap().within(NEEDED - MS, 0.999).unwrap(), path);
+        let mut gaps = Vec::new();
+        let mut since = 0;
+        for _ in 0..400 {
+            driver.piece(1, 0);
+            since += 1;
+            for _ in driver.run(5 * MS) {
+                gaps.push(since);
+                since = 0;
+            }
+        }
+        gaps
+    };
+    let gaps = times(0.25, 0.2);
+    // Once what was saved up is spent.
+    assert!(gaps.iter().rev().take(30).all(|gap| *gap == 4), "{gaps:?}");
+    // Otherwise many leave together at the last moment.
+    let gaps = times(1.0, 0.1);
+    let together = gaps.iter().filter(|gap| **gap <= 1).count();
+    assert!(together > gaps.len() * 3 / 4 && gaps.contains(&11), "{gaps:?}");
+}
+
+#[test]
 fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
     let lose = |auto, path: PathView| {
         let mut driver = Driver::new(auto, path);
@@ -616,7 +642,7 @@ fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
         let before = before + driver.run(RTT).len();
         // The repair symbols were lost as well.
         driver.view.added = 0;
-        driver.policy.on_lost(driver.now, driver.view.next - 1, &driver.view);
+        driver.policy.on_unmended(driver.now, driver.view.next - 1, &driver.view);
         (before, driver.run(RTT).len())
     };
     // On a short path, nothing is sent before.
@@ -631,7 +657,7 @@ fn lost_datagrams_are_mended_after_the_loss_if_that_is_soon_enough() {
 }
 
 #[test]
-fn what_mends_known_losses_covers_nothing_whose_fate_is_unknown() {
+fn each_lost_datagram_is_mended_on_its_own() {
     let short = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
     let mut driver = Driver::new(Auto::default(), short);
     driver.view.resends = false;
@@ -641,25 +667,27 @@ fn what_mends_known_losses_covers_nothing_whose_fate_is_unknown() {
         Decision::Source => 0..0,
     };
     assert!(covered(&driver).is_empty());
-    driver.policy.on_lost(driver.now, 7, &driver.view);
-    assert_eq!(covered(&driver), 0..8);
-    driver.view.missing = 1;
-    driver.policy.on_lost(driver.now, 12, &driver.view);
-    assert_eq!(covered(&driver), 0..13, "both");
-    assert_eq!(driver.run(RTT).len(), 2);
-    // Another loss becomes known, and is given up before there is room for its repair symbol.
-    driver.view.added = 0;
-    driver.policy.on_lost(driver.now, 15, &driver.view);
-    (driver.view.first, driver.view.unacked) = (16, 4);
-    driver.policy.on_arrived(driver.now, 14, Arrival::Acked, &driver.view);
+    driver.policy.on_unmended(driver.now, 7, &driver.view);
+    assert_eq!(covered(&driver), 7..8);
+    driver.policy.on_unmended(driver.now, 12, &driver.view);
+    assert_eq!(covered(&driver), 7..8, "the oldest first");
+    driver.policy.on_repair_sent(driver.now, &driver.view);
+    assert_eq!(covered(&driver), 12..13);
+    assert_eq!(driver.run(RTT).len(), 1);
+    // A repair symbol is lost as well.
+    driver.policy.on_unmended(driver.now, 7, &driver.view);
+    assert_eq!(covered(&driver), 7..8);
+    // It comes too late now.
+    driver.view.timely = 8;
+    driver.policy.on_unmended(driver.now, 15, &driver.view);
+    assert_eq!(covered(&driver), 15..16);
+    driver.policy.on_arrived(driver.now, 15, Arrival::Late, &driver.view);
     assert!(covered(&driver).is_empty() && driver.policy.timeout().is_none());
 }
 
 #[test]
 fn each_part_can_be_switched_off_by_name() {
-    for part in
-        ["room", "window", "lateness", "changes", "bounds", "silence", "insurance", "mending"]
-    {
+    for part in Aspect::ALL.map(Aspect::name) {
         let auto = crate::registry::redundancy().find(&format!("auto:without={part}")).unwrap();
         assert_eq!(auto.parameters(), format!("budget=0.25, without={part}"));
     }

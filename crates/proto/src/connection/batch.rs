@@ -79,7 +79,7 @@ impl Connection {
         }
         self.spare_keys(now);
         self.streams.on_congestion_window(self.path.congestion.window());
-        self.egress.tend(&mut self.streams, now, self.path.least_delay(), self.path.delay());
+        self.tend_messages(now);
         let start = out.len();
         let mut batch = Batch::default();
         let mut to = Transmit::new(self.path.remote, 0).with_ecn(self.mark());

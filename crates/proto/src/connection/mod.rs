@@ -554,12 +554,7 @@ impl Connection {
             Timer::PreferredAddress => self.on_preferred_address_timer(now),
             Timer::Redundancy => {
                 self.egress.release_overdue(&mut self.streams, now);
-                self.egress.tend(
-                    &mut self.streams,
-                    now,
-                    self.path.least_delay(),
-                    self.path.delay(),
-                );
+                self.tend_messages(now);
                 self.update_loss_timer(now);
             }
             // Both only allow the next call of `poll_transmit` to send.

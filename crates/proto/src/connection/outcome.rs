@@ -163,6 +163,12 @@ impl Connection {
         }
     }
 
+    /// Gives up deadlines that the path cannot meet any more, and starts messages that waited.
+    pub(super) fn tend_messages(&mut self, now: Instant) {
+        let min_rtt = self.path.recovery.rtt().min();
+        self.egress.tend(&mut self.streams, now, min_rtt, self.path.delay());
+    }
+
     pub(super) fn update_loss_timer(&mut self, now: Instant) {
         if self.is_closed() {
             return;

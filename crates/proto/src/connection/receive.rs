@@ -318,7 +318,7 @@ impl Connection {
         self.timers.set(Timer::AckDelay, self.spaces[SpaceId::Data].acks.timeout());
         self.release_idle_memory(now);
         if self.egress.awaits_messages() {
-            self.egress.tend(&mut self.streams, now, self.path.least_delay(), self.path.delay());
+            self.tend_messages(now);
         }
         Ok(())
     }

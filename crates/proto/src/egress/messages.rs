@@ -431,10 +431,17 @@ impl Egress {
         }
     }
 
-    /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, and at `least` so long, and starts
-    /// messages that waited. Called before packets are sent, after a packet was received, and by the timer.
-    pub fn tend(&mut self, streams: &mut Streams, now: Instant, least: Duration, delay: Duration) {
-        let horizon = Horizon::new(now, least, delay);
+    /// Gives up deadlines that cannot be met by data that takes `delay` to the peer, on a path with this shortest round
+    /// trip, and starts messages that waited. Called before packets are sent, after a packet was received, and by the
+    /// timer.
+    pub fn tend(
+        &mut self,
+        streams: &mut Streams,
+        now: Instant,
+        min_rtt: Duration,
+        delay: Duration,
+    ) {
+        let horizon = Horizon::new(now, min_rtt, delay);
         if let Some(horizon) = horizon {
             self.sessions.expire(now, horizon);
         }

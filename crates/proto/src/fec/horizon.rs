@@ -12,9 +12,10 @@ pub(crate) struct Horizon {
 }
 
 impl Horizon {
-    /// Data takes `least` at least and `expected` as a rule. `None` beyond the end of time.
-    pub(crate) fn new(now: Instant, least: Duration, expected: Duration) -> Option<Self> {
-        let (least, expected) = (now.checked_add(least)?, now.checked_add(expected)?);
+    /// Data takes `delay` as a rule. At least it takes half of what the shortest round trip gives, because the way
+    /// there may be shorter than the way back. `None` beyond the end of time.
+    pub(crate) fn new(now: Instant, min_rtt: Duration, delay: Duration) -> Option<Self> {
+        let (least, expected) = (now.checked_add(min_rtt / 4)?, now.checked_add(delay)?);
         Some(Self { least, expected })
     }
 }

@@ -279,8 +279,8 @@ impl LostSymbols {
 
     /// The first held symbol of `span` for which no repair symbol is left.
     pub(super) fn unmended(&self, repairs: &Repairs, span: &Range<u64>) -> Option<u64> {
-        let unmended = repairs.beyond(self.held().map(|(id, _)| id));
-        unmended.into_iter().find(|id| span.contains(id))
+        let held = self.held().map(|(id, _)| id).take_while(|id| *id < span.end);
+        repairs.beyond(held).into_iter().find(|id| *id >= span.start)
     }
 
     /// When the newest packet was sent that may mend a lost symbol: a packet with a repair symbol over it or,

@@ -172,12 +172,6 @@ impl Path {
         round_trip / 2
     }
 
-    /// How long data that is sent now takes to the peer at least, as far as it can be told: half of what the shortest
-    /// round trip gives, because the way there may be shorter than the way back.
-    pub fn least_delay(&self) -> Duration {
-        self.recovery.rtt().min() / 4
-    }
-
     /// Whether acknowledgements of several packets in flight are overdue.
     fn is_silent(&self, now: Instant) -> bool {
         self.overdue_at.is_some_and(|at| now > at)

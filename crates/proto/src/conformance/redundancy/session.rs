@@ -2,11 +2,11 @@
 //! like a connection does.
 
 use super::history::{SessionStep, message};
-use crate::fec::Uncovered;
 use crate::fec::redundancy::{
     Arrival, Decision, MAX_BURST, Message, PathView, Redundancy, RedundancyFactory, RepairPlan,
     SHORT_KEYS, View,
 };
+use crate::fec::{Horizon, Uncovered};
 use crate::wire::code_id::CodeSet;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -348,9 +348,9 @@ impl ModelSession {
     /// Lets time pass. Data that cannot arrive in time any more needs no protection.
     fn pass_until(&mut self, now: Instant) {
         self.now = now;
-        let arrival = now.checked_add(self.path.one_way());
-        arrival.into_iter().for_each(|at| self.uncovered.expire(at));
-        let least = now.checked_add(self.path.min_rtt / 4);
+        let horizon = Horizon::new(now, self.path.min_rtt, self.path.one_way());
+        horizon.into_iter().for_each(|horizon| self.uncovered.expire(horizon.expected));
+        let least = horizon.map(|horizon| horizon.least);
         let is_over = |at: Option<Instant>| at.zip(least).is_some_and(|(at, least)| at < least);
         self.timely = self.timely();
         while !self.resends && self.timely < self.next() && is_over(self.deadline(self.timely)) {

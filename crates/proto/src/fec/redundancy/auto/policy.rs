@@ -48,6 +48,7 @@ pub(super) struct AutoPolicy {
     plan: Option<Plan>,
     /// The lost datagrams that are to be mended.
     lost: LostDatagrams,
+    /// How fast data was sent lately.
     pace: Pace,
     /// How many repair symbols the budget allows.
     purse: f64,
@@ -88,6 +89,20 @@ impl Piece {
         let gaps = u32::try_from(view.next - self.fresh).unwrap_or(u32::MAX).max(2) - 1;
         Train { symbols, gap: self.last.saturating_duration_since(self.begun) / gaps }
     }
+}
+
+/// What repair symbols are to do for a piece, and how many are affordable.
+#[derive(Debug, Clone, Copy)]
+struct Demand {
+    sources: Train,
+    /// The floor of loss to go by.
+    floor: LossFloor,
+    /// In which share of cases the piece is to be in time; `None` if it has no deadline.
+    share: Option<f64>,
+    /// How many repair symbols the budget allows.
+    most: usize,
+    /// When the first leaves at the latest, because it was planned before.
+    before: Option<Instant>,
 }
 
 /// Repair symbols that are to be sent.
@@ -180,7 +195,8 @@ impl AutoPolicy {
         }
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
-        if piece.train(view).symbols == 0 {
+        let sources = piece.train(view);
+        if sources.symbols == 0 {
             return;
         }
         let mends = self.mends_losses(view);
@@ -200,31 +216,17 @@ impl AutoPolicy {
             }
             return;
         }
-        let floor = self.floor(&piece, view);
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
         if self.fenced && !is_lossy(&floor, &view.path) {
             return self.insure(now, moment, view);
         }
-        let before = before.map(|plan| plan.due);
-        self.plan_repairs(now, moment, &piece, (most, before), view);
+        let (share, before) = (self.share(&piece), before.map(|plan| plan.due));
+        self.plan_repairs(now, moment, &Demand { sources, floor, share, most, before }, view);
     }
 
-    /// The floor of loss to go by for a piece.
-    fn floor(&self, piece: &Piece, view: &View) -> LossFloor {
-        self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance))
-    }
-
-    /// Plans the repair symbols for a piece, at most `most`. If some were planned `before`, the first leaves then at the
-    /// latest.
-    fn plan_repairs(
-        &mut self,
-        now: Instant,
-        moment: Moment,
-        piece: &Piece,
-        (most, before): (usize, Option<Instant>),
-        view: &View,
-    ) {
-        let sources = piece.train(view);
-        let floor = self.floor(piece, view);
+    /// Plans the repair symbols for a piece.
+    fn plan_repairs(&mut self, now: Instant, moment: Moment, demand: &Demand, view: &View) {
+        let Demand { sources, floor, share, most, before } = *demand;
         let is_lossy = is_lossy(&floor, &view.path);
         let outlook = Outlook::new(&floor, view.path.rtt);
         let last_moment = self.last_moment(now, view);
@@ -232,7 +234,7 @@ impl AutoPolicy {
         let (wait, gap) = times(moment, slack, floor.burst_time, view);
         let chances = |sources, most| outlook.complete(sources, wait, gap, most);
         let has_room = self.auto.has_room(sources, view);
-        let share = self.share(piece).filter(|_| is_lossy && has_room);
+        let share = share.filter(|_| is_lossy && has_room);
         let others_wait = self.auto.others_wait(view, has_room);
         let price = price(self.fenced, others_wait, &view.path);
         let Choice { repairs, gain, .. } = choose(chances(sources, most), share, price);
@@ -398,14 +400,15 @@ fn times(
         Moment::Paused => FLUSH_LINGER,
         Moment::Blocked | Moment::Ended | Moment::Fence => Duration::ZERO,
     };
-    let wait = match slack {
-        Some(slack) => (slack / 2).min(burst),
-        None => burst.min(view.path.rtt / MOST_WAIT_DIVISOR),
-    };
-    // They take time, and the last must not be late.
     let path = &view.path;
-    let packet = path.rtt.mul_f64(WINDOW_PRODUCTS * PACKET / (path.window as f64).max(PACKET));
-    let packet = if slack.is_some() { packet } else { Duration::ZERO };
+    let (wait, packet) = match slack {
+        // Each takes time, and the last must not be late.
+        Some(slack) => {
+            let windows = PACKET / (path.window as f64).max(PACKET);
+            ((slack / 2).min(burst), path.rtt.mul_f64(WINDOW_PRODUCTS * windows))
+        }
+        None => (burst.min(path.rtt / MOST_WAIT_DIVISOR), Duration::ZERO),
+    };
     (wait.max(least), (burst / SPACING_DIVISOR).max(packet))
 }
 

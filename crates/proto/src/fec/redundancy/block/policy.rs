@@ -18,8 +18,8 @@ pub(super) struct SentBlock {
 }
 
 impl SentBlock {
-    /// Whether the block still needs parity symbols: some of its symbols have not arrived and may still be in time. After the first
-    /// parity symbol, further parity symbols must cover the same symbols.
+    /// Whether the block still needs parity symbols: some of its symbols have not arrived and may still be in
+    /// time. After the first parity symbol, further parity symbols must cover the same symbols.
     fn is_wanted(&self, view: &View) -> bool {
         view.span().start < self.span.end && (self.sent == 0 || view.kept <= self.span.start)
     }

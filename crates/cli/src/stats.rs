@@ -112,6 +112,17 @@ impl Statistics {
                 "gilbert_r": r,
                 "excess": loss_floor.excess,
             },
+            "room": {
+                // There is no sign of a limit.
+                "repairs_per_packet": loss_floor.room.is_finite().then_some(loss_floor.room),
+                "crowded": loss_floor.crowded,
+                "experiments": {
+                    "running": loss_floor.withheld,
+                    "harmful": loss_floor.experiments.harmful,
+                    "harmless": loss_floor.experiments.harmless,
+                    "undecided": loss_floor.experiments.undecided,
+                },
+            },
             "fec": {
                 "negotiated": fec.negotiated,
                 "source_symbols_received": fec.source_symbols_received,

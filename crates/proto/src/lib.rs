@@ -207,7 +207,7 @@ pub mod policy {
         MAX_DELAY, PathView, Reason, Redundancy, RedundancyFactory, RepairPlan, Stage, Tail, Terms,
         Turn, View,
     };
-    pub use crate::loss_floor::{LossFloor, LossMemory, Regime};
+    pub use crate::loss_floor::{Experiments, LossFloor, LossMemory, Regime};
     pub use crate::loss_reaction::{
         HoldForRepair, LossReaction, LossReactionFactory, LostData, RepairOutlook, ResendAtOnce,
         Verdict,

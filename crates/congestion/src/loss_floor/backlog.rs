@@ -104,7 +104,7 @@ impl Backlog {
 }
 
 /// Whether a packet with this round-trip time met a queue.
-fn is_long(rtt: Nanos, min: Nanos) -> bool {
+pub(super) fn is_long(rtt: Nanos, min: Nanos) -> bool {
     rtt > min + (min / LONG_DIVISOR).max(LONG)
 }
 

@@ -3,10 +3,12 @@
 use super::backlog::Backlog;
 use super::bursts::Bursts;
 use super::change::{self, Recent};
+use super::experiments::Trials;
 use super::headroom::Headroom;
 use super::lateness::Lateness;
 use super::queue::QueueGauge;
 use super::regimes::Regimes;
+use super::room::Room;
 use super::rounds::{Finished, LatestRounds};
 use super::tally::Tally;
 use super::{CONFIDENT, ENOUGH_SLOW, LossFloor, LossMemory, MAX_FLOOR, MEMORY, REMEMBERED};
@@ -14,7 +16,7 @@ use crate::arithmetic::nanos;
 use std::time::{Duration, Instant};
 
 /// What the outcomes of a path's packets say about its losses.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Evidence {
     queue: QueueGauge,
     rounds: LatestRounds,
@@ -25,7 +27,9 @@ pub(super) struct Evidence {
     recent: Recent,
     regimes: Regimes,
     headroom: Headroom,
+    trials: Trials,
     backlog: Backlog,
+    room: Room,
     lateness: Lateness,
     /// Packets that met a queue.
     filled: Tally,
@@ -37,10 +41,26 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// The evidence of an earlier connection.
-    pub(super) fn new(memory: LossMemory) -> Self {
+    /// The evidence of an earlier connection. `seed` draws what experiments leave to chance.
+    pub(super) fn new(memory: LossMemory, seed: u64) -> Self {
         let LossMemory { tally, gaps, .. } = memory;
-        Self { near: tally, bursts: Bursts::new(gaps, tally.rate()), ..Self::default() }
+        Self {
+            queue: QueueGauge::default(),
+            rounds: LatestRounds::default(),
+            near: tally,
+            slow: Tally::default(),
+            recent: Recent::default(),
+            regimes: Regimes::default(),
+            headroom: Headroom::default(),
+            trials: Trials::new(seed),
+            backlog: Backlog::default(),
+            room: Room::default(),
+            lateness: Lateness::default(),
+            filled: Tally::default(),
+            bursts: Bursts::new(gaps, tally.rate()),
+            run: 0,
+            newest_acked: None,
+        }
     }
 
     /// What a later connection may start from, if the outcomes of `known` packets are known.
@@ -64,7 +84,7 @@ impl Evidence {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
         self.queue.on_sent(now, limited);
-        self.rounds.on_sent(now, bytes, rtt);
+        self.rounds.on_sent(now, bytes, rtt, || self.trials.on_round());
     }
 
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
@@ -80,7 +100,9 @@ impl Evidence {
         let empty = self.queue.on_rtt(now, sent, rtt, marked);
         let rtt = nanos(rtt);
         let first = self.queue.latest().map_or(rtt, nanos);
-        self.backlog.on_rtt(now, rtt, first, self.queue.least(rtt));
+        let min = self.queue.least(rtt);
+        self.backlog.on_rtt(now, rtt, first, min);
+        self.room.on_rtt(now, rtt, min);
         empty
     }
 
@@ -127,6 +149,7 @@ impl Evidence {
     /// [`Self::on_lost`].
     pub(super) fn on_repair(&mut self, sent: Instant, lost: bool) {
         self.backlog.on_repair();
+        self.room.on_repair();
         self.rounds.on_repair(sent, lost);
     }
 
@@ -145,13 +168,17 @@ impl Evidence {
         let mut rounds = std::mem::take(&mut self.rounds);
         let mut any = false;
         let mut crowded = false;
-        rounds.settle_all(now, |fates| crowded |= self.headroom.on_round(now, fates));
+        rounds.settle_all(now, |fates, leg| {
+            crowded |= self.headroom.on_round(now, fates);
+            crowded |= self.trials.on_fates(now, fates, leg);
+        });
         rounds.finish(|round| {
             self.count(now, &round);
             any = true;
         });
         self.rounds = rounds;
         if crowded {
+            self.room.cut(now);
             // What was lost with its own redundancy is no evidence of a floor.
             (self.near, self.slow) = (Tally::default(), Tally::default());
             (self.recent, self.regimes) = (Recent::default(), Regimes::default());
@@ -191,6 +218,17 @@ impl Evidence {
         }
     }
 
+    /// Whether redundancy has no room on the path, or does harm.
+    fn is_crowded(&self, now: Instant) -> bool {
+        let (headroom, trials) = (self.headroom.is_crowded(now), self.trials.is_crowded(now));
+        headroom || trials || self.room.is_filled() || self.backlog.is_crowded(now)
+    }
+
+    /// Whether an experiment leaves out redundancy for now.
+    pub(super) fn withholds(&self) -> bool {
+        self.trials.withholds()
+    }
+
     /// The packets that count: all packets that met an empty queue, or only the packets of slow rounds if
     /// clearly fewer of them were lost.
     fn counted(&self) -> Tally {
@@ -218,8 +256,10 @@ impl Evidence {
             burst_time: self.bursts.time(),
             excess,
             other: now.and_then(|now| self.regimes.other(now)),
-            crowded: now
-                .is_some_and(|now| self.headroom.is_crowded(now) || self.backlog.is_crowded(now)),
+            crowded: now.is_some_and(|now| self.is_crowded(now)),
+            room: self.room.share(),
+            withheld: self.trials.withholds(),
+            experiments: self.trials.results(),
             queued: self.backlog.queued(),
             late,
             late_by,

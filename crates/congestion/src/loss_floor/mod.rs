@@ -12,16 +12,19 @@ mod backlog;
 mod bursts;
 mod change;
 mod evidence;
+mod experiments;
 mod headroom;
 mod lateness;
 mod queue;
 mod regimes;
 mod rests;
+mod room;
 mod rounds;
 mod tally;
 
 use bursts::Gaps;
 use evidence::Evidence;
+pub use experiments::Experiments;
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -64,8 +67,16 @@ pub struct LossFloor {
     pub other: Option<Regime>,
     /// Whether no redundancy is to be sent for now: because packets with repair symbols were lost more often
     /// than the data around them, as where a queue or a policer has no room for them, or because a queue
-    /// stands on the path, and for a while after redundancy was sent into one.
+    /// stands on the path, and for a while after redundancy was sent into one or an experiment has shown that
+    /// more is lost because of it.
     pub crowded: bool,
+    /// How many packets with repair symbols the path has room for, for each of the others; infinity as long as there is
+    /// no sign of less.
+    pub room: f64,
+    /// Whether redundancy is left out for now by an experiment that finds out whether it does harm.
+    pub withheld: bool,
+    /// What such experiments have shown.
+    pub experiments: Experiments,
     /// Share of packets that met a queue on the path, lately.
     pub queued: f64,
     /// Share of packets that arrive in the end, but so long after later ones that an application notices.
@@ -139,6 +150,9 @@ impl Default for LossFloor {
             excess: 0.0,
             other: None,
             crowded: false,
+            room: f64::INFINITY,
+            withheld: false,
+            experiments: Experiments::default(),
             queued: 0.0,
             late: 0.0,
             late_by: Duration::ZERO,
@@ -157,6 +171,9 @@ impl LossFloor {
         with_excess: excess = f64,
         with_other: other = Option<Regime>,
         with_crowded: crowded = bool,
+        with_room: room = f64,
+        with_withheld: withheld = bool,
+        with_experiments: experiments = Experiments,
         with_queued: queued = f64,
         with_late: late = f64,
         with_late_by: late_by = Duration,
@@ -219,17 +236,20 @@ pub struct LossFloorEstimator {
     /// `None` as long as nothing was sent, and on a path that fell silent before it showed anything worth keeping:
     /// most connections of a busy server are such.
     evidence: Option<Box<Evidence>>,
+    /// Draws what experiments leave to chance.
+    seed: u64,
 }
 
 impl LossFloorEstimator {
-    /// An estimator that starts from the evidence of an earlier connection.
-    pub fn new(memory: LossMemory) -> Self {
+    /// An estimator that starts from the evidence of an earlier connection. `seed` draws when redundancy is left out
+    /// by experiments.
+    pub fn new(memory: LossMemory, seed: u64) -> Self {
         if memory.is_empty() {
-            return Self::default();
+            return Self { seed, ..Self::default() };
         }
         let known = memory.known;
-        let evidence = Evidence::new(memory);
-        Self { floor: evidence.estimate(None, known), evidence: Some(Box::new(evidence)) }
+        let evidence = Evidence::new(memory, seed);
+        Self { floor: evidence.estimate(None, known), evidence: Some(Box::new(evidence)), seed }
     }
 
     /// The evidence from which the estimate of a later connection may start.
@@ -257,14 +277,17 @@ impl LossFloorEstimator {
 
     #[inline]
     fn evidence(&mut self) -> &mut Evidence {
-        self.evidence.get_or_insert_default()
+        let seed = self.seed;
+        self.evidence.get_or_insert_with(|| Box::new(Evidence::new(LossMemory::default(), seed)))
     }
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
     /// application does not fill the window.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
-        self.evidence().on_sent(now, bytes, rtt, limited);
+        let evidence = self.evidence();
+        evidence.on_sent(now, bytes, rtt, limited);
+        self.floor.withheld = evidence.withholds();
     }
 
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet

@@ -16,11 +16,32 @@ pub(super) struct Rests {
 impl Rests {
     /// Redundancy did harm: a new time begins at `now`, unless one lasts.
     pub(super) fn begin(&mut self, now: Instant) {
+        self.begin_for(now, Duration::ZERO);
+    }
+
+    /// The same, for no less than `least`, but for no longer than any.
+    pub(super) fn begin_for(&mut self, now: Instant, least: Duration) {
         if self.lasts(now) {
             return;
         }
-        let length = self.latest.map_or(FIRST, |(_, last)| (last * 2).min(MOST));
+        let length = self.next().max(least).min(MOST);
         self.latest = Some((now + length, length));
+    }
+
+    /// How long the next one is.
+    fn next(&self) -> Duration {
+        self.latest.map_or(FIRST, |(_, last)| (last * 2).min(MOST))
+    }
+
+    /// Redundancy did harm: a new time begins at `now`, even if one lasts.
+    pub(super) fn restart(&mut self, now: Instant) {
+        let length = self.next();
+        self.latest = Some((now + length, length));
+    }
+
+    /// A time as long as the latest one begins at `now`.
+    pub(super) fn repeat(&mut self, now: Instant) {
+        self.latest = self.latest.map(|(_, length)| (now + length, length));
     }
 
     /// Whether no redundancy is to be sent at `now`.

@@ -1,5 +1,6 @@
 //! Packets by the round trip in which they were sent.
 
+use super::experiments::Leg;
 use super::headroom::RoundFates;
 use super::queue::Extreme;
 use super::tally::Tally;
@@ -36,6 +37,8 @@ struct Round {
     /// Whether its delivery rate is known to the filter.
     measured: bool,
     fates: RoundFates,
+    /// The leg of an experiment that it is of.
+    leg: Option<Leg>,
     /// Packets that met an empty queue.
     empty: Tally,
     /// Packets that met a queue.
@@ -86,9 +89,15 @@ impl LatestRounds {
         self.rounds.shrink_to_fit();
     }
 
-    /// Handles a packet that is sent. A round lasts for `rtt`.
+    /// Handles a packet that is sent. A round lasts for `rtt`; if one begins, `leg` is asked of which leg it is.
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration) {
+    pub(super) fn on_sent(
+        &mut self,
+        now: Instant,
+        bytes: u64,
+        rtt: Duration,
+        leg: impl FnOnce() -> Option<Leg>,
+    ) {
         let current = self.rounds.back_mut();
         if let Some(round) =
             current.filter(|round| now.saturating_duration_since(round.start) < round.length)
@@ -116,6 +125,7 @@ impl LatestRounds {
             acked: None,
             measured: false,
             fates: RoundFates::default(),
+            leg: leg(),
             empty: Tally::default(),
             filled: Tally::default(),
         });
@@ -192,14 +202,18 @@ impl LatestRounds {
     }
 
     /// Measures the rounds whose packets all have outcomes since the last call, and passes on what became of them.
-    pub(super) fn settle_all(&mut self, now: Instant, mut settled: impl FnMut(&RoundFates)) {
+    pub(super) fn settle_all(
+        &mut self,
+        now: Instant,
+        mut settled: impl FnMut(&RoundFates, Option<Leg>),
+    ) {
         if !self.news {
             return;
         }
         for round in &mut self.rounds {
             if round.closed && round.outstanding == 0 && !round.measured {
                 round.measured = true;
-                settled(&round.fates);
+                settled(&round.fates, round.leg);
                 self.deliveries.rotate_right(1);
                 self.deliveries[0] = round.delivery_rate();
                 let sustained = self.deliveries.iter().sum::<f64>() / SUSTAINED as f64;
@@ -248,8 +262,8 @@ mod tests {
         for (&count, round) in packets.iter().zip(0..) {
             let begin = start + RTT * round;
             let at = |i: u32| begin + RTT * i / (count + 1);
-            (0..count).for_each(|i| rounds.on_sent(at(i), 1_000, RTT));
-            rounds.on_sent(begin + RTT, 0, RTT);
+            (0..count).for_each(|i| rounds.on_sent(at(i), 1_000, RTT, || None));
+            rounds.on_sent(begin + RTT, 0, RTT, || None);
             for i in 0..count {
                 if i < lost {
                     rounds.on_lost(at(i), Some(true), 1);
@@ -258,7 +272,7 @@ mod tests {
                 }
             }
             rounds.on_acked(begin + 2 * RTT, begin + RTT, 0, Some(true));
-            rounds.settle_all(begin + 2 * RTT, |_| {});
+            rounds.settle_all(begin + 2 * RTT, |_, _| {});
             rounds.finish(|f| {
                 finished.push((f.filled.packets, f.empty.map(|tally| tally.lost), f.slow));
             });
@@ -282,9 +296,9 @@ mod tests {
         for round in 0..40 {
             let begin = start + RTT * round;
             for i in 0..20 {
-                rounds.on_sent(begin + 5 * MS * i, 1_000, RTT);
+                rounds.on_sent(begin + 5 * MS * i, 1_000, RTT, || None);
             }
-            rounds.on_sent(begin + RTT, 0, RTT);
+            rounds.on_sent(begin + RTT, 0, RTT, || None);
             for i in 0..20 {
                 let sent = begin + 5 * MS * i;
                 if i % 2 == 0 {
@@ -293,7 +307,7 @@ mod tests {
                     rounds.on_lost(sent, Some(true), 1);
                 }
             }
-            rounds.settle_all(begin + 2 * RTT, |_| {});
+            rounds.settle_all(begin + 2 * RTT, |_, _| {});
             rounds.finish(|f| lost += f.empty.unwrap_or_default().lost);
         }
         assert_eq!(lost, 0.0);
@@ -302,8 +316,8 @@ mod tests {
     #[test]
     fn late_news_of_a_finished_round_is_refused() {
         let (start, mut rounds) = (Instant::now(), LatestRounds::default());
-        rounds.on_sent(start, 1_000, RTT);
-        rounds.on_sent(start + RTT, 1_000, RTT);
+        rounds.on_sent(start, 1_000, RTT, || None);
+        rounds.on_sent(start + RTT, 1_000, RTT, || None);
         rounds.on_lost(start, Some(true), 1);
         assert!(rounds.on_refuted(start));
         assert!(!rounds.on_refuted(start - MS));

@@ -136,7 +136,7 @@ fn a_new_connection_remembers_and_soon_knows_better() {
     let memory = path.estimator.memory();
     let learned = path.floor();
     let mut again = Path::new(100, 14);
-    again.estimator = LossFloorEstimator::new(memory);
+    again.estimator = LossFloorEstimator::new(memory, 0);
     let floor = again.floor();
     assert!((floor.rate - learned.rate).abs() < 1e-9);
     assert!(floor.high > learned.high, "it is less certain");
@@ -212,7 +212,7 @@ fn bursts_are_remembered_too() {
     }
     let learned = path.floor();
     assert!((2.0..6.0).contains(&learned.burst) && !learned.burst_time.is_zero(), "{learned:?}");
-    let again = LossFloorEstimator::new(path.estimator.memory()).get();
+    let again = LossFloorEstimator::new(path.estimator.memory(), 0).get();
     let ratio = again.burst_time.as_secs_f64() / learned.burst_time.as_secs_f64();
     assert!((0.5..2.0).contains(&ratio), "{learned:?} {again:?}");
     assert!((again.burst - learned.burst).abs() < 1e-9, "{learned:?} {again:?}");

@@ -39,7 +39,7 @@ impl Conditions {
             ecn: EcnValidation::new(ecn),
             mtu,
             loss: LossEstimate::default(),
-            floor: LossFloorEstimator::new(LossMemory::default()),
+            floor: LossFloorEstimator::new(LossMemory::default(), seed),
         }
     }
 }

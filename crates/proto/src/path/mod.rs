@@ -128,7 +128,7 @@ impl Path {
             held: HeldBack::default(),
             loss: LossEstimate::default(),
             runs: LossRuns::default(),
-            floor: LossFloorEstimator::new(loss_memory),
+            floor: LossFloorEstimator::new(loss_memory, seed),
             overdue_at: None,
         }
     }

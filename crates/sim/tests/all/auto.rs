@@ -261,6 +261,37 @@ fn redundancy_for_which_the_link_has_no_room_rests() {
     assert!(with < plain * 5 / 4 && with * 3 / 2 < without);
 }
 
+/// Datagrams of 2.3 Mbit/s on a link that carries hardly more: repair symbols of a tenth of that fill the queue, and
+/// then the congestion window, for as long as the connection lasts.
+#[test]
+fn a_stream_that_nearly_fills_the_link_is_not_pushed_over_it() {
+    const NEARLY: &str = "rate=2400kbit delay=30ms queue=red:30kb loss=bern:0.02";
+    const PATHS: [&str; 3] = [
+        "rate=2600kbit delay=30ms loss=bern:0.02",
+        "rate=2700kbit delay=30ms queue=codel:100kb loss=bern:0.02",
+        NEARLY,
+    ];
+    let late = |path: &str, policy: Option<&str>| {
+        let protection = policy.map(|name| registry::redundancy().find(name).unwrap());
+        let protection = protection.map(Protection::new);
+        let plan = MessagePlan::steady(20_000, 1_100, 4 * MS);
+        let plan = MessagePlan { unreliable: true, protection, ..plan };
+        let config = config(Algorithm::BBR);
+        let outcome = over(2, path).transport(&config).messages(plan).unwrap();
+        let in_time = outcome.delays.iter().flatten().filter(|delay| **delay <= 60 * MS).count();
+        1.0 - in_time as f64 / 20_000.0
+    };
+    for path in PATHS {
+        let [plain, with] = [None, Some("auto")].map(|policy| late(path, policy));
+        println!("{path}: {with:.4} late, plain {plain:.4}");
+        assert!(with < plain + 0.02, "{path}: {with} {plain}");
+    }
+    let [with, without] =
+        [Some("auto"), Some("auto:without=room")].map(|policy| late(NEARLY, policy));
+    println!("{with:.4} late, without the rule {without:.4}");
+    assert!(without > 8.0 * with, "{with} {without}");
+}
+
 #[test]
 fn what_the_path_delivers_late_is_protected_too() {
     let path = "rate=10mbit delay=50ms reorder=0.02,20ms";

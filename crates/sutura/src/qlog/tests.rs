@@ -240,7 +240,7 @@ fn policies_say_what_they_do_and_what_is_lost() {
     let mut floor = LossFloor::default();
     (floor.rate, floor.low, floor.high, floor.burst) = (0.2, 0.125, 0.25, 4.0);
     let mut timed = floor;
-    timed.burst_time = Duration::from_millis(5);
+    (timed.burst_time, timed.room) = (Duration::from_millis(5), 0.0625);
     let records = records(&[
         (0, updated(None)),
         (0, updated(Some(Reason::NoUse))),
@@ -255,7 +255,7 @@ fn policies_say_what_they_do_and_what_is_lost() {
     let estimate = json!({"rate": 0.2, "low": 0.125, "high": 0.25, "burst": 4.0, "p": 0.0625,
         "r": 0.25, "excess": 0.0});
     let mut with_time = estimate.clone();
-    with_time["burst_time"] = json!(5.0);
+    (with_time["burst_time"], with_time["room"]) = (json!(5.0), json!(0.0625));
     let expected = [
         (redundancy.clone(), json!({"name": name, "session": 2})),
         (redundancy.clone(), json!({"name": name, "session": 2, "reason": "no_use"})),

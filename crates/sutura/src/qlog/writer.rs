@@ -172,6 +172,9 @@ struct LossEstimateUpdated {
     r: f64,
     /// Share of packets that are lost in addition while the queue is not empty.
     excess: f64,
+    /// How many packets with repair symbols there is room for, for each of the others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    room: Option<f64>,
 }
 
 impl<'a> RedundancyUpdated<'a> {
@@ -187,9 +190,10 @@ impl<'a> RedundancyUpdated<'a> {
 impl LossEstimateUpdated {
     fn new(floor: &LossFloor) -> Self {
         let (p, r) = floor.gilbert();
-        let &LossFloor { rate, low, high, burst, burst_time, excess, .. } = floor;
+        let &LossFloor { rate, low, high, burst, burst_time, excess, room, .. } = floor;
+        let room = room.is_finite().then_some(room);
         let burst_time = (!burst_time.is_zero()).then(|| milliseconds(burst_time));
-        Self { rate, low, high, burst, burst_time, p, r, excess }
+        Self { rate, low, high, burst, burst_time, p, r, excess, room }
     }
 }
 

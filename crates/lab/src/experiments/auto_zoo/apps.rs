@@ -133,8 +133,8 @@ fn feed(rng: &mut Rng, rate: f64, rtt: Duration, carriage: Carriage) -> Feed {
     };
     let size = log_uniform(rng, 100.0, largest);
     let every = millis(1000.0 / log_uniform(rng, 10.0, 120.0));
-    // The path carries most feeds, and some not quite.
-    let most = if rng.chance(0.93) { uniform(rng, 0.1, 0.75) } else { uniform(rng, 0.8, 1.1) };
+    // The path carries most feeds, many of them just so, and some not quite.
+    let most = if rng.chance(0.95) { uniform(rng, 0.1, 1.0) } else { uniform(rng, 1.0, 1.1) };
     let size = size.min(most * rate / 8.0 * every.as_secs_f64()).max(100.0);
     let bursts = rng.chance(0.3);
     let burst = if bursts { log_uniform(rng, 2.0, 20.0) as u32 } else { 1 };

@@ -22,6 +22,8 @@ pub enum Reason {
     Waiting,
     /// Acknowledgements are overdue: the path may carry nothing at present.
     Silent,
+    /// Left out for some round trips, to find out whether it does harm.
+    Experiment,
     /// Recent redundancy mended too few losses.
     NoUse,
     /// The budget of extra bytes is used up.
@@ -52,6 +54,7 @@ impl Reason {
             Self::Window => "window",
             Self::Waiting => "waiting",
             Self::Silent => "silent",
+            Self::Experiment => "experiment",
             Self::NoUse => "no_use",
             Self::Budget => "budget",
             Self::Control => "control",
@@ -72,6 +75,7 @@ impl fmt::Display for Reason {
             Self::Window => "no room in the congestion window",
             Self::Waiting => "other data would wait for it",
             Self::Silent => "acknowledgements are overdue",
+            Self::Experiment => "left out to see whether it does harm",
             Self::NoUse => "did not help lately",
             Self::Budget => "budget used up",
             Self::Control => "a control stream",

@@ -17,6 +17,8 @@ pub(super) enum Aspect {
     Changes,
     /// That the losses may be larger or smaller than they seem.
     Bounds,
+    /// That experiments leave out redundancy to find out whether it does harm.
+    Experiments,
     /// That acknowledgements are overdue.
     Silence,
     /// That a path of which little is known may lose packets.
@@ -28,13 +30,14 @@ pub(super) enum Aspect {
 }
 
 impl Aspect {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Room,
         Self::Window,
         Self::Waiting,
         Self::Lateness,
         Self::Changes,
         Self::Bounds,
+        Self::Experiments,
         Self::Silence,
         Self::Insurance,
         Self::Mending,
@@ -49,6 +52,7 @@ impl Aspect {
             Self::Lateness => "lateness",
             Self::Changes => "changes",
             Self::Bounds => "bounds",
+            Self::Experiments => "experiments",
             Self::Silence => "silence",
             Self::Insurance => "insurance",
             Self::Mending => "mending",

@@ -168,12 +168,18 @@ impl Auto {
             floor = floor.with_low(floor.rate).with_high(floor.rate);
         }
         floor.crowded &= self.has(Aspect::Room);
+        floor.withheld &= self.has(Aspect::Experiments);
         let known = floor.rate > 0.0 || floor.high < self.expect || self.expect <= 0.0;
         if known {
             return floor;
         }
         let expect = self.expect;
         floor.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
+    }
+
+    /// How many repair symbols per source symbol may be sent on a path.
+    fn budget_within(&self, path: &PathView) -> f64 {
+        if self.has(Aspect::Room) { self.budget.min(path.floor.room) } else { self.budget }
     }
 
     /// Whether the congestion window has room for repair symbols after a piece with these symbols. Where other
@@ -230,6 +236,9 @@ impl Auto {
         let floor = self.floor(path, self.tolerance(terms.tolerance));
         if floor.crowded {
             return Some(Reason::Congestion);
+        }
+        if floor.withheld {
+            return Some(Reason::Experiment);
         }
         if is_lossy(&floor, path) {
             return None;

@@ -34,6 +34,8 @@ const MARGIN_DIVISOR: u32 = 32;
 const WINDOW_PRODUCTS: f64 = 2.0;
 /// The most that rounding may take from the budget.
 const ROUNDING: f64 = 1e-6;
+/// Where the path has less room than the budget allows, so many repair symbols are saved at most.
+const MOST_WITHOUT_ROOM: f64 = KEPT_FOR_MENDING + 2.0;
 /// How many of the repair symbols that the budget allows are kept for mending lost datagrams.
 const KEPT_FOR_MENDING: f64 = 2.0;
 
@@ -250,7 +252,7 @@ impl AutoPolicy {
         // With a deadline, the last repair symbol leaves as late as the deadline allows, unless the budget is short.
         let lasts = gap * (repairs - 1);
         let suffices = |slack: &Duration| {
-            let (symbols, most) = self.until(*slack, sources.symbols, most);
+            let (symbols, most) = self.until(&view.path, *slack, sources.symbols, most);
             let chance = chances(Train { symbols, ..sources }, most).last();
             let enough = share.is_none_or(|share| chance.is_some_and(|chance| chance >= share));
             enough || !self.auto.has(Aspect::Shortage)
@@ -283,9 +285,9 @@ impl AutoPolicy {
 
     /// How many source symbols a piece has and how many repair symbols are affordable after `time`, if there are
     /// `symbols` and `most` now.
-    fn until(&self, time: Duration, symbols: u32, most: usize) -> (u32, usize) {
+    fn until(&self, path: &PathView, time: Duration, symbols: u32, most: usize) -> (u32, usize) {
         let more = self.pace.within(time);
-        let affordable = (f64::from(more) * self.auto.budget) as usize;
+        let affordable = (f64::from(more) * self.auto.budget_within(path)) as usize;
         (symbols.saturating_add(more), most.saturating_add(affordable))
     }
 
@@ -306,9 +308,9 @@ impl AutoPolicy {
     fn mend(&mut self, now: Instant, id: u64, view: &View) {
         let tolerance = self.auto.tolerance(self.patience);
         let in_time = tolerance.is_none_or(|most| view.path.retransmission_is_in_time(most));
-        let crowded = self.auto.floor(&view.path, tolerance).crowded;
+        let floor = self.auto.floor(&view.path, tolerance);
         self.lost.expire(view.span().start);
-        if in_time && id >= view.span().start && !crowded {
+        if in_time && id >= view.span().start && !floor.crowded && !floor.withheld {
             self.lost.add(now, id);
             self.reason = Reason::Protects { repairs: 1, wait: Duration::ZERO };
         }
@@ -414,7 +416,10 @@ fn times(
 
 impl Redundancy for AutoPolicy {
     fn on_source_sent(&mut self, now: Instant, id: u64, view: &View) {
-        self.purse = (self.purse + self.auto.budget).min(MOST as f64);
+        let budget = self.auto.budget_within(&view.path);
+        // What was saved before there was less room is not spent at once.
+        let most = if budget < self.auto.budget { MOST_WITHOUT_ROOM } else { MOST as f64 };
+        self.purse = (self.purse + budget).min(most);
         self.pace.on_sent(now);
         let stage = view.message.map(|message| message.stage);
         self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);

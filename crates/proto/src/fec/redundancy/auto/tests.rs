@@ -502,6 +502,28 @@ fn losses_that_come_and_go_are_reckoned_with_while_there_are_none() {
 }
 
 #[test]
+fn no_more_is_sent_than_the_path_has_room_for() {
+    let repairs = |floor: LossFloor| {
+        let mut driver = warm(Auto::default(), PathView { floor, ..path() });
+        let pieces = (0..20).map(|_| {
+            driver.piece(20, 0);
+            let sent = driver.run(RTT).len();
+            driver.arrives();
+            sent
+        });
+        pieces.sum::<usize>()
+    };
+    let lossy = path().floor;
+    let [all, some, few] = [f64::INFINITY, 0.1, 0.01].map(|room| repairs(lossy.with_room(room)));
+    // Of 400 packets, besides what was saved before.
+    assert!(all > 40 && (20..=41).contains(&some) && few <= 6, "{all} {some} {few}");
+    let withheld = lossy.with_withheld(true);
+    assert_eq!(repairs(withheld), 0);
+    let view = PathView { floor: withheld, ..path() };
+    assert_eq!(Auto::default().sleeps(&view, Terms::STREAM), Some(Reason::Experiment));
+}
+
+#[test]
 fn a_target_counts_from_the_first_data_that_is_not_covered() {
     let target = Auto::new(1.0).unwrap().within(150 * MS, 0.999).unwrap();
     let mut driver = warm(target, path());

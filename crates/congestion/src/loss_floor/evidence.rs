@@ -3,12 +3,10 @@
 use super::backlog::Backlog;
 use super::bursts::Bursts;
 use super::change::{self, Recent};
-use super::experiments::Trials;
-use super::headroom::Headroom;
+use super::impact::Impact;
 use super::lateness::Lateness;
 use super::queue::QueueGauge;
 use super::regimes::Regimes;
-use super::room::Room;
 use super::rounds::{Finished, LatestRounds};
 use super::tally::Tally;
 use super::{CONFIDENT, ENOUGH_SLOW, LossFloor, LossMemory, MAX_FLOOR, MEMORY, REMEMBERED};
@@ -16,7 +14,7 @@ use crate::arithmetic::nanos;
 use std::time::{Duration, Instant};
 
 /// What the outcomes of a path's packets say about its losses.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Evidence {
     queue: QueueGauge,
     rounds: LatestRounds,
@@ -26,10 +24,11 @@ pub(super) struct Evidence {
     /// The newest of both.
     recent: Recent,
     regimes: Regimes,
-    headroom: Headroom,
-    trials: Trials,
+    /// The data of rounds until the first redundancy.
+    bare: Tally,
+    /// `None` as long as no redundancy was sent.
+    impact: Option<Box<Impact>>,
     backlog: Backlog,
-    room: Room,
     lateness: Lateness,
     /// Packets that met a queue.
     filled: Tally,
@@ -41,26 +40,10 @@ pub(super) struct Evidence {
 }
 
 impl Evidence {
-    /// The evidence of an earlier connection. `seed` draws what experiments leave to chance.
-    pub(super) fn new(memory: LossMemory, seed: u64) -> Self {
+    /// The evidence of an earlier connection.
+    pub(super) fn new(memory: LossMemory) -> Self {
         let LossMemory { tally, gaps, .. } = memory;
-        Self {
-            queue: QueueGauge::default(),
-            rounds: LatestRounds::default(),
-            near: tally,
-            slow: Tally::default(),
-            recent: Recent::default(),
-            regimes: Regimes::default(),
-            headroom: Headroom::default(),
-            trials: Trials::new(seed),
-            backlog: Backlog::default(),
-            room: Room::default(),
-            lateness: Lateness::default(),
-            filled: Tally::default(),
-            bursts: Bursts::new(gaps, tally.rate()),
-            run: 0,
-            newest_acked: None,
-        }
+        Self { near: tally, bursts: Bursts::new(gaps, tally.rate()), ..Self::default() }
     }
 
     /// What a later connection may start from, if the outcomes of `known` packets are known.
@@ -84,7 +67,8 @@ impl Evidence {
     #[inline]
     pub(super) fn on_sent(&mut self, now: Instant, bytes: u64, rtt: Duration, limited: bool) {
         self.queue.on_sent(now, limited);
-        self.rounds.on_sent(now, bytes, rtt, || self.trials.on_round());
+        let impact = &mut self.impact;
+        self.rounds.on_sent(now, bytes, rtt, || impact.as_mut()?.on_round());
     }
 
     /// Handles an acknowledgement's round-trip time, without the acknowledgement delay, of a packet
@@ -102,7 +86,9 @@ impl Evidence {
         let first = self.queue.latest().map_or(rtt, nanos);
         let min = self.queue.least(rtt);
         self.backlog.on_rtt(now, rtt, first, min);
-        self.room.on_rtt(now, rtt, min);
+        if let Some(impact) = &mut self.impact {
+            impact.on_rtt(now, rtt, min);
+        }
         empty
     }
 
@@ -146,10 +132,11 @@ impl Evidence {
     }
 
     /// Handles the fate of a packet with repair symbols that was sent at `sent`, before [`Self::on_acked`] or
-    /// [`Self::on_lost`].
-    pub(super) fn on_repair(&mut self, sent: Instant, lost: bool) {
+    /// [`Self::on_lost`]. `seed` draws what experiments leave to chance.
+    pub(super) fn on_repair(&mut self, sent: Instant, lost: bool, seed: u64) {
         self.backlog.on_repair();
-        self.room.on_repair();
+        let bare = self.bare;
+        self.impact.get_or_insert_with(|| Box::new(Impact::new(bare, seed))).on_repair();
         self.rounds.on_repair(sent, lost);
     }
 
@@ -169,8 +156,13 @@ impl Evidence {
         let mut any = false;
         let mut crowded = false;
         rounds.settle_all(now, |fates, leg| {
-            crowded |= self.headroom.on_round(now, fates);
-            crowded |= self.trials.on_fates(now, fates, leg);
+            crowded |= match &mut self.impact {
+                Some(impact) => impact.on_fates(now, fates, leg),
+                None => {
+                    self.bare.fade_and_add(&fates.data());
+                    false
+                }
+            };
         });
         rounds.finish(|round| {
             self.count(now, &round);
@@ -178,7 +170,6 @@ impl Evidence {
         });
         self.rounds = rounds;
         if crowded {
-            self.room.cut(now);
             // What was lost with its own redundancy is no evidence of a floor.
             (self.near, self.slow) = (Tally::default(), Tally::default());
             (self.recent, self.regimes) = (Recent::default(), Regimes::default());
@@ -193,8 +184,7 @@ impl Evidence {
     }
 
     fn count(&mut self, now: Instant, round: &Finished) {
-        self.filled.fade(round.filled.packets, MEMORY);
-        self.filled.add(&round.filled);
+        self.filled.fade_and_add(&round.filled);
         let Some(empty) = &round.empty else { return };
         self.regimes.begin(now);
         for tally in [&mut self.near, &mut self.slow] {
@@ -220,13 +210,13 @@ impl Evidence {
 
     /// Whether redundancy has no room on the path, or does harm.
     fn is_crowded(&self, now: Instant) -> bool {
-        let (headroom, trials) = (self.headroom.is_crowded(now), self.trials.is_crowded(now));
-        headroom || trials || self.room.is_filled() || self.backlog.is_crowded(now)
+        let impact = self.impact.as_ref();
+        impact.is_some_and(|impact| impact.is_crowded(now)) || self.backlog.is_crowded(now)
     }
 
     /// Whether an experiment leaves out redundancy for now.
     pub(super) fn withholds(&self) -> bool {
-        self.trials.withholds()
+        self.impact.as_ref().is_some_and(|impact| impact.withholds())
     }
 
     /// The packets that count: all packets that met an empty queue, or only the packets of slow rounds if
@@ -257,9 +247,13 @@ impl Evidence {
             excess,
             other: now.and_then(|now| self.regimes.other(now)),
             crowded: now.is_some_and(|now| self.is_crowded(now)),
-            room: self.room.share(),
-            withheld: self.trials.withholds(),
-            experiments: self.trials.results(),
+            room: self.impact.as_ref().map_or(f64::INFINITY, |impact| impact.room()),
+            withheld: self.withholds(),
+            experiments: self
+                .impact
+                .as_ref()
+                .map(|impact| impact.experiments())
+                .unwrap_or_default(),
             queued: self.backlog.queued(),
             late,
             late_by,

@@ -27,8 +27,6 @@ const MOST_PAIRS: u32 = 12;
 const PAUSE: u32 = 16;
 /// So many packets must be known with and without repair symbols for a suspicion.
 const ENOUGH: f64 = 50.0;
-/// How many packets back the suspicion looks.
-const MEMORY: f64 = 2_000.0;
 
 /// How often it was found out by experiment whether redundancy makes the data be lost more often, and what came
 /// out.
@@ -157,12 +155,12 @@ fn flip(random: &mut SplitMix64) -> bool {
 }
 
 impl Trials {
-    /// `seed` draws the order of the legs.
-    pub(super) fn new(seed: u64) -> Self {
+    /// `bare` is what was lost of the data so far, without redundancy; `seed` draws the order of the legs.
+    pub(super) fn new(bare: Tally, seed: u64) -> Self {
         Self {
             random: SplitMix64::new(seed),
             with: Tally::default(),
-            without: Tally::default(),
+            without: bare,
             running: None,
             pauses: Rests::default(),
             rests: Rests::default(),
@@ -192,11 +190,10 @@ impl Trials {
 
     /// The fates of all packets of a round are known. Returns whether they prove that redundancy does harm.
     pub(super) fn on_fates(&mut self, now: Instant, fates: &RoundFates, leg: Option<Leg>) -> bool {
-        let data = data_of(fates);
+        let data = fates.data();
         let redundant = fates.repairs.packets > 0;
         let tally = if redundant { &mut self.with } else { &mut self.without };
-        tally.fade(data.packets, MEMORY);
-        tally.add(&data);
+        tally.fade_and_add(&data);
         let Some(trial) = &mut self.running else {
             if redundant && self.is_suspicious() && !self.pauses.lasts(now) {
                 self.running = Some(Trial::new(now, &mut self.random));
@@ -239,13 +236,6 @@ impl Trials {
     }
 }
 
-/// The packets of a round without repair symbols, as if all losses of a round were one run.
-fn data_of(fates: &RoundFates) -> Tally {
-    let packets = f64::from(fates.all.packets - fates.repairs.packets);
-    let lost = f64::from(fates.all.lost - fates.repairs.lost);
-    Tally { packets, lost, runs: lost.min(1.0), squares: lost * lost }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::headroom::Fates;
@@ -273,7 +263,7 @@ mod tests {
     impl Bed {
         fn new(seed: u64) -> Self {
             let now = Instant::now();
-            let (trials, random) = (Trials::new(seed), Rng::new(seed));
+            let (trials, random) = (Trials::new(Tally::default(), seed), Rng::new(seed));
             let (flying, proofs) = (Vec::new(), Vec::new());
             Self { trials, random, now, start: now, flying, bare: 0, proofs }
         }

@@ -11,6 +11,7 @@
 //! it would if each packet were lost for itself, and is judged by how much it differs from round to round.
 
 use super::rests::Rests;
+use super::tally::Tally;
 use std::time::Instant;
 
 /// How many rounds back the comparison looks.
@@ -35,6 +36,15 @@ pub(super) struct RoundFates {
     pub(super) repairs: Fates,
     /// These and all others.
     pub(super) all: Fates,
+}
+
+impl RoundFates {
+    /// The packets without repair symbols, as if all of these that were lost were lost in one run.
+    pub(super) fn data(&self) -> Tally {
+        let packets = f64::from(self.all.packets - self.repairs.packets);
+        let lost = f64::from(self.all.lost - self.repairs.lost);
+        Tally { packets, lost, runs: lost.min(1.0), squares: lost * lost }
+    }
 }
 
 impl Fates {

@@ -14,6 +14,7 @@ mod change;
 mod evidence;
 mod experiments;
 mod headroom;
+mod impact;
 mod lateness;
 mod queue;
 mod regimes;
@@ -248,7 +249,7 @@ impl LossFloorEstimator {
             return Self { seed, ..Self::default() };
         }
         let known = memory.known;
-        let evidence = Evidence::new(memory, seed);
+        let evidence = Evidence::new(memory);
         Self { floor: evidence.estimate(None, known), evidence: Some(Box::new(evidence)), seed }
     }
 
@@ -277,8 +278,7 @@ impl LossFloorEstimator {
 
     #[inline]
     fn evidence(&mut self) -> &mut Evidence {
-        let seed = self.seed;
-        self.evidence.get_or_insert_with(|| Box::new(Evidence::new(LossMemory::default(), seed)))
+        self.evidence.get_or_insert_default()
     }
 
     /// Handles a packet that is sent. `rtt` is the smoothed round-trip time; `limited` if the
@@ -326,7 +326,8 @@ impl LossFloorEstimator {
     /// Handles the fate of a packet with repair symbols that was sent at `sent`, before [`Self::on_acked`] or
     /// [`Self::on_lost`].
     pub fn on_repair(&mut self, sent: Instant, lost: bool) {
-        self.evidence().on_repair(sent, lost);
+        let seed = self.seed;
+        self.evidence().on_repair(sent, lost, seed);
     }
 
     /// Handles the late acknowledgement, at `now`, of a packet that was reported as lost.

@@ -145,7 +145,7 @@ mod tests {
                 self.now += Duration::from_millis(4);
                 self.room.on_rtt(self.now, MIN + MS * beyond(n), MIN);
                 self.sent += 1;
-                if self.sent % 4 == 0 && !self.room.is_filled() {
+                if self.sent.is_multiple_of(4) && !self.room.is_filled() {
                     self.room.on_repair();
                     self.repairs += 1;
                 }

@@ -1,5 +1,7 @@
 //! Counts of packets and losses that fade.
 
+use super::MEMORY;
+
 /// The quantile of the normal distribution that nine of ten values stay within.
 const Z: f64 = 1.645;
 /// A run of losses that was not seen, but might have been: the next losses may come in runs.
@@ -48,6 +50,12 @@ impl Tally {
         self.lost *= kept;
         self.runs *= kept;
         self.squares *= kept;
+    }
+
+    /// Adds newer counts, so that no more than [`MEMORY`] packets are remembered.
+    pub(super) fn fade_and_add(&mut self, newer: &Self) {
+        self.fade(newer.packets, MEMORY);
+        self.add(newer);
     }
 
     /// The same shares as evidence of at most so many packets.

@@ -225,7 +225,7 @@ impl Trials {
         if finding == Finding::Harmful {
             self.rests.begin(now);
         } else {
-            self.pauses.begin_for(now, took * PAUSE);
+            self.pauses.begin_for(now, took.saturating_mul(PAUSE));
         }
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Nobody knows what a path carries beyond what is sent. If a queue builds up after repair symbols were sent, and
 //! none of the packets of a round trip finds it empty, these were too many: until it is empty none is sent, and then
-//! half as many. They become more again after a time without such a queue, which is twice as long after each. So what
-//! redundancy can do to a path without room is a queue of a round trip's repair symbols, ever more seldom.
+//! a quarter as many. They become twice as many after a time without such a queue, which is twice as long after each. So
+//! what redundancy can do to a path without room is a queue of a round trip's repair symbols, ever more seldom.
 
 use super::backlog::is_long;
 use super::queue::Nanos;
@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 const STRETCH: u32 = 16;
 /// Over how many packets the share of repair symbols is averaged.
 const MEMORY: f64 = 64.0;
+/// A queue is not due to redundancy if it is so many times as long as the repair symbols can have made it.
+const EXPLAINED: Nanos = 2;
 /// What is left of the share when it was too much.
 const CUT: f64 = 0.25;
 /// There is room for so many repair symbols per packet anywhere.
@@ -37,7 +39,7 @@ pub(super) struct Room {
     least: Nanos,
     count: u32,
     began: Option<Instant>,
-    /// When there will not be tried out whether there is more room.
+    /// Until when it is not tried out whether there is more room.
     patience: Rests,
 }
 
@@ -82,11 +84,12 @@ impl Room {
         let count = std::mem::take(&mut self.count);
         let took =
             self.began.take().map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
-        let explained = 2 * u64::from(self.repairs) * nanos(took) / u64::from(count.max(1));
+        // Each makes the queue longer by the time from one packet to the next at most, where the path carries as much.
+        let each = nanos(took) / u64::from(count.max(1));
+        let explained = each.saturating_mul(EXPLAINED).saturating_mul(self.repairs.into());
         let filled = is_long(least, min);
         if !filled {
-            self.repairs = 0;
-            self.foreign = false;
+            (self.repairs, self.foreign) = (0, false);
             if self.share.is_finite() && !self.patience.lasts(now) {
                 self.share *= 2.0;
                 self.patience.repeat(now);

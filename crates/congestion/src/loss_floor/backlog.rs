@@ -7,29 +7,20 @@
 
 use super::queue::Nanos;
 use super::rests::Rests;
-use std::time::{Duration, Instant};
+use super::stretch::{Stretch, is_long};
+use std::time::Instant;
 
-/// Of how many round-trip times in a row, at least, the shortest counts.
-const STRETCH: u32 = 16;
-/// Over how many round trips these are sent, at least.
+/// Over how many round trips a stretch is sent, at least.
 const TRIPS: u32 = 2;
 /// After how many long stretches in a row the queue stands.
 const PROOF: u32 = 3;
-/// By how much a long round-trip time exceeds the minimum: this share of it, and at least this, which is more than
-/// what timers and schedulers of the ends add.
-const LONG_DIVISOR: Nanos = 8;
-const LONG: Nanos = 5_000_000;
 /// Over how many round-trip times the share of long ones is averaged.
 const MEMORY: f64 = 64.0;
 
 /// Watches for a queue that stands, and whether redundancy goes into it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Backlog {
-    /// The shortest round-trip time of the present stretch, and how many it has.
-    least: Nanos,
-    count: u32,
-    /// When the present stretch began.
-    began: Option<Instant>,
+    stretch: Stretch,
     /// How many stretches in a row were long.
     long: u32,
     /// Whether packets with repair symbols were sent since the last stretch that was not long.
@@ -37,20 +28,6 @@ pub(super) struct Backlog {
     rests: Rests,
     /// The share of packets that met a queue, lately.
     queued: f64,
-}
-
-impl Default for Backlog {
-    fn default() -> Self {
-        Self {
-            least: Nanos::MAX,
-            count: 0,
-            began: None,
-            long: 0,
-            redundant: false,
-            rests: Rests::default(),
-            queued: 0.0,
-        }
-    }
 }
 
 impl Backlog {
@@ -65,18 +42,13 @@ impl Backlog {
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, first: Nanos, min: Nanos) {
         let met = if is_long(first, min) { 1.0 } else { 0.0 };
         self.queued += (met - self.queued) / MEMORY;
-        self.least = self.least.min(rtt);
-        self.count += 1;
-        let began = *self.began.get_or_insert(now);
-        if self.count >= STRETCH && now >= began + TRIPS * Duration::from_nanos(rtt) {
-            self.judge(now, min);
+        if let Some(stretch) = self.stretch.add(now, rtt, TRIPS) {
+            self.judge(now, stretch.least, min);
         }
     }
 
-    /// A stretch is over.
-    fn judge(&mut self, now: Instant, min: Nanos) {
-        let least = std::mem::replace(&mut self.least, Nanos::MAX);
-        (self.count, self.began) = (0, None);
+    /// A stretch is over, whose shortest round-trip time is `least`.
+    fn judge(&mut self, now: Instant, least: Nanos, min: Nanos) {
         if is_long(least, min) {
             self.long = self.long.saturating_add(1);
         } else {
@@ -103,14 +75,10 @@ impl Backlog {
     }
 }
 
-/// Whether a packet with this round-trip time met a queue.
-pub(super) fn is_long(rtt: Nanos, min: Nanos) -> bool {
-    rtt > min + (min / LONG_DIVISOR).max(LONG)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use sutura_random::Rng;
 
     const MS: Nanos = 1_000_000;

@@ -41,8 +41,8 @@ pub(super) struct RoundFates {
 impl RoundFates {
     /// The packets without repair symbols, as if all of these that were lost were lost in one run.
     pub(super) fn data(&self) -> Tally {
-        let packets = f64::from(self.all.packets - self.repairs.packets);
-        let lost = f64::from(self.all.lost - self.repairs.lost);
+        let packets = f64::from(self.all.packets.saturating_sub(self.repairs.packets));
+        let lost = f64::from(self.all.lost.saturating_sub(self.repairs.lost));
         Tally { packets, lost, runs: lost.min(1.0), squares: lost * lost }
     }
 }

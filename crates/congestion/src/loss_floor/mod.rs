@@ -21,6 +21,7 @@ mod regimes;
 mod rests;
 mod room;
 mod rounds;
+mod stretch;
 mod tally;
 
 use bursts::Gaps;

@@ -1,4 +1,4 @@
-//! Times without redundancy, each twice as long as the one before.
+//! Times in which redundancy, more of it or an experiment is left out, each twice as long as the one before.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 const FIRST: Duration = Duration::from_secs(10);
 const MOST: Duration = Duration::from_secs(600);
 
-/// When no redundancy is to be sent, because it did harm.
+/// When something is left out, such as redundancy because it did harm.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Rests {
     /// Until when the latest time lasts, and how long it is.
@@ -14,7 +14,7 @@ pub(super) struct Rests {
 }
 
 impl Rests {
-    /// Redundancy did harm: a new time begins at `now`, unless one lasts.
+    /// A new time begins at `now`, unless one lasts.
     pub(super) fn begin(&mut self, now: Instant) {
         self.begin_for(now, Duration::ZERO);
     }
@@ -33,7 +33,7 @@ impl Rests {
         self.latest.map_or(FIRST, |(_, last)| (last * 2).min(MOST))
     }
 
-    /// Redundancy did harm: a new time begins at `now`, even if one lasts.
+    /// A new time begins at `now`, even if one lasts.
     pub(super) fn restart(&mut self, now: Instant) {
         let length = self.next();
         self.latest = Some((now + length, length));
@@ -44,7 +44,7 @@ impl Rests {
         self.latest = self.latest.map(|(_, length)| (now + length, length));
     }
 
-    /// Whether no redundancy is to be sent at `now`.
+    /// Whether it is left out at `now`.
     pub(super) fn lasts(&self, now: Instant) -> bool {
         self.latest.is_some_and(|(until, _)| now < until)
     }

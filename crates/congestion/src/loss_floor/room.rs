@@ -5,14 +5,14 @@
 //! a quarter as many. They become twice as many after a time without such a queue, which is twice as long after each. So
 //! what redundancy can do to a path without room is a queue of a round trip's repair symbols, ever more seldom.
 
-use super::backlog::is_long;
 use super::queue::Nanos;
 use super::rests::Rests;
+use super::stretch::{Passed, Stretch, is_long};
 use crate::arithmetic::nanos;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// Of how many round-trip times in a row, at least, the shortest counts.
-const STRETCH: u32 = 16;
+/// Over how many round trips a stretch is sent, at least.
+const TRIPS: u32 = 1;
 /// Over how many packets the share of repair symbols is averaged.
 const MEMORY: f64 = 64.0;
 /// A queue is not due to redundancy if it is so many times as long as the repair symbols can have made it.
@@ -35,10 +35,7 @@ pub(super) struct Room {
     foreign: bool,
     /// Whether the queue was never empty in the latest stretch.
     filled: bool,
-    /// The shortest round-trip time of the present stretch, how many it has, and when it began.
-    least: Nanos,
-    count: u32,
-    began: Option<Instant>,
+    stretch: Stretch,
     /// Until when it is not tried out whether there is more room.
     patience: Rests,
 }
@@ -51,9 +48,7 @@ impl Default for Room {
             repairs: 0,
             foreign: false,
             filled: false,
-            least: Nanos::MAX,
-            count: 0,
-            began: None,
+            stretch: Stretch::default(),
             patience: Rests::default(),
         }
     }
@@ -70,22 +65,16 @@ impl Room {
     #[inline]
     pub(super) fn on_rtt(&mut self, now: Instant, rtt: Nanos, min: Nanos) {
         self.sent *= 1.0 - 1.0 / MEMORY;
-        self.least = self.least.min(rtt);
-        self.count += 1;
-        let began = *self.began.get_or_insert(now);
-        if self.count >= STRETCH && now >= began + Duration::from_nanos(rtt) {
-            self.judge(now, min);
+        if let Some(stretch) = self.stretch.add(now, rtt, TRIPS) {
+            self.judge(now, &stretch, min);
         }
     }
 
     /// A stretch is over.
-    fn judge(&mut self, now: Instant, min: Nanos) {
-        let least = std::mem::replace(&mut self.least, Nanos::MAX);
-        let count = std::mem::take(&mut self.count);
-        let took =
-            self.began.take().map_or(Duration::ZERO, |began| now.saturating_duration_since(began));
+    fn judge(&mut self, now: Instant, stretch: &Passed, min: Nanos) {
+        let Passed { least, count, took } = *stretch;
         // Each makes the queue longer by the time from one packet to the next at most, where the path carries as much.
-        let each = nanos(took) / u64::from(count.max(1));
+        let each = nanos(took) / u64::from(count);
         let explained = each.saturating_mul(EXPLAINED).saturating_mul(self.repairs.into());
         let filled = is_long(least, min);
         if !filled {
@@ -123,6 +112,7 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
     use sutura_random::Rng;
 
     const MS: Nanos = 1_000_000;

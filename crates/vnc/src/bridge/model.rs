@@ -112,8 +112,7 @@ impl Bridge {
         match self.below(20) {
             0 => {
                 let (width, height) = (1 + self.below(220) as u16, 1 + self.below(200) as u16);
-                self.screen.resize(width, height).unwrap();
-                self.source.resize(&self.screen).unwrap();
+                self.resize(width, height);
             }
             1..=7 => {
                 let from = self.any_rect(150);
@@ -130,6 +129,11 @@ impl Bridge {
                 self.noise(rect);
             }
         }
+    }
+
+    pub fn resize(&mut self, width: u16, height: u16) {
+        self.screen.resize(width, height).unwrap();
+        self.source.resize(&self.screen).unwrap();
     }
 
     pub fn copy(&mut self, from: Rect, to: Rect) {

@@ -12,6 +12,10 @@
 //! these are superseded with it. For the same reason the pieces behind a piece that was given up are put
 //! behind a fence.
 //!
+//! A fence waits for pieces before it that were cancelled or given up, too, until the other end hears that they will
+//! not come. So once a connection is lost, pieces behind such a fence count as not painted, even if they have
+//! arrived.
+//!
 //! That is [`UpdateOrder::Geometry`]. With [`UpdateOrder::Fences`], all pieces of an update come before the
 //! pieces of the next, and no piece is superseded.
 
@@ -53,6 +57,11 @@ impl Footprint {
 
     fn meets(&self, other: &Self) -> bool {
         self.writes.iter().any(|&write| other.writes_on(write))
+    }
+
+    /// The smallest rectangle around `rect` and all that it writes.
+    fn around_writes(&self, rect: Rect) -> Rect {
+        self.writes.iter().fold(rect, |all, &write| all.around(write))
     }
 
     /// Whether one of two pieces reads pixels that the other writes.
@@ -105,6 +114,16 @@ pub struct Plan {
     pub fence: bool,
 }
 
+/// Pieces that may wait at the other end, whether they have arrived or not: they are behind a fence, and the other
+/// end may not have heard that pieces before the fence will not come.
+#[derive(Debug, Clone, Copy)]
+struct Doubt {
+    /// The first of them; all later ones are among them.
+    first: u64,
+    /// The smallest rectangle around all that they write.
+    writes: Rect,
+}
+
 /// The pieces that are on their way.
 #[derive(Debug, Default)]
 pub struct Order {
@@ -118,6 +137,9 @@ pub struct Order {
     fence: u64,
     /// A piece was given up since the last fence.
     has_lost: bool,
+    /// A piece was cancelled or given up, and the other end may not have heard of it.
+    has_unheard: bool,
+    doubt: Option<Doubt>,
     /// The update of the newest piece.
     update: u32,
 }
@@ -215,6 +237,9 @@ impl Order {
         if plan.fence {
             self.fence();
         }
+        if let Some(doubt) = &mut self.doubt {
+            doubt.writes = footprint.around_writes(doubt.writes);
+        }
         let (around, fence) = (around(&footprint), self.fence);
         let (superseded, after) = (plan.superseded, plan.after);
         self.bytes += size;
@@ -225,6 +250,12 @@ impl Order {
 
     /// No piece on its way needs to be named any more: a fence is behind them.
     pub fn fence(&mut self) {
+        if self.has_unheard && self.doubt.is_none() {
+            let first = self.open.first_key_value().map_or(self.next, |(&first, _)| first);
+            let open = self.open.values();
+            let writes = open.fold(Rect::default(), |all, open| open.footprint.around_writes(all));
+            self.doubt = Some(Doubt { first, writes });
+        }
         self.open.retain(|_, open| open.fate != Fate::Lost);
         for open in self.open.values_mut() {
             open.around = Rect::default();
@@ -246,7 +277,7 @@ impl Order {
         if !self.decide(number, Fate::Lost) {
             return Vec::new();
         }
-        self.has_lost = true;
+        (self.has_lost, self.has_unheard) = (true, true);
         self.unknown()
     }
 
@@ -279,6 +310,7 @@ impl Order {
     }
 
     fn cancelled(&mut self, number: u64) {
+        self.has_unheard = true;
         let open = self.open.remove(&number).filter(|open| open.fate == Fate::Open);
         self.bytes -= open.map_or(0, |open| open.size);
     }
@@ -301,13 +333,14 @@ impl Order {
 
     /// Whether a piece may still be painted.
     pub fn may_be_painted(&self, number: u64) -> bool {
-        self.open.contains_key(&number)
+        self.open.contains_key(&number) || self.doubt.is_some_and(|doubt| number >= doubt.first)
     }
 
     /// Forgets all pieces; returns the rectangles of pieces that may or may not be painted.
     pub fn abandon(&mut self) -> Vec<Rect> {
-        let open = std::mem::replace(self, Self::new(self.between)).open;
-        open.into_values().flat_map(|open| open.footprint.writes).collect()
+        let Self { open, doubt, .. } = std::mem::replace(self, Self::new(self.between));
+        let open = open.into_values().flat_map(|open| open.footprint.writes);
+        open.chain(doubt.map(|doubt| doubt.writes)).collect()
     }
 
     /// Bytes of pieces that have not arrived.
@@ -323,8 +356,7 @@ impl Order {
 }
 
 fn around(footprint: &Footprint) -> Rect {
-    let reads = footprint.reads.unwrap_or_default();
-    footprint.writes.iter().fold(reads, |all, &write| all.around(write))
+    footprint.around_writes(footprint.reads.unwrap_or_default())
 }
 
 #[cfg(test)]
@@ -436,6 +468,27 @@ mod tests {
         // A piece that waited for the lost piece waits no more once it has arrived.
         order.arrived(2);
         assert_eq!(order.open.keys().copied().collect::<Vec<_>>(), [4]);
+    }
+
+    #[test]
+    fn what_is_behind_a_fence_may_wait_for_word_of_what_was_cancelled_before_it() {
+        let mut order = Order::default();
+        send(&mut order, paint(LEFT));
+        order.arrived(0);
+        assert!(!order.may_be_painted(0));
+        send(&mut order, paint(LEFT));
+        send(&mut order, paint(LEFT));
+        order.fence();
+        send(&mut order, paint(RIGHT));
+        (2..=3).for_each(|number| order.arrived(number));
+        assert_eq!(order.open.len(), 0);
+        assert!(!order.may_be_painted(0) && order.may_be_painted(2) && order.may_be_painted(3));
+        assert_eq!(order.abandon(), [LEFT.around(RIGHT)]);
+        // The next connection knows of no such piece.
+        send(&mut order, paint(LEFT));
+        order.fence();
+        order.arrived(0);
+        assert_eq!(order.abandon(), []);
     }
 
     #[test]

@@ -28,6 +28,24 @@ proptest! {
     }
 }
 
+/// A piece of a new size has arrived when the connection is lost, and waits behind a fence for word of a piece that
+/// was cancelled before it.
+#[test]
+fn a_size_that_waited_for_word_of_a_cancelled_piece_is_told_again() {
+    let mut bridge = with_a_picture();
+    bridge.noise(LEFT);
+    bridge.send_next();
+    bridge.noise(LEFT);
+    let second = bridge.send_next();
+    bridge.receive(second);
+    bridge.resize(120, 90);
+    let size = bridge.send_next();
+    bridge.receive(size);
+    bridge.report_all();
+    bridge.reconnect();
+    assert_same_in_the_end(&mut bridge);
+}
+
 /// Sessions in which pieces are given up.
 fn both_ends_agree_though_pieces_are_lost(sessions: u64, cancels: bool) {
     for seed in 0..sessions {

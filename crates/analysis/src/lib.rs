@@ -36,6 +36,7 @@ mod coverage;
 mod error;
 pub mod figure;
 pub mod fuzz;
+pub mod interval;
 pub mod limits;
 mod millis;
 mod multiplexing;

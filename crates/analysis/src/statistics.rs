@@ -48,44 +48,66 @@ fn rank(q: f64, count: u64) -> u64 {
 /// A distribution of durations with weights, such as message delays weighted by size.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
-    /// In ascending order, each with the cumulative weight up to and including it.
-    steps: Vec<(Duration, u64)>,
+    /// In ascending order.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// A duration of a distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Step {
+    pub duration: Duration,
+    /// The weight up to and including it.
+    pub sum: u64,
+    /// The part that it is from, which is independent of other parts.
+    pub part: u32,
 }
 
 impl Distribution {
-    /// The distribution of durations with weights.
+    /// The distribution of independent durations with weights.
     pub fn weighted(samples: impl IntoIterator<Item = (Duration, u64)>) -> Self {
-        let mut steps: Vec<_> = samples.into_iter().collect();
-        steps.sort_unstable();
-        let mut sum = 0;
-        for (_, weight) in &mut steps {
-            sum += *weight;
-            *weight = sum;
-        }
-        Self { steps }
+        Self::of_parts(samples.into_iter().map(std::iter::once))
     }
 
-    /// The distribution of durations with equal weights.
+    /// The distribution of independent durations with equal weights.
     pub fn of(samples: impl IntoIterator<Item = Duration>) -> Self {
         Self::weighted(samples.into_iter().map(|sample| (sample, 1)))
     }
 
+    /// The distribution of durations with weights that need not be independent within a part, such as those of the
+    /// messages of a connection.
+    pub fn of_parts<P>(parts: impl IntoIterator<Item = P>) -> Self
+    where
+        P: IntoIterator<Item = (Duration, u64)>,
+    {
+        let of_part = |(part, samples): (u32, P)| {
+            samples.into_iter().map(move |(duration, sum)| Step { duration, sum, part })
+        };
+        let mut steps: Vec<_> = (0..).zip(parts).flat_map(of_part).collect();
+        steps.sort_unstable();
+        let mut sum = 0;
+        for step in &mut steps {
+            sum += step.sum;
+            step.sum = sum;
+        }
+        Self { steps }
+    }
+
     /// The sum of all weights.
     pub fn total(&self) -> u64 {
-        self.steps.last().map_or(0, |(_, sum)| *sum)
+        self.steps.last().map_or(0, |step| step.sum)
     }
 
     /// The quantile `q`, from 0 to 1; zero if there are no durations.
     pub fn quantile(&self, q: f64) -> Duration {
         let rank = rank(q, self.total());
-        let index = self.steps.partition_point(|(_, sum)| *sum < rank);
-        self.steps.get(index).or(self.steps.last()).map_or(Duration::ZERO, |(d, _)| *d)
+        let index = self.steps.partition_point(|step| step.sum < rank);
+        self.steps.get(index).or(self.steps.last()).map_or(Duration::ZERO, |step| step.duration)
     }
 
     /// The share above `limit`, 0 to 1.
     pub fn share_above(&self, limit: Duration) -> f64 {
-        let index = self.steps.partition_point(|(duration, _)| *duration <= limit);
-        let below = index.checked_sub(1).and_then(|i| self.steps.get(i)).map_or(0, |(_, sum)| *sum);
+        let index = self.steps.partition_point(|step| step.duration <= limit);
+        let below = index.checked_sub(1).and_then(|i| self.steps.get(i)).map_or(0, |step| step.sum);
         if self.total() == 0 { 0.0 } else { (self.total() - below) as f64 / self.total() as f64 }
     }
 

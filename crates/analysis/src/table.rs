@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::statistics::{Spread, millis};
+use crate::interval::{Estimate, Interval};
+use crate::statistics::{Distribution, Spread, millis};
 
 /// A table of figures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -21,7 +22,7 @@ pub struct Table {
 /// A column heading, and how to make the column's cell from an item.
 pub type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> Cell);
 
-/// A cell. In JSON it is a bare number or text, in the unit given here.
+/// A cell. In JSON it is a bare number or text, in the unit given here, or an object of three numbers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Cell {
@@ -35,6 +36,10 @@ pub enum Cell {
     Millis(f64),
     /// A mean or a ratio.
     Number(f64),
+    /// A quantile in milliseconds, with its interval.
+    MillisWithin(Estimate),
+    /// A quantile, with its interval.
+    NumberWithin(Estimate),
 }
 
 impl Cell {
@@ -46,6 +51,13 @@ impl Cell {
     /// Median and spread with this many decimal places.
     pub fn spread(spread: Option<Spread>, digits: usize) -> Self {
         spread.map(|spread| format!("{spread:.digits$}")).into()
+    }
+}
+
+impl Distribution {
+    /// The quantile `q`, from 0 to 1, and its interval, as a cell of a table.
+    pub fn cell(&self, q: f64) -> Cell {
+        Cell::MillisWithin(self.estimate(q))
     }
 }
 
@@ -103,8 +115,23 @@ impl fmt::Display for Cell {
             }
             Self::Millis(ms) => write!(f, "{ms:.1} ms"),
             Self::Number(number) => write!(f, "{number:.3}"),
+            Self::MillisWithin(Estimate { value, within }) => {
+                write!(f, "{value:.1} ms")?;
+                write_interval(f, *within, 1)
+            }
+            Self::NumberWithin(Estimate { value, within }) => {
+                write!(f, "{value:.3}")?;
+                write_interval(f, *within, 3)
+            }
         }
     }
+}
+
+/// Nothing if the interval is open at both ends, and nothing in place of an open end.
+fn write_interval(f: &mut fmt::Formatter<'_>, within: Interval, digits: usize) -> fmt::Result {
+    let [low, high] = [within.low, within.high]
+        .map(|end| end.map(|end| format!("{end:.digits$}")).unwrap_or_default());
+    if low.is_empty() && high.is_empty() { Ok(()) } else { write!(f, " ({low}..{high})") }
 }
 
 impl Cell {
@@ -114,11 +141,24 @@ impl Cell {
             cell if *cell == Self::none() => String::new(),
             Self::Text(text) => quoted(text),
             Self::Count(count) => count.to_string(),
-            Self::Share(number) | Self::Millis(number) | Self::Number(number) => {
-                if number.is_finite() { number.to_string() } else { String::new() }
-            }
+            Self::Share(number) | Self::Millis(number) | Self::Number(number) => bare(*number),
+            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => bare(estimate.value),
         }
     }
+
+    fn interval(&self) -> Option<Interval> {
+        match self {
+            Self::Text(_) | Self::Count(_) | Self::Share(_) | Self::Millis(_) | Self::Number(_) => {
+                None
+            }
+            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => Some(estimate.within),
+        }
+    }
+}
+
+/// A number as a field of a line of CSV.
+fn bare(number: f64) -> String {
+    if number.is_finite() { number.to_string() } else { String::new() }
 }
 
 /// Text as a field of a line of CSV, in quotes where it needs them.
@@ -175,15 +215,40 @@ impl Table {
     }
 
     /// The headings and the rows as CSV (RFC 4180, but lines end with a line feed), without the caption: numbers
-    /// are bare, as in JSON, and in the same units. Empty cells and numbers that are not finite are empty.
+    /// are bare, as in JSON, and in the same units. A column with intervals is followed by columns of their lower and
+    /// upper ends. Empty cells, open ends and numbers that are not finite are empty.
     pub fn to_csv(&self) -> String {
-        let line =
-            |fields: &mut dyn Iterator<Item = String>| fields.collect::<Vec<_>>().join(",") + "\n";
-        let mut out = line(&mut self.columns.iter().map(|column| quoted(column)));
-        for row in &self.rows {
-            out += &line(&mut row.iter().map(Cell::to_csv));
-        }
-        out
+        let columns = 0..self.columns.len();
+        let has_intervals: Vec<bool> = columns.map(|column| self.is_within(column)).collect();
+        let line = |fields: Vec<[String; 3]>| {
+            let with_ends = fields.into_iter().zip(&has_intervals);
+            let fields =
+                with_ends.flat_map(|(field, has)| field.into_iter().take(if *has { 3 } else { 1 }));
+            fields.collect::<Vec<_>>().join(",") + "\n"
+        };
+        let heading = |column: &String| {
+            [column.clone(), format!("{column} low"), format!("{column} high")]
+                .map(|name| quoted(&name))
+        };
+        let fields = |cell: &Cell| {
+            let ends =
+                cell.interval().map(|Interval { low, high }| [low, high]).unwrap_or_default();
+            let [low, high] = ends.map(|end| end.map(bare).unwrap_or_default());
+            [cell.to_csv(), low, high]
+        };
+        let rows = self.rows.iter().map(|row| row.iter().map(fields).collect());
+        std::iter::once(self.columns.iter().map(heading).collect()).chain(rows).map(line).collect()
+    }
+
+    /// Whether a cell has an interval.
+    pub fn has_intervals(&self) -> bool {
+        (0..self.columns.len()).any(|column| self.is_within(column))
+    }
+
+    /// Whether a cell of a column has an interval.
+    fn is_within(&self, column: usize) -> bool {
+        let mut cells = self.rows.iter().filter_map(|row| row.get(column));
+        cells.any(|cell| cell.interval().is_some())
     }
 
     /// The rows as aligned text for terminals, without the caption: the first `left` columns are
@@ -257,6 +322,22 @@ mod tests {
         let mut left = Table::new("", ["x", "y"]);
         left.row(["äö", ""]);
         assert_eq!(left.to_text(2), "x   y\näö\n");
+    }
+
+    #[test]
+    fn a_quantile_has_its_interval_behind_it_and_columns_of_its_own_in_csv() {
+        let of = |low, high| Estimate { value: 2.0, within: Interval { low, high } };
+        let mut table = Table::new("", ["x", "time", "y"]);
+        table.row([Cell::from("a"), Cell::MillisWithin(of(Some(1.0), Some(3.5))), Cell::Count(1)]);
+        table.row([Cell::from("b"), Cell::NumberWithin(of(Some(1.0), None)), Cell::Count(2)]);
+        table.row([Cell::from("c"), Cell::NumberWithin(of(None, None)), Cell::Count(3)]);
+        let shown = table.rows.iter().map(|row| row[1].to_string()).collect::<Vec<_>>();
+        assert_eq!(shown, ["2.0 ms (1.0..3.5)", "2.000 (1.000..)", "2.000"]);
+        let csv = "x,time,time low,time high,y\na,2,1,3.5,1\nb,2,1,,2\nc,2,,,3\n";
+        assert_eq!(table.to_csv(), csv);
+        let json = serde_json::to_value(&table).unwrap();
+        assert_eq!(json["rows"][1][1], serde_json::json!({"value": 2.0, "low": 1.0, "high": null}));
+        assert!(table.has_intervals() && !self::table().has_intervals());
     }
 
     #[test]

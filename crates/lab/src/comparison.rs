@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use sutura_analysis::interval::{Estimate, Interval};
 use sutura_analysis::statistics::{self, Distribution};
 use sutura_proto::Protection;
 use sutura_proto::policy::RedundancyFactory;
@@ -76,6 +77,12 @@ impl<S, R> Runs<S, R> {
         mean_of(&self.runs, value)
     }
 
+    /// The mean of a figure of each run, with the interval for values that are not too far from normal.
+    pub fn mean_cell(&self, value: impl Fn(&R) -> f64) -> Cell {
+        let values: Vec<f64> = self.runs.iter().map(value).collect();
+        Cell::NumberWithin(Estimate::of_mean(&values))
+    }
+
     /// The sum of a count.
     pub fn sum(&self, count: impl Fn(&R) -> u64) -> f64 {
         self.runs.iter().map(count).sum::<u64>() as f64
@@ -98,8 +105,21 @@ impl<S, R> Runs<S, R> {
 
     /// The distribution of all times of a kind.
     pub fn all_times(&self, times: impl Fn(&R) -> &[Duration]) -> Distribution {
-        Distribution::of(self.runs.iter().flat_map(|run| times(run).iter().copied()))
+        pooled(self.runs.iter().map(times), |time| (*time, 1))
     }
+}
+
+/// The distribution of what is made of the values of several runs, which need not be independent within a run.
+pub fn pooled<'a, T: 'a>(
+    runs: impl IntoIterator<Item = &'a [T]>,
+    time: impl Fn(&T) -> (Duration, u64) + Copy,
+) -> Distribution {
+    /// Each run is divided until there are as many parts, each of values in a row: enough for an interval.
+    const PARTS: usize = 20;
+    let runs: Vec<&[T]> = runs.into_iter().collect();
+    let each = PARTS.div_ceil(runs.len().max(1));
+    let parts = runs.iter().flat_map(|run| run.chunks(run.len().div_ceil(each).max(1)));
+    Distribution::of_parts(parts.map(|part| part.iter().map(time)))
 }
 
 /// Numbers in ascending order.
@@ -117,9 +137,14 @@ impl Values {
         statistics::quantile(&self.0, q)
     }
 
-    /// The same as a cell of a table.
+    /// The same as a cell of a table, with the interval for values that are independent.
     pub fn cell(&self, q: f64) -> Cell {
-        Cell::Number(self.at(q))
+        Cell::NumberWithin(Estimate::of(&self.0, q))
+    }
+
+    /// The same of milliseconds.
+    pub fn millis_cell(&self, q: f64) -> Cell {
+        Cell::MillisWithin(Estimate::of(&self.0, q))
     }
 
     /// The share of the numbers for which `holds` returns true; 0 if there are none.
@@ -255,6 +280,31 @@ impl<S: Subject> Compared<S> {
         if plain > 0.0 && !with.is_empty() { of(with) / plain } else { 1.0 }
     }
 
+    /// The [`ratio`](Self::ratio) with its interval by the bootstrap: the same of pairs of runs drawn again and again
+    /// from those that there are (Efron and Tibshirani 1993, chapter 13).
+    pub fn ratio_cell(&self, policy: usize, of: impl Fn(&[S::Outcome]) -> f64) -> Cell
+    where
+        S::Outcome: Clone,
+    {
+        const DRAWS: usize = 1000;
+        let value = self.ratio(policy, &of);
+        let pairs: Vec<_> = self.plain.iter().zip(self.with(policy)).collect();
+        if pairs.len() < 2 {
+            return Cell::Number(value);
+        }
+        let mut rng = sutura_random::Rng::new(0);
+        let mut draw = |_| {
+            let drawn = (0..pairs.len()).map(|_| pairs[rng.index(pairs.len())]);
+            let (plain, with): (Vec<_>, Vec<_>) =
+                drawn.map(|(a, b)| (a.clone(), b.clone())).unzip();
+            let plain = of(&plain);
+            if plain > 0.0 { of(&with) / plain } else { 1.0 }
+        };
+        let draws = Values::of((0..DRAWS).map(&mut draw));
+        let [low, high] = [0.025, 0.975].map(|q| Some(draws.at(q)));
+        Cell::NumberWithin(Estimate { value, within: Interval { low, high } })
+    }
+
     /// A quantity of the run without losses, divided by the same quantity without protection.
     pub fn ideal_ratio(&self, of: impl Fn(&[S::Outcome]) -> f64) -> Option<f64> {
         let ideal = self.ideal.as_ref().map(std::slice::from_ref);
@@ -357,6 +407,17 @@ mod tests {
     }
 
     #[test]
+    fn few_runs_are_taken_in_parts() {
+        let runs: Vec<Vec<Duration>> =
+            (0..10).map(|run| vec![Duration::from_millis(run); 40]).collect();
+        let all = pooled(runs.iter().map(Vec::as_slice), |time| (*time, 1));
+        assert_eq!((all.total(), all.quantile(0.5)), (400, Duration::from_millis(4)));
+        // Half of the 20 parts do not exceed the median with any of their values.
+        assert_eq!(all.cell(0.5).to_string(), "4.0 ms (2.0..7.0)");
+        assert_eq!(Distribution::of(runs.concat()).cell(0.5).to_string(), "4.0 ms (4.0..5.0)");
+    }
+
+    #[test]
     fn a_curve_ends_at_one() {
         let values = Values::of([2.0, 1.0]);
         assert_eq!(values.curve(), [(1.0, 0.5), (2.0, 1.0)]);
@@ -395,6 +456,8 @@ mod tests {
             assert_eq!((compared.plain.len(), counts), (4, vec![4, 2]));
             assert_eq!([0, 1, 2].map(|policy| compared.ratio(policy, first)), [0.5, 0.5, 1.0]);
             assert!((compared.ideal_ratio(first).unwrap() - 0.1).abs() < 0.001);
+            // Protection halves each time, whichever runs are drawn.
+            assert_eq!(compared.ratio_cell(0, first).to_string(), "0.500 (0.500..0.500)");
         }
         assert_ne!(compared[0].plain[0].fract(), compared[1].plain[0].fract());
         let groups = [((), compared)];

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::statistics::{mean, millis};
+use sutura_analysis::statistics::mean;
 use sutura_proto::{Algorithm, Protection};
 
 use super::controllers::bed::{Flow, FlowOutcome};
 use super::controllers::sender::Sender;
 use super::controllers_shared::{Figures, LENGTH, RATE, STAGGER, share};
-use crate::comparison::{Runs, Values, protection, seed};
+use crate::comparison::{Runs, pooled, protection, seed};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
 
@@ -95,8 +95,8 @@ impl Sharing {
 struct Shared {
     /// Which flows use `auto`.
     protected: Vec<bool>,
-    /// The times of all downloads of each flow that were completed, in seconds.
-    downloads: Vec<Vec<f64>>,
+    /// The times of all downloads of each flow that were completed.
+    downloads: Vec<Vec<Duration>>,
     /// Repair symbols of all flows.
     repairs: u64,
     figures: Figures,
@@ -104,10 +104,9 @@ struct Shared {
 
 impl Shared {
     fn new(protected: Vec<bool>, outcomes: Vec<FlowOutcome>, length: Duration) -> Self {
-        let times = |outcome: &FlowOutcome| outcome.downloads.iter().map(|t| millis(*t)).collect();
         Self {
             protected,
-            downloads: outcomes.iter().map(times).collect(),
+            downloads: outcomes.iter().map(|outcome| outcome.downloads.clone()).collect(),
             repairs: outcomes.iter().map(|outcome| outcome.repairs).sum(),
             figures: Figures::of(outcomes, RATE, length),
         }
@@ -132,11 +131,11 @@ impl SharedRuns {
     }
 
     /// A quantile of the times of the downloads of the flows with `auto`, or of the other flows.
-    fn time(&self, protected: bool, q: f64) -> Option<f64> {
+    fn time(&self, protected: bool, q: f64) -> Option<Cell> {
         let flows = self.runs.iter().flat_map(|run| run.downloads.iter().zip(&run.protected));
-        let own = flows.filter(|(_, is)| **is == protected).flat_map(|(times, _)| times);
-        let times = Values::of(own.copied());
-        (!times.is_empty()).then(|| times.at(q))
+        let own = flows.filter(|(_, is)| **is == protected).map(|(times, _)| times.as_slice());
+        let times = pooled(own, |time| (*time, 1));
+        (times.total() > 0).then(|| times.cell(q))
     }
 }
 
@@ -174,10 +173,10 @@ fn report(summaries: &[SharedRuns]) -> Report {
             ("lost in queue", &|s| Cell::Share(s.mean(|run| run.figures.overflow))),
             ("queue delay", &|s| Cell::Millis(s.mean(|run| run.figures.queue_delay))),
             ("repairs", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
-            ("time p50 with", &|s| s.time(true, 0.5).map(Cell::Millis).into()),
-            ("without", &|s| s.time(false, 0.5).map(Cell::Millis).into()),
-            ("p95 with", &|s| s.time(true, 0.95).map(Cell::Millis).into()),
-            ("without", &|s| s.time(false, 0.95).map(Cell::Millis).into()),
+            ("time p50 with", &|s| s.time(true, 0.5).into()),
+            ("without", &|s| s.time(false, 0.5).into()),
+            ("p95 with", &|s| s.time(true, 0.95).into()),
+            ("without", &|s| s.time(false, 0.95).into()),
         ],
     );
     report_of(

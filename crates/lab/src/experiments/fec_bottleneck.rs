@@ -136,7 +136,7 @@ fn report(summaries: &[BottleneckRuns]) -> Report {
             ("protection", &|s| protection(s).unwrap_or_else(|| "none".to_owned()).into()),
             ("goodput", &|s| format!("{:.2} Mbit/s", s.goodput() * 8.0 / 1e6).into()),
             ("slowed at", &|s| s.slowed().map_or("never".into(), Cell::from)),
-            ("rtt p50", &|s| s.all_times(|run| &run.rtts).quantile(0.5).into()),
+            ("rtt p50", &|s| s.all_times(|run| &run.rtts).cell(0.5)),
             ("repair/byte", &|s| Cell::Number(s.repair())),
             ("resent/byte", &|s| Cell::Number(s.per_byte(|e| e.server.stream_bytes_retransmitted))),
             ("lost", &|s| Cell::Share(s.lost())),

@@ -62,8 +62,8 @@ fn run(options: &Options) -> Result<Report, Error> {
 fn table(rows: &[ControllerArm<'_>]) -> Table {
     let ratio = |row: &ControllerArm<'_>, q| row.ratios(median_time).cell(q);
     let time = |row: &ControllerArm<'_>, q| {
-        let times = row.all.iter().map(|point| median_time(&point.plain));
-        Cell::Millis(1000.0 * Values::of(times).at(q))
+        let times = row.all.iter().map(|point| 1000.0 * median_time(&point.plain));
+        Values::of(times).millis_cell(q)
     };
     Table::of(
         format!("Downloads with `{POLICY}`, median times divided by those without protection"),

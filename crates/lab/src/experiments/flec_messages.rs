@@ -195,9 +195,9 @@ fn report(summaries: &[Conferences]) -> Report {
         &[
             ("one way", &|s| s.setup.one_way.into()),
             ("variant", &|s| s.setup.variant.name().into()),
-            ("p95 ms", &|s| number(s.mean(|run| run.percentile(0.95)))),
-            ("p98 ms", &|s| number(s.mean(|run| run.percentile(0.98)))),
-            ("p99 ms", &|s| number(s.mean(|run| run.percentile(0.99)))),
+            ("p95 ms", &|s| s.mean_cell(|run| run.percentile(0.95))),
+            ("p98 ms", &|s| s.mean_cell(|run| run.percentile(0.98))),
+            ("p99 ms", &|s| s.mean_cell(|run| run.percentile(0.99))),
             ("worst p99", &|s| number(s.most(|run| run.percentile(0.99)))),
             ("on time", &|s| Cell::Share(s.mean(Messages::on_time))),
             ("worst on time", &|s| Cell::Share(-s.most(|run| -run.on_time()))),

@@ -208,7 +208,7 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[ObjectTimes], ideals: &[Option<f64>]) -> Report {
-    let quantile = |s: &ObjectTimes, q| s.times.quantile(q).into();
+    let quantile = |s: &ObjectTimes, q| s.times.cell(q);
     let transfers = Table::of(
         "Transfers",
         summaries.iter().zip(ideals),

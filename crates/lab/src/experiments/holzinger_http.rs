@@ -69,7 +69,7 @@ const TEXT: [&str; 3] = [
 ];
 
 fn transfer_table(summaries: &[(Way, holzinger_bulk::ObjectTimes)]) -> Table {
-    let quantile = |s: &holzinger_bulk::ObjectTimes, q| s.times.quantile(q).into();
+    let quantile = |s: &holzinger_bulk::ObjectTimes, q| s.times.cell(q);
     Table::of(
         "Transfers",
         summaries,
@@ -96,7 +96,7 @@ fn transfer_table(summaries: &[(Way, holzinger_bulk::ObjectTimes)]) -> Table {
 }
 
 fn stream_table(summaries: &[(Way, holzinger_stream::Delays)]) -> Table {
-    let quantile = |s: &holzinger_stream::Delays, q| s.delays.quantile(q).into();
+    let quantile = |s: &holzinger_stream::Delays, q| s.delays.cell(q);
     Table::of(
         "Bytes of a steady stream",
         summaries,

@@ -10,7 +10,7 @@ use sutura_sim::{Ends, Scenario, StreamPlan};
 
 use super::Way;
 use super::paper_path::{Channel, ONE_WAY};
-use crate::comparison::{Runs, protection, seed};
+use crate::comparison::{Runs, pooled, protection, seed};
 use crate::ideal::{Bound, Schedule, Trace, Workload};
 use crate::report::{
     Axis, Cell, Chart, Panel, Report, Series, Table, chart_of, panels_of, report_of,
@@ -140,7 +140,7 @@ impl Delays {
         let batches = &all.runs;
         Self {
             setup: all.setup.clone(),
-            delays: Distribution::weighted(batches.iter().flat_map(|b| b.delays.iter().copied())),
+            delays: pooled(batches.iter().map(|batch| batch.delays.as_slice()), |delay| *delay),
             ends: batches.iter().map(|batch| batch.ends).collect(),
             began: batches.iter().map(|batch| batch.began).collect(),
             worst: all.most(Batch::late).max(0.0),
@@ -355,7 +355,7 @@ fn report(summaries: &[Delays], bounds: &Bounds) -> Report {
 }
 
 fn bytes(summaries: &[Delays]) -> Table {
-    let quantile = |s: &Delays, q| s.delays.quantile(q).into();
+    let quantile = |s: &Delays, q| s.delays.cell(q);
     Table::of(
         "Bytes",
         summaries,

@@ -1,7 +1,7 @@
 //! How the order of service affects a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
-use sutura_analysis::statistics::{mean, quantile, sorted};
+use sutura_analysis::statistics::mean;
 use sutura_research::marx::{
     Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
     wrr, wrr_critical, zeroweight, zeroweight_atf,
@@ -9,6 +9,7 @@ use sutura_research::marx::{
 use sutura_schedule::Scheme;
 
 use super::marx_figures::{self, load};
+use crate::comparison::Values;
 use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index};
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table};
 use crate::{Error, Options, parallel};
@@ -330,8 +331,8 @@ fn spread_table(loads: &Loads) -> Table {
     let columns = ["all, smallest", "median", "largest", "ATF, smallest", "median", "largest"];
     table("Single pages, without send buffer", &columns, |scheme| {
         let quantiles = |set| {
-            let all = sorted(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Bytes));
-            [0.0, 0.5, 1.0].map(|q| Cell::Number(quantile(&all, q)))
+            let all = Values::of(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Bytes));
+            [0.0, 0.5, 1.0].map(|q| all.cell(q))
         };
         [Set::All, Set::AboveTheFold].into_iter().flat_map(quantiles).collect()
     })

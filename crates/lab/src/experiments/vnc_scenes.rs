@@ -151,7 +151,7 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Replays]) -> Report {
-    let time = |distribution: Distribution, q| Cell::Millis(millis(distribution.quantile(q)));
+    let time = |distribution: Distribution, q| distribution.cell(q);
     let table = Table::of(
         "Updates of a screen",
         summaries,

@@ -38,6 +38,13 @@ impl BySeed {
         mean(self.0.iter().copied())
     }
 
+    /// The mean of all seeds but one, or of that one if there are no others.
+    fn mean_without(&self, seed: usize) -> f64 {
+        let others =
+            self.0.iter().enumerate().filter(|(other, _)| *other != seed || self.0.len() == 1);
+        mean(others.map(|(_, value)| *value))
+    }
+
     /// The interval that holds the mean nine times in ten; all numbers with a single seed.
     pub fn interval(&self) -> [f64; 2] {
         let (count, mean) = (self.0.len(), self.mean());
@@ -58,8 +65,10 @@ pub enum Reference {
     /// What a perfect code makes of the policy's own packets; behind managed queues and policers and beside
     /// others, where other packets would have had other fates, the best fixed policy.
     Ideal,
-    /// The best fixed policy that sends no more bytes.
+    /// The best fixed policy that sends no more bytes, chosen afterwards.
     Fixed,
+    /// The same, but chosen for each seed by the others, as somebody chooses who has measured the path before.
+    Foreseen,
 }
 
 impl<'a> Lineup<'a> {
@@ -103,16 +112,30 @@ impl<'a> Lineup<'a> {
 
     /// The fixed policy with the best score, which sends no more bytes than `most`.
     pub fn best_fixed(&self, most: f64) -> usize {
-        let fixed = |arm: &ZooArm| arm.policy.as_ref().is_none_or(|name| !name.starts_with("auto"));
-        let arms = self.arms.iter().enumerate().filter(|(_, arm)| fixed(&arm.setup));
+        self.best_fixed_by(most, BySeed::mean)
+    }
+
+    /// The fixed policy whose scores `figure` makes the least of, and which sends no more bytes than `most`.
+    fn best_fixed_by(&self, most: f64, figure: impl Fn(&BySeed) -> f64) -> usize {
+        let arms = self.arms.iter().enumerate().filter(|(_, arm)| is_fixed(&arm.setup));
         let able = arms.map(|(arm, _)| arm).filter(|arm| self.wire(*arm) <= most);
-        let score = |arm: &usize| self.score(*arm).mean();
+        let score = |arm: &usize| figure(&self.score(*arm));
         able.min_by(|a, b| score(a).total_cmp(&score(b))).unwrap_or_default()
     }
 
     /// The best fixed policy, or none, that sends no more bytes than an arm.
     pub fn best_fixed_within(&self, arm: usize) -> usize {
         self.best_fixed(SAME_BYTES * self.wire(arm))
+    }
+
+    /// For each seed, the score of the fixed policy that is the best with the other seeds, if there are any, and sends
+    /// no more bytes than an arm.
+    pub fn foreseen(&self, arm: usize) -> BySeed {
+        let most = SAME_BYTES * self.wire(arm);
+        let without = |seed: usize| move |scores: &BySeed| scores.mean_without(seed);
+        let seeds = 0..self.score(arm).0.len();
+        let chosen = seeds.map(|seed| (seed, self.best_fixed_by(most, without(seed))));
+        BySeed(chosen.filter_map(|(seed, arm)| self.score(arm).0.get(seed).copied()).collect())
     }
 
     fn reference(&self, arm: usize, reference: Reference) -> BySeed {
@@ -122,6 +145,7 @@ impl<'a> Lineup<'a> {
                 self.ideal(arm).unwrap_or_else(|| self.score(self.best_fixed(f64::INFINITY)))
             }
             Reference::Fixed => self.score(self.best_fixed_within(arm)),
+            Reference::Foreseen => self.foreseen(arm),
         }
     }
 
@@ -142,6 +166,16 @@ impl<'a> Lineup<'a> {
     /// How much worse an arm is than what it is compared with, in the unit of [`HARM`].
     pub fn distance(&self, arm: usize, reference: Reference) -> BySeed {
         self.change(self.score(arm), self.reference(arm, reference))
+    }
+
+    /// Whether an arm other than that without redundancy has a fixed policy.
+    pub fn has_fixed(&self) -> bool {
+        self.arms.iter().skip(1).any(|arm| is_fixed(&arm.setup))
+    }
+
+    /// Whether an arm is no worse than what it is compared with, or by no more than is of no matter.
+    pub fn is_level(&self, arm: usize, reference: Reference) -> bool {
+        self.distance(arm, reference).mean() <= self.harm()
     }
 
     /// Whether an arm is worse than another one, certainly and by more than is of no matter.
@@ -198,6 +232,11 @@ impl<'a> Lineup<'a> {
     pub fn is_harmed(&self, arm: usize) -> bool {
         self.is_worse(arm, 0)
     }
+}
+
+/// Whether an arm has none, or a policy that does not set itself.
+fn is_fixed(arm: &ZooArm) -> bool {
+    arm.policy.as_ref().is_none_or(|name| !name.starts_with("auto"))
 }
 
 fn percent(part: f64, whole: f64) -> f64 {

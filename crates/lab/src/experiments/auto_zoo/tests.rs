@@ -127,6 +127,23 @@ fn a_ratio_without_late_messages_is_one_and_the_ideal_counts_only_where_it_gains
 }
 
 #[test]
+fn the_best_fixed_policy_is_known_afterwards_and_the_foreseen_one_from_other_seeds() {
+    let feed = |case: &&ZooCase| matches!(case.app, ZooApp::Feed(_));
+    let case = zoo(80).iter().find(feed).cloned().unwrap();
+    let scores = |first, second| [outcome(first, 0.0, 1.0), outcome(second, 0.0, 1.0)];
+    let policies =
+        [("auto", scores(0.1, 0.1)), ("tail", scores(0.0, 0.3)), ("block", scores(0.3, 0.1))];
+    let arms = arms(&case, scores(0.4, 0.4), &policies);
+    let row = compare::Lineup::of(&arms);
+    assert_eq!(row.best_fixed_within(1), 2);
+    // The second seed chooses `block`, which is poor with the first, and the first chooses `tail`.
+    assert_eq!(row.foreseen(1), compare::BySeed(vec![0.3, 0.3]));
+    let fixed = [compare::Reference::Fixed, compare::Reference::Foreseen];
+    assert_eq!(fixed.map(|reference| row.is_level(1, reference)), [true, true]);
+    assert_eq!(fixed.map(|reference| row.is_level(3, reference)), [false, true]);
+}
+
+#[test]
 fn a_neighbour_is_slowed_only_if_that_is_certain_and_the_report_has_its_command() {
     let case = zoo(80).into_iter().find(|case| case.beside.is_some()).unwrap();
     let times = |p95| {

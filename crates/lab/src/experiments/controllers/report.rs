@@ -1,7 +1,5 @@
 //! The report on single flows.
 
-use std::time::Duration;
-
 use sutura_analysis::figure;
 
 use super::paths::{Axis, VariedPath};
@@ -70,8 +68,11 @@ fn bytes(size: Size) -> String {
 }
 
 fn time(summary: &SingleFigures<'_>, q: f64) -> Cell {
-    let time: Duration = summary.times.quantile(q);
-    if time < DEADLINE { time.into() } else { format!("> {} s", DEADLINE.as_secs()).into() }
+    if summary.times.quantile(q) < DEADLINE {
+        summary.times.cell(q)
+    } else {
+        format!("> {} s", DEADLINE.as_secs()).into()
+    }
 }
 
 /// A row for each path, a column for each sender.

@@ -104,8 +104,7 @@ fn loss(summary: &Visits) -> Cell {
 }
 
 fn pages(summaries: &[Visits]) -> Table {
-    let quantile =
-        |s: &Visits, time: fn(&VisitTimes) -> Duration, q| s.times(time).quantile(q).into();
+    let quantile = |s: &Visits, time: fn(&VisitTimes) -> Duration, q| s.times(time).cell(q);
     let urgent = |s: &Visits, q| quantile(s, |load| load.urgent, q);
     let others = |s: &Visits, q| quantile(s, |load| load.others, q);
     let wire = |s: &Visits| s.mean(|load| load.wire as f64);
@@ -143,7 +142,7 @@ fn pages(summaries: &[Visits]) -> Table {
 }
 
 fn variations(varied: &[Visits]) -> Table {
-    let urgent = |s: &Visits, q| s.times(|load| load.urgent).quantile(q).into();
+    let urgent = |s: &Visits, q| s.times(|load| load.urgent).cell(q);
     Table::of(
         "Urgent resources protected otherwise: 2 % loss, warm connection, BBR",
         varied,

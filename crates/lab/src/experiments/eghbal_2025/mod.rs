@@ -17,7 +17,7 @@ use sutura_proto::policy::{LossReactionFactory, ResendAtOnce};
 use sutura_proto::{Algorithm, CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
-use crate::comparison::{Runs, redundancy, seed};
+use crate::comparison::{Runs, pooled, redundancy, seed};
 use crate::report::Report;
 use crate::{Error, Options, parallel};
 use gaps::Gap;
@@ -302,11 +302,12 @@ impl ScreenFigures {
             run.gaps.iter().filter(|gap| gap.beyond(pause) > longest).count() as f64
         };
         let inner = |gap: &&Gap| setup.workload == Mode::Streaming || !gap.between_updates;
-        let gaps = runs.iter().flat_map(|run| &run.gaps);
+        let gaps: Vec<Vec<&Gap>> =
+            runs.iter().map(|run| run.gaps.iter().filter(inner).collect()).collect();
         Self {
             setup: *setup,
             blocked: all.all_times(|run| &run.blocked),
-            gaps: Distribution::of(gaps.filter(inner).map(|gap| gap.length)),
+            gaps: pooled(gaps.iter().map(Vec::as_slice), |gap| (gap.length, 1)),
             drawn: runs.first().map_or_else(Vec::new, |run| gaps::drawn(&run.gaps, pause, longest)),
             responses: all.all_times(|run| &run.responses),
             long_gaps: all.mean(long),

@@ -24,10 +24,10 @@ pub(super) fn figure(summary: &ScreenFigures) -> &'static str {
 
 fn table(caption: &str, rows: &[&ScreenFigures], workload: Mode) -> Table {
     let waits = |s: &ScreenFigures, q| match workload {
-        Mode::Streaming => Cell::Millis(millis(s.blocked.quantile(q))),
-        Mode::Interactive => Cell::Millis(millis(s.responses.quantile(q))),
+        Mode::Streaming => s.blocked.cell(q),
+        Mode::Interactive => s.responses.cell(q),
     };
-    let gap = |s: &ScreenFigures, q| Cell::Millis(millis(s.gaps.quantile(q)));
+    let gap = |s: &ScreenFigures, q| s.gaps.cell(q);
     let named = |q: &str| match workload {
         Mode::Streaming => format!("blocked {q}"),
         Mode::Interactive => format!("response {q}"),

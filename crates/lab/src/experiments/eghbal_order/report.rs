@@ -72,7 +72,7 @@ fn table(title: &str, summaries: &[Sendings], columns: &[Column<'_>]) -> Table {
 }
 
 fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
-    let complete = |s: &Sendings, q| s.times(Arrivals::urgent_complete).quantile(q).into();
+    let complete = |s: &Sendings, q| s.times(Arrivals::urgent_complete).cell(q);
     let waited = |s: &Sendings| {
         let own = lossless.iter().find(|(sender, _)| *sender == s.setup.sender);
         let least = own.map(|(_, time)| *time).unwrap_or_default();
@@ -82,9 +82,9 @@ fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
         "Urgent messages",
         summaries,
         &[
-            ("message p50", &|s| s.urgent_messages().quantile(0.5).into()),
-            ("p90", &|s| s.urgent_messages().quantile(0.9).into()),
-            ("p99", &|s| s.urgent_messages().quantile(0.99).into()),
+            ("message p50", &|s| s.urgent_messages().cell(0.5)),
+            ("p90", &|s| s.urgent_messages().cell(0.9)),
+            ("p99", &|s| s.urgent_messages().cell(0.99)),
             ("all complete p50", &|s| complete(s, 0.5)),
             ("p90", &|s| complete(s, 0.9)),
             ("p99", &|s| complete(s, 0.99)),
@@ -129,8 +129,8 @@ fn costs(summaries: &[Sendings]) -> Table {
             ("n/k", &|s| Cell::Number(s.mean(Arrivals::rate))),
             ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered as f64))),
             ("bytes resent", &|s| Cell::Count(s.mean(|run| run.resent as f64) as u64)),
-            ("all messages p50", &|s| s.times(Arrivals::all_complete).quantile(0.5).into()),
-            ("p99", &|s| s.times(Arrivals::all_complete).quantile(0.99).into()),
+            ("all messages p50", &|s| s.times(Arrivals::all_complete).cell(0.5)),
+            ("p99", &|s| s.times(Arrivals::all_complete).cell(0.99)),
         ],
     )
 }

@@ -148,7 +148,7 @@ fn cases<'a>(
         };
         let distance = |row: &Lineup<'_>| interval(&row.distance(1, reference), row.unit());
         let best = match reference {
-            Reference::Fixed => row.best_fixed_within(1),
+            Reference::Fixed | Reference::Foreseen => row.best_fixed_within(1),
             Reference::None | Reference::Ideal => row.best_fixed(f64::INFINITY),
         };
         table.row([

@@ -71,7 +71,9 @@ pub fn of_all(
         }
     }
     tables.push(ratios::to_ideal(rows, policies));
-    tables.push(ratios::to_fixed(rows, policies));
+    if rows.iter().any(Lineup::has_fixed) {
+        tables.push(ratios::to_fixed(rows, policies));
+    }
     tables.push(summary::neighbours(rows, policies));
     tables.push(kinds::table(rows, first));
     tables.extend(listed::harmed(rows, further, first, alone));
@@ -137,8 +139,8 @@ fn text(rows: &[Lineup<'_>], further: &[Lineup<'_>], alone: &Alone) -> Vec<Strin
         ),
         "A message is late after its deadline, or 10 ms later than a path without losses and queues brings it. \
          Distances are in percentage points of late messages, or in percent of the mean time of files \
-         without redundancy; less than 0 is better. In brackets is the same quantile of the single seeds, \
-         the smallest and the largest."
+         without redundancy; less than 0 is better. In brackets behind a distance is the same \
+         quantile of the single seeds, the smallest and the largest."
             .to_owned(),
         "*Ideal* is what a perfect code could have made of the repair symbols at the times at which the policy \
          sent them, with the same losses; *fixed* is the best fixed policy, or none, that sends no more bytes, \
@@ -153,7 +155,8 @@ fn text(rows: &[Lineup<'_>], further: &[Lineup<'_>], alone: &Alone) -> Vec<Strin
          compared with. Many shares are 0, so 0.1 percentage points are added to both sides: 1 for two policies \
          without late messages, and 2 for one with 0.1 percentage points beside one with none. Times of files are \
          never 0, and nothing is added. The best fixed policy of a case is chosen afterwards, on the same seeds, so \
-         that chance favours it."
+         that chance favours it. The *foreseen* one is chosen for each seed by the others, as by somebody who has \
+         measured the path before. Where no fixed policy runs, neither is known."
             .to_owned(),
     ]
 }

@@ -55,6 +55,7 @@ pub fn to_fixed(rows: &[Lineup<'_>], policies: &[String]) -> Table {
         "level",
         "behind",
         "level or ahead",
+        "of the foreseen",
         "certainly ahead",
         "certainly behind",
         "ratio p50",
@@ -70,7 +71,7 @@ pub fn to_fixed(rows: &[Lineup<'_>], policies: &[String]) -> Table {
             let distance = |row: &Lineup<'_>| row.distance(arm, Reference::Fixed).mean();
             let ratios = Values::of(own.iter().map(|row| row.ratio(arm, Reference::Fixed)));
             let ahead = |row: &Lineup<'_>| distance(row) < -row.harm();
-            let behind = |row: &Lineup<'_>| distance(row) > row.harm();
+            let behind = |row: &Lineup<'_>| !row.is_level(arm, Reference::Fixed);
             let certainly = |row: &Lineup<'_>, sign: f64| {
                 let [low, high] = row.distance(arm, Reference::Fixed).interval();
                 (sign * low).min(sign * high) > row.harm()
@@ -80,6 +81,8 @@ pub fn to_fixed(rows: &[Lineup<'_>], policies: &[String]) -> Table {
             cells.push(count(&own, |row| !ahead(row) && !behind(row)).into());
             cells.push(count(&own, behind).into());
             cells.push(Cell::Share(share(&own, |row| !behind(row))));
+            let foreseen = |row: &Lineup<'_>| row.is_level(arm, Reference::Foreseen);
+            cells.push(Cell::Share(share(&own, foreseen)));
             cells.push(count(&own, |row| certainly(row, -1.0)).into());
             cells.push(count(&own, |row| certainly(row, 1.0)).into());
             cells.extend([0.5, 0.9, 1.0].map(|q| ratios.cell(q)));

@@ -44,7 +44,7 @@ pub fn table(rows: &[Lineup<'_>], alone: &Alone) -> Table {
         rows.iter().flat_map(|row| (0..row.arms().len()).map(move |arm| Entry { row, arm }));
     let change = |entry: &Entry<'_>| entry.row.distance(entry.arm, Reference::None);
     let number = Cell::Number;
-    let columns: [Column<'_, Entry<'_>>; 29] = [
+    let columns: [Column<'_, Entry<'_>>; 30] = [
         ("case", &|e| e.row.case.number.into()),
         ("seed", &|_| alone.seed.into()),
         ("seeds", &|_| alone.seeds.into()),
@@ -61,6 +61,7 @@ pub fn table(rows: &[Lineup<'_>], alone: &Alone) -> Table {
         ("ideal_counts", &|e| u64::from(e.row.has_ideal(e.arm)).into()),
         ("best_fixed", &|e| e.name(e.best_fixed()).into()),
         ("best_fixed_score", &|e| number(e.row.score(e.best_fixed()).mean())),
+        ("foreseen_score", &|e| number(e.row.foreseen(e.arm).mean())),
         ("bytes", &|e| number(e.row.wire(e.arm))),
         ("repairs", &|e| number(e.row.figures(e.arm, |run| run.repairs).mean())),
         ("dropped", &|e| number(e.row.figures(e.arm, |run| run.dropped).mean())),

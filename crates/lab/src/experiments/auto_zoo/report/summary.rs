@@ -21,6 +21,7 @@ pub fn table(rows: &[Lineup<'_>], policies: &[String]) -> Table {
         "ideal p50",
         "p90",
         "level or ahead of fixed",
+        "of the foreseen",
         "bytes",
         "worse than the first",
         "better than the first",
@@ -36,7 +37,11 @@ pub fn table(rows: &[Lineup<'_>], policies: &[String]) -> Table {
         let ideal = rows.iter().filter(|row| row.has_ideal(arm));
         let ideal = Values::of(ideal.map(|row| row.ratio(arm, Reference::Ideal)));
         let of_ideal = |q| Cell::from((!ideal.is_empty()).then(|| ideal.cell(q)));
-        let level = share(rows, |row| row.distance(arm, Reference::Fixed).mean() <= row.harm());
+        let has_fixed = rows.iter().any(Lineup::has_fixed);
+        let level = |reference| {
+            let share = share(rows, |row: &Lineup<'_>| row.is_level(arm, reference));
+            Cell::from(has_fixed.then_some(Cell::Share(share)))
+        };
         table.row([
             Cell::from(policy),
             rows.len().into(),
@@ -47,7 +52,8 @@ pub fn table(rows: &[Lineup<'_>], policies: &[String]) -> Table {
             change(&files, "%").into(),
             of_ideal(0.5),
             of_ideal(0.9),
-            Cell::Share(level),
+            level(Reference::Fixed),
+            level(Reference::Foreseen),
             Cell::Number(mean(rows.iter().map(|row| row.wire(arm)))),
             count(rows, |row| row.is_worse(arm, 1)).into(),
             count(rows, |row| row.is_worse(1, arm)).into(),

@@ -1,0 +1,226 @@
+//! Intervals of quantiles: how far a quantile of other runs of the same kind may be.
+//!
+//! Of independent values, two of them bound the true quantile whatever their distribution is: the number of values
+//! below it is binomial (David and Nagaraja, *Order Statistics*, 3rd ed., section 7.1). Values of one run are not
+//! independent: a burst of losses delays many messages. For these, the share of values that do not exceed the quantile
+//! is taken from each of several parts, and the interval is where the distribution has the shares at the ends of
+//! Student's interval of that share (Woodruff 1952).
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::statistics::{Distribution, mean, millis, quantile};
+
+/// How often an interval fails to hold the quantile, at most, or about so often for parts of runs.
+const OUTSIDE: f64 = 0.05;
+/// Student's t for [`OUTSIDE`] on both sides together, by the number of parts less one.
+const STUDENT: [f64; 30] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056,
+    2.052, 2.048, 2.045, 2.042,
+];
+/// The same for many parts.
+const NORMAL: f64 = 1.960;
+
+/// An interval that holds a quantile nineteen times in twenty. An end is open where there are too few values to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// The lower end.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+/// A quantile and its interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Estimate {
+    /// The [quantile](quantile()) of the values.
+    pub value: f64,
+    /// Where the quantile of all values of the kind is.
+    #[serde(flatten)]
+    pub within: Interval,
+}
+
+impl Estimate {
+    /// The quantile `q`, from 0 to 1, of independent values in ascending order; 0 if there are none.
+    pub fn of(sorted: &[f64], q: f64) -> Self {
+        let [low, high] =
+            ranks(q, sorted.len()).map(|rank| sorted.get(rank?.checked_sub(1)?).copied());
+        Self { value: quantile(sorted, q), within: Interval { low, high } }
+    }
+
+    /// The mean of independent values that are not too far from normal, and Student's interval of it.
+    pub fn of_mean(values: &[f64]) -> Self {
+        let (value, count) = (mean(values.iter().copied()), values.len());
+        let Some(freedom) = count.checked_sub(2) else {
+            return Self { value, within: Interval { low: None, high: None } };
+        };
+        let squares: f64 = values.iter().map(|other| (other - value).powi(2)).sum();
+        let half = student(freedom) * (squares / (count - 1) as f64 / count as f64).sqrt();
+        Self { value, within: Interval { low: Some(value - half), high: Some(value + half) } }
+    }
+}
+
+impl Distribution {
+    /// The quantile `q`, from 0 to 1, in milliseconds.
+    pub fn estimate(&self, q: f64) -> Estimate {
+        Estimate { value: millis(self.quantile(q)), within: self.interval(q) }
+    }
+
+    fn interval(&self, q: f64) -> Interval {
+        let count = self.steps.len();
+        let parts = self.parts(q);
+        let [low, high] = if parts.len() == count && self.total() == count as u64 {
+            let duration = |rank: usize| Some(self.steps.get(rank.checked_sub(1)?)?.duration);
+            ranks(q, count).map(|rank| duration(rank?))
+        } else {
+            let total = self.total() as f64;
+            let known = |q: &f64| (0.5 / total..=1.0 - 0.5 / total).contains(q);
+            shares(q, total, &parts).map(|share| Some(self.quantile(share.filter(known)?)))
+        };
+        Interval { low: low.map(millis), high: high.map(millis) }
+    }
+
+    /// Of each part, the weight of the durations that do not exceed the quantile `q`, and the weight of all.
+    fn parts(&self, q: f64) -> Vec<[f64; 2]> {
+        let limit = self.quantile(q);
+        let mut parts: BTreeMap<u32, [f64; 2]> = BTreeMap::new();
+        let mut before = 0;
+        for step in &self.steps {
+            let weight = (step.sum - before) as f64;
+            let [within, all] = parts.entry(step.part).or_default();
+            *within += if step.duration <= limit { weight } else { 0.0 };
+            *all += weight;
+            before = step.sum;
+        }
+        parts.into_values().collect()
+    }
+}
+
+/// The ends of Student's interval of the share of a distribution of this total weight that does not exceed the
+/// quantile `q`. Each of its `parts` has the weight of what does not exceed it, and of all.
+fn shares(q: f64, total: f64, parts: &[[f64; 2]]) -> [Option<f64>; 2] {
+    let count = parts.len() as f64;
+    let Some(freedom) = parts.len().checked_sub(2) else { return [None; 2] };
+    let share = parts.iter().map(|[within, _]| within).sum::<f64>() / total;
+    let squares: f64 = parts.iter().map(|[within, all]| (within - share * all).powi(2)).sum();
+    let between = count / (count - 1.0) * squares / (total * total);
+    // Parts that agree by chance tell no more than one value each.
+    let error = between.max(q * (1.0 - q) / total).sqrt();
+    let half = student(freedom) * error;
+    [Some(q - half), Some(q + half)]
+}
+
+/// Student's t, by the number of values less two.
+fn student(freedom: usize) -> f64 {
+    STUDENT.get(freedom).copied().unwrap_or(NORMAL)
+}
+
+/// The ranks, from 1, of the values around the quantile `q` of `count` independent values, where there are such.
+fn ranks(q: f64, count: usize) -> [Option<usize>; 2] {
+    let mut low = None;
+    // Neither the smallest nor the largest value bounds what is beyond it.
+    if !(0.0 < q && q < 1.0) {
+        return [None; 2];
+    }
+    // The chance that exactly 0, 1, ... values do not exceed the quantile, as its logarithm: it may be tiny.
+    let (mut chance, mut sum) = (count as f64 * (1.0 - q).ln(), 0.0);
+    for values in 0..count {
+        sum += chance.exp();
+        if sum <= OUTSIDE / 2.0 {
+            low = Some(values + 1);
+        }
+        if sum >= 1.0 - OUTSIDE / 2.0 {
+            return [low, Some(values + 1)];
+        }
+        chance += ((count - values) as f64 / (values + 1) as f64 * q / (1.0 - q)).ln();
+    }
+    [low, None]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::statistics::sorted;
+    use sutura_random::Rng;
+
+    /// From tables of the binomial distribution.
+    #[test]
+    fn ranks_are_those_of_the_books() {
+        assert_eq!(ranks(0.5, 10), [Some(2), Some(9)]);
+        assert_eq!(ranks(0.5, 20), [Some(6), Some(15)]);
+        assert_eq!(ranks(0.5, 100), [Some(40), Some(61)]);
+        // Five values may all be above the median, once in 32 times.
+        assert_eq!(ranks(0.5, 5), [None, None]);
+        assert_eq!(ranks(0.99, 100), [Some(97), None]);
+        assert_eq!([0.0, 1.0].map(|q| ranks(q, 1000)), [[None; 2]; 2]);
+        assert_eq!(ranks(0.5, 0), [None, None]);
+        let [low, high] = ranks(0.999, 1_000_000);
+        assert!(low.is_some_and(|low| (998_930..998_940).contains(&low)), "{low:?}");
+        assert!(high.is_some_and(|high| (999_060..999_070).contains(&high)), "{high:?}");
+    }
+
+    /// How often the true quantile of a uniform distribution up to 1 is within, of 2,000 times.
+    fn held(q: f64, mut draw: impl FnMut(&mut Rng) -> Estimate) -> f64 {
+        let mut rng = Rng::new(7);
+        let holds = |Interval { low, high }: Interval| {
+            low.is_none_or(|low| low <= q) && high.is_none_or(|high| q <= high)
+        };
+        (0..2000).filter(|_| holds(draw(&mut rng).within)).count() as f64 / 2000.0
+    }
+
+    #[test]
+    fn independent_values_hold_the_quantile_as_often_as_promised() {
+        for (q, count) in [(0.5, 8), (0.5, 95), (0.95, 95), (0.99, 300)] {
+            let held = held(q, |rng| Estimate::of(&sorted((0..count).map(|_| rng.unit())), q));
+            assert!((0.94..=0.999).contains(&held), "{q} of {count}: {held}");
+        }
+    }
+
+    /// The values of a part are half as far from each other as those of different parts.
+    #[test]
+    fn parts_hold_the_quantile_though_their_values_depend_on_each_other() {
+        let draw = |rng: &mut Rng, by_part: bool| {
+            let parts: Vec<Vec<(Duration, u64)>> = (0..40)
+                .map(|_| {
+                    let base = rng.unit();
+                    let value = |rng: &mut Rng| if rng.chance(0.7) { base } else { rng.unit() };
+                    // In seconds a thousandth, so that the milliseconds are from 0 to 1.
+                    (0..50).map(|_| (Duration::from_secs_f64(value(rng) / 1000.0), 1)).collect()
+                })
+                .collect();
+            if by_part {
+                Distribution::of_parts(parts)
+            } else {
+                Distribution::weighted(parts.concat())
+            }
+        };
+        for q in [0.5, 0.8] {
+            let [parts, alone] = [true, false].map(|by| held(q, |rng| draw(rng, by).estimate(q)));
+            assert!(parts > 0.92 && alone < 0.7, "{q}: {parts} {alone}");
+        }
+    }
+
+    #[test]
+    fn a_mean_has_the_interval_of_the_books() {
+        let Estimate { value, within } = Estimate::of_mean(&[1.0, 2.0, 3.0, 4.0]);
+        let half = 3.182 * (5.0f64 / 3.0 / 4.0).sqrt();
+        assert_eq!(value, 2.5);
+        assert_eq!(within, Interval { low: Some(2.5 - half), high: Some(2.5 + half) });
+        assert_eq!(Estimate::of_mean(&[7.0]).within, Interval { low: None, high: None });
+    }
+
+    #[test]
+    fn equal_values_and_single_parts_have_what_is_known() {
+        let same = Distribution::of(vec![Duration::from_millis(3); 100]).estimate(0.5);
+        assert_eq!(same.within, Interval { low: Some(3.0), high: Some(3.0) });
+        let part = (1..=100).map(|ms| (Duration::from_millis(ms), 1)).collect::<Vec<_>>();
+        let estimate = Distribution::of_parts([part]).estimate(0.5);
+        assert_eq!(estimate, Estimate { value: 50.0, within: Interval { low: None, high: None } });
+        let nothing = Distribution::default().estimate(0.5);
+        assert_eq!(nothing.within, Interval { low: None, high: None });
+    }
+}

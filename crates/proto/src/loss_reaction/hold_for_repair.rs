@@ -15,7 +15,8 @@ pub(super) const ENTRY: Entry<dyn LossReactionFactory> = Entry::new(
 ///
 /// A repair symbol mends one source symbol. So a loss waits only if more repair symbols are in flight than
 /// losses wait already; further losses are sent again at once, as without protection. Where the redundancy
-/// policy sends repair symbols in place of lost data, the data waits for these.
+/// policy sends repair symbols in place of lost data, the data waits for these. Data with a deadline is sent again at
+/// once if it would come too late after it has waited, and is in time now.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HoldForRepair;
 
@@ -27,10 +28,19 @@ impl LossReaction for HoldForRepair {
         let left = lost.repair.filter(|repair| repair.held < repair.repairs);
         let newest = left.and_then(|repair| repair.newest_repair);
         match newest.map(|sent| sent + lost.pto.min(lost.rtt * 5 / 4)) {
-            Some(until) if until > now => Verdict::Hold { until },
+            Some(until) if until > now && !is_last_moment(now, until, lost) => {
+                Verdict::Hold { until }
+            }
             _ => Verdict::Resend,
         }
     }
+}
+
+/// Whether data that is sent again now may be in time for its deadline, and once it has waited `until` then hardly is. The
+/// way to the peer may be faster than the way back.
+fn is_last_moment(now: Instant, until: Instant, lost: &LostData) -> bool {
+    let in_time = |deadline| now + lost.rtt / 4 <= deadline && until + lost.rtt / 2 > deadline;
+    lost.deadline.is_some_and(in_time)
 }
 
 impl LossReactionFactory for HoldForRepair {
@@ -68,6 +78,16 @@ mod tests {
         assert_eq!(policy.on_lost(sent, &taken), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &uncovered), Verdict::Resend);
         assert_eq!(policy.on_lost(sent, &bare), Verdict::Resend);
+        let due = |ms| LostData { deadline: Some(sent + ms * MS), ..covered.clone() };
+        let now = sent + 90 * MS;
+        assert_eq!(policy.on_lost(now, &due(114)), Verdict::Hold { until }, "late in any case");
+        assert_eq!(policy.on_lost(now, &due(115)), Verdict::Resend);
+        assert_eq!(policy.on_lost(now, &due(174)), Verdict::Resend);
+        assert_eq!(
+            policy.on_lost(now, &due(175)),
+            Verdict::Hold { until },
+            "there is time to wait"
+        );
         let until = sent + 900 * MS;
         assert_eq!(policy.on_lost(sent, &taken.mended()), Verdict::Hold { until });
         assert_eq!(ResendAtOnce.on_lost(sent, &covered), Verdict::Resend);

@@ -306,3 +306,45 @@ fn what_the_path_delivers_late_is_protected_too() {
     println!("{plain}, {with}, without the rule {without}");
     assert!(plain > 30 && with * 4 < plain && with * 4 < without);
 }
+
+/// The share of messages of 28 s over their deadline, without redundancy and with `auto`.
+fn late_by_deadline(path: [&str; 2], size: usize, every: Duration, deadline: Duration) -> [f64; 2] {
+    let count = (28_000_000 / every.as_micros()) as u32;
+    let [down, up] = path.map(link);
+    [None, Some("auto")].map(|policy| {
+        let redundancy = policy.map(|policy| registry::redundancy().find(policy).unwrap());
+        let config = config(Algorithm::BBR).with_redundancy(redundancy.clone());
+        let plan = MessagePlan {
+            deadline: Some(deadline),
+            protection: redundancy.map(Protection::new),
+            ..MessagePlan::steady(count, size, every)
+        };
+        let late = (0..3).map(|seed| {
+            let scenario = Scenario::new(seed).link(&up, &down).transport(&config);
+            let outcome = scenario.messages(plan.clone()).unwrap();
+            let is_late = |delay: &&Option<Duration>| delay.is_none_or(|delay| delay > deadline);
+            outcome.delays.iter().filter(is_late).count()
+        });
+        late.sum::<usize>() as f64 / f64::from(3 * count)
+    })
+}
+
+/// Over a long path, messages are past their deadlines for the first seconds, until the congestion window has caught
+/// up with them: repair symbols for these would only take longer to catch up.
+#[test]
+fn messages_that_are_past_their_deadlines_are_not_protected() {
+    let path = ["rate=1890kbit queue=480kb delay=289ms loss=bern:0.0153"; 2];
+    let [plain, with] = late_by_deadline(path, 1_280, Duration::from_micros(10_400), 486 * MS);
+    println!("{with:.4} late, plain {plain:.4}");
+    assert!((0.1..0.2).contains(&plain) && with < plain, "{with} {plain}");
+}
+
+/// A retransmission comes at the last moment, and one that has waited for repair symbols too late.
+#[test]
+fn what_is_lost_does_not_miss_its_deadline_because_it_waits_for_repair_symbols() {
+    let down = "rate=10400kbit delay=292ms loss=gt:1170,998,0.117,0";
+    let path = [down, "rate=1950kbit delay=551ms"];
+    let [plain, with] = late_by_deadline(path, 725, Duration::from_micros(27_800), 1_371 * MS);
+    println!("{with:.4} late, plain {plain:.4}");
+    assert!(plain > 0.0 && with < 1.2 * plain, "{with} {plain}");
+}

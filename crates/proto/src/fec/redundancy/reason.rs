@@ -24,6 +24,8 @@ pub enum Reason {
     Silent,
     /// Left out for some round trips, to find out whether it does harm.
     Experiment,
+    /// The data is past its deadline whatever protects it.
+    Expired,
     /// Recent redundancy mended too few losses.
     NoUse,
     /// The budget of extra bytes is used up.
@@ -55,6 +57,7 @@ impl Reason {
             Self::Waiting => "waiting",
             Self::Silent => "silent",
             Self::Experiment => "experiment",
+            Self::Expired => "expired",
             Self::NoUse => "no_use",
             Self::Budget => "budget",
             Self::Control => "control",
@@ -76,6 +79,7 @@ impl fmt::Display for Reason {
             Self::Waiting => "other data would wait for it",
             Self::Silent => "acknowledgements are overdue",
             Self::Experiment => "left out to see whether it does harm",
+            Self::Expired => "too late to be of use",
             Self::NoUse => "did not help lately",
             Self::Budget => "budget used up",
             Self::Control => "a control stream",

@@ -77,11 +77,21 @@ struct Piece {
     paused: bool,
     /// How long the least patient message of the piece may take.
     tolerance: Option<Duration>,
+    /// The latest deadline; `None` if some of the piece has none.
+    latest: Option<Instant>,
 }
 
 impl Piece {
-    fn new(now: Instant, id: u64) -> Self {
-        Self { first: id, fresh: id, begun: now, last: now, paused: false, tolerance: None }
+    fn new(now: Instant, id: u64, deadline: Option<Instant>) -> Self {
+        Self {
+            first: id,
+            fresh: id,
+            begun: now,
+            last: now,
+            paused: false,
+            tolerance: None,
+            latest: deadline,
+        }
     }
 
     /// The symbols of the piece that are not known to have arrived.
@@ -200,6 +210,10 @@ impl AutoPolicy {
         let sources = piece.train(view);
         if sources.symbols == 0 {
             return;
+        }
+        if piece.latest.is_some_and(|latest| latest < now + view.path.one_way()) {
+            self.reason = Reason::Expired;
+            return self.forget_piece();
         }
         let mends = self.mends_losses(view);
         if mends && self.auto.is_soon_enough(&view.path, piece.tolerance) {
@@ -427,7 +441,9 @@ impl Redundancy for AutoPolicy {
             self.plan(now, Moment::Fence, view);
             self.forget_piece();
         }
-        let piece = self.piece.get_or_insert(Piece::new(now, id));
+        let deadline = view.message.and_then(|message| message.deadline);
+        let piece = self.piece.get_or_insert(Piece::new(now, id, deadline));
+        piece.latest = piece.latest.zip(deadline).map(|(latest, deadline)| latest.max(deadline));
         if std::mem::take(&mut piece.paused) {
             (piece.fresh, piece.begun) = (id, now);
         }

@@ -53,6 +53,20 @@ fn messages_are_protected_before_their_deadline() {
 }
 
 #[test]
+fn what_is_past_its_deadline_is_not_protected() {
+    let mut driver = warm(Auto::new(1.0).unwrap(), path());
+    driver.message(130 * MS);
+    assert!(driver.policy.timeout().is_some());
+    driver.now += 81 * MS;
+    driver.policy.on_flushed(driver.now, false, &driver.view);
+    assert_eq!(driver.reason(), Reason::Expired);
+    assert_eq!((driver.policy.timeout(), driver.run(RTT)), (None, vec![]));
+    driver.arrives();
+    driver.message(130 * MS);
+    assert!(!driver.run(2 * RTT).is_empty(), "the next one can be in time");
+}
+
+#[test]
 fn a_message_whose_first_part_has_arrived_waits_for_its_own_deadline() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
     driver.message(130 * MS);

@@ -22,6 +22,19 @@ const STUDENT: [f64; 30] = [
 ];
 /// The same for many parts.
 const NORMAL: f64 = 1.960;
+/// The same as [`STUDENT`] and [`NORMAL`] for an interval that fails twice as often.
+const STUDENT_OF_NINE_IN_TEN: [f64; 10] =
+    [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
+const NORMAL_OF_NINE_IN_TEN: f64 = 1.645;
+
+/// How often an interval of a mean holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// Nine times in ten.
+    NineInTen,
+    /// Nineteen times in twenty.
+    NineteenInTwenty,
+}
 
 /// An interval that holds a quantile nineteen times in twenty. An end is open where there are too few values to tell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -51,13 +64,13 @@ impl Estimate {
     }
 
     /// The mean of independent values that are not too far from normal, and Student's interval of it.
-    pub fn of_mean(values: &[f64]) -> Self {
+    pub fn of_mean(values: &[f64], level: Level) -> Self {
         let (value, count) = (mean(values.iter().copied()), values.len());
         let Some(freedom) = count.checked_sub(2) else {
             return Self { value, within: Interval { low: None, high: None } };
         };
         let squares: f64 = values.iter().map(|other| (other - value).powi(2)).sum();
-        let half = student(freedom) * (squares / (count - 1) as f64 / count as f64).sqrt();
+        let half = level.student(freedom) * (squares / (count - 1) as f64 / count as f64).sqrt();
         Self { value, within: Interval { low: Some(value - half), high: Some(value + half) } }
     }
 }
@@ -108,13 +121,19 @@ fn shares(q: f64, total: f64, parts: &[[f64; 2]]) -> [Option<f64>; 2] {
     let between = count / (count - 1.0) * squares / (total * total);
     // Parts that agree by chance tell no more than one value each.
     let error = between.max(q * (1.0 - q) / total).sqrt();
-    let half = student(freedom) * error;
+    let half = Level::NineteenInTwenty.student(freedom) * error;
     [Some(q - half), Some(q + half)]
 }
 
-/// Student's t, by the number of values less two.
-fn student(freedom: usize) -> f64 {
-    STUDENT.get(freedom).copied().unwrap_or(NORMAL)
+impl Level {
+    /// Student's t, by the number of values less two.
+    fn student(self, freedom: usize) -> f64 {
+        let (student, normal): (&[f64], f64) = match self {
+            Self::NineInTen => (&STUDENT_OF_NINE_IN_TEN, NORMAL_OF_NINE_IN_TEN),
+            Self::NineteenInTwenty => (&STUDENT, NORMAL),
+        };
+        student.get(freedom).copied().unwrap_or(normal)
+    }
 }
 
 /// The ranks, from 1, of the values around the quantile `q` of `count` independent values, where there are such.
@@ -206,11 +225,13 @@ mod tests {
 
     #[test]
     fn a_mean_has_the_interval_of_the_books() {
-        let Estimate { value, within } = Estimate::of_mean(&[1.0, 2.0, 3.0, 4.0]);
+        let Estimate { value, within } =
+            Estimate::of_mean(&[1.0, 2.0, 3.0, 4.0], Level::NineteenInTwenty);
         let half = 3.182 * (5.0f64 / 3.0 / 4.0).sqrt();
         assert_eq!(value, 2.5);
         assert_eq!(within, Interval { low: Some(2.5 - half), high: Some(2.5 + half) });
-        assert_eq!(Estimate::of_mean(&[7.0]).within, Interval { low: None, high: None });
+        let alone = Estimate::of_mean(&[7.0], Level::NineteenInTwenty);
+        assert_eq!(alone.within, Interval { low: None, high: None });
     }
 
     #[test]

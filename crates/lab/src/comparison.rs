@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sutura_analysis::interval::{Estimate, Interval};
+use sutura_analysis::interval::{Estimate, Interval, Level};
 use sutura_analysis::statistics::{self, Distribution};
 use sutura_proto::Protection;
 use sutura_proto::policy::RedundancyFactory;
@@ -80,7 +80,7 @@ impl<S, R> Runs<S, R> {
     /// The mean of a figure of each run, with the interval for values that are not too far from normal.
     pub fn mean_cell(&self, value: impl Fn(&R) -> f64) -> Cell {
         let values: Vec<f64> = self.runs.iter().map(value).collect();
-        Cell::NumberWithin(Estimate::of_mean(&values))
+        Cell::NumberWithin(Estimate::of_mean(&values, Level::NineteenInTwenty))
     }
 
     /// The sum of a count.

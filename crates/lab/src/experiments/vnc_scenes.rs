@@ -151,7 +151,6 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Replays]) -> Report {
-    let time = |distribution: Distribution, q| distribution.cell(q);
     let table = Table::of(
         "Updates of a screen",
         summaries,
@@ -159,12 +158,12 @@ fn report(summaries: &[Replays]) -> Report {
             ("scene", &|s| s.setup.scene.into()),
             ("bursts", &|s| s.setup.channel.into()),
             ("scheme", &|s| s.setup.scheme.name.into()),
-            ("update p50", &|s| time(s.updates(), 0.5)),
-            ("update p90", &|s| time(s.updates(), 0.9)),
-            ("update p99", &|s| time(s.updates(), 0.99)),
+            ("update p50", &|s| s.updates().cell(0.5)),
+            ("update p90", &|s| s.updates().cell(0.9)),
+            ("update p99", &|s| s.updates().cell(0.99)),
             ("above 200 ms", &|s| Cell::Share(s.updates().share_above(FREEZE))),
-            ("blocked p90", &|s| time(s.blocked(), 0.9)),
-            ("blocked p99", &|s| time(s.blocked(), 0.99)),
+            ("blocked p90", &|s| s.blocked().cell(0.9)),
+            ("blocked p99", &|s| s.blocked().cell(0.99)),
             ("kB", &|s| Cell::Number(s.kilobytes())),
             ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered))),
         ],

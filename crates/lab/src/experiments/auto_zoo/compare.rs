@@ -1,5 +1,6 @@
 //! The policies on one case, and their distances with the same seeds.
 
+use sutura_analysis::interval::{Estimate, Interval, Level};
 use sutura_analysis::statistics::mean;
 
 use super::apps::ZooApp;
@@ -17,11 +18,6 @@ pub const HARM: [f64; 2] = [0.1, 2.0];
 const RATIO_FLOOR: [f64; 2] = [HARM[0] / 100.0, 0.0];
 /// Bytes that are equal but for chance.
 const SAME_BYTES: f64 = 1.005;
-/// Student's t for the lower end of an interval that holds nine times in ten, by the number of seeds less one.
-const STUDENT: [f64; 10] = [6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812];
-/// The same for many seeds.
-const NORMAL: f64 = 1.645;
-
 /// A case with all policies: the first arm has none.
 #[derive(Clone, Copy)]
 pub struct Lineup<'a> {
@@ -47,14 +43,8 @@ impl BySeed {
 
     /// The interval that holds the mean nine times in ten; all numbers with a single seed.
     pub fn interval(&self) -> [f64; 2] {
-        let (count, mean) = (self.0.len(), self.mean());
-        let Some(freedom) = count.checked_sub(1).filter(|freedom| *freedom > 0) else {
-            return [f64::NEG_INFINITY, f64::INFINITY];
-        };
-        let squares: f64 = self.0.iter().map(|value| (value - mean).powi(2)).sum();
-        let t = STUDENT.get(freedom - 1).copied().unwrap_or(NORMAL);
-        let half = t * (squares / freedom as f64 / count as f64).sqrt();
-        [mean - half, mean + half]
+        let Interval { low, high } = Estimate::of_mean(&self.0, Level::NineInTen).within;
+        [low.unwrap_or(f64::NEG_INFINITY), high.unwrap_or(f64::INFINITY)]
     }
 }
 

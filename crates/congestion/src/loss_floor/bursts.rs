@@ -25,7 +25,14 @@ const REMEMBERED: f32 = 20.0;
 /// The shortest time `T` that is considered, in seconds; each further candidate is twice as long. Shorter
 /// bursts show in runs of packets that follow each other closely ([`Gaps::bounds`]).
 const SHORTEST_TIME: f64 = 1e-3;
-const TIMES: i32 = 10;
+const TIMES: usize = 10;
+/// The last candidate is infinity, which counts as this time in the mean: there the chance does not depend on the time
+/// between packets, as where the number of packets ends bursts.
+const LONGEST_TIME: f64 = 1.024;
+/// A burst is ended by the number of packets rather than the time if the time `T` is so many times as long, ...
+const HARDLY_FADES: f64 = 4.0;
+/// ... with this probability.
+const CERTAIN: f64 = 0.9;
 /// By how much the chance that the packet before a lost one was lost may exceed the share of lost
 /// packets, if no time passes between the two. Not all packets of a burst need be lost.
 const STRENGTHS: [f64; 5] = [0.2, 0.4, 0.6, 0.8, 1.0];
@@ -79,36 +86,41 @@ impl Gaps {
         })
     }
 
-    /// The mean of the time `T` by Bayes' rule, its values being equally likely at first; zero if
-    /// losses do not come in bursts. `share` of all packets are lost.
-    fn time(&self, share: f64) -> Duration {
+    /// How long bursts last by Bayes' rule, all times `T` being equally likely at first; zero if losses do not come
+    /// in bursts. `share` of all packets are lost.
+    fn length(&self, share: f64) -> BurstLength {
         // A new path has no counts yet; the computation below would give zero, too.
         if self.bins().next().is_none() {
-            return Duration::ZERO;
+            return BurstLength::default();
         }
-        let share = share.clamp(LEAST_SHARE, 0.5);
-        let (mut weights, mut times) = (0.0, 0.0);
-        for log in (0..TIMES).map(f64::from) {
-            let time = SHORTEST_TIME * log.exp2();
-            for strength in STRENGTHS {
-                // How many times as likely the counts are as if losses were independent.
+        let weights = self.weights(share.clamp(LEAST_SHARE, 0.5));
+        let total: f64 = weights.iter().map(|(_, weight)| weight).sum();
+        if total < EVIDENCE * weights.len() as f64 {
+            return BurstLength::default();
+        }
+        let times = weights.iter().map(|(time, weight)| weight * time.min(LONGEST_TIME));
+        let (shortest, longest) = self.bounds();
+        let burst = (times.sum::<f64>() / total).min(longest).max(shortest);
+        let lasting = weights.iter().filter(|(time, _)| burst * HARDLY_FADES < *time);
+        let by_number = lasting.map(|(_, weight)| weight).sum::<f64>() > CERTAIN * total;
+        BurstLength { time: Duration::from_secs_f64(burst), by_number }
+    }
+
+    /// For each time `T`, how many times as likely the counts are as if losses were independent.
+    fn weights(&self, share: f64) -> [(f64, f64); TIMES + 1] {
+        std::array::from_fn(|index| {
+            let time =
+                if index < TIMES { SHORTEST_TIME * (index as f64).exp2() } else { f64::INFINITY };
+            let likelihood = |strength: f64| {
                 let gain = self.bins().map(|(gap, joined, alone)| {
                     let more = strength * (-gap / time).exp();
                     let less = (1.0 - more).max(f64::MIN_POSITIVE);
                     joined * (1.0 + more * (1.0 - share) / share).ln() + alone * less.ln()
                 });
-                let weight = gain.sum::<f64>().min(500.0).exp();
-                weights += weight;
-                times += weight * time;
-            }
-        }
-        let cases = f64::from(TIMES) * STRENGTHS.len() as f64;
-        if weights < EVIDENCE * cases {
-            return Duration::ZERO;
-        }
-        let time = times / weights;
-        let (shortest, longest) = self.bounds();
-        Duration::from_secs_f64(time.min(longest).max(shortest))
+                gain.sum::<f64>().min(500.0).exp()
+            };
+            (time, STRENGTHS.map(likelihood).iter().sum::<f64>() / STRENGTHS.len() as f64)
+        })
     }
 
     /// Bounds from the runs of lost packets themselves: on average a burst lasts at least from the first to
@@ -125,6 +137,15 @@ impl Gaps {
     }
 }
 
+/// How long losing packets lasts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BurstLength {
+    /// The mean length of a burst.
+    pub(super) time: Duration,
+    /// Whether the number of packets ends bursts rather than the time.
+    pub(super) by_number: bool,
+}
+
 /// Estimates how long losing packets lasts.
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
@@ -134,22 +155,22 @@ pub(super) struct Bursts {
     gaps: Gaps,
     /// How many are counted since the time was estimated.
     fresh: f32,
-    time: Duration,
+    length: BurstLength,
 }
 
 impl Bursts {
     /// Starts from the counts of an earlier connection; `share` of all packets are lost.
     pub(super) fn new(gaps: Gaps, share: f64) -> Self {
-        Self { gaps, time: gaps.time(share), ..Self::default() }
+        Self { gaps, length: gaps.length(share), ..Self::default() }
     }
 
     pub(super) fn gaps(&self) -> Gaps {
         self.gaps
     }
 
-    /// The time `T` as of the last update.
-    pub(super) fn time(&self) -> Duration {
-        self.time
+    /// How long bursts last, as of the last update.
+    pub(super) fn length(&self) -> BurstLength {
+        self.length
     }
 
     /// Handles a packet that arrived.
@@ -199,7 +220,7 @@ impl Bursts {
         }
         self.fresh = 0.0;
         self.gaps.scale((MEMORY / total.max(MEMORY)).min(1.0));
-        self.time = self.gaps.time(share);
+        self.length = self.gaps.length(share);
     }
 }
 
@@ -210,7 +231,7 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    /// The burst time that is learned of a path that is good for `good` and bad for `bad` on average, in
+    /// The length of bursts that is learned of a path that is good for `good` and bad for `bad` on average, in
     /// milliseconds, and loses all packets while it is bad, from `clumps` of `size` packets that are sent
     /// `spacing` apart, every `interval`.
     fn learn(
@@ -218,7 +239,7 @@ mod tests {
         (good, bad): (f64, f64),
         (clumps, interval): (u32, Duration),
         (size, spacing): (u32, Duration),
-    ) -> Duration {
+    ) -> BurstLength {
         let (start, mut random) = (Instant::now(), Rng::new(seed));
         let (mut bursts, mut is_bad, mut until, mut lost) = (Bursts::default(), false, 0.0, 0);
         for i in 0..clumps * size {
@@ -236,12 +257,13 @@ mod tests {
         }
         bursts.update(f64::from(lost) / f64::from(clumps * size));
         assert!(bursts.arrived.len() <= MAX_ARRIVED);
-        bursts.time()
+        bursts.length()
     }
 
     /// The median of the burst times that several connections learn.
     fn median(channel: (f64, f64), clumps: (u32, Duration), packets: (u32, Duration)) -> Duration {
-        let mut times: Vec<_> = (0..31).map(|seed| learn(seed, channel, clumps, packets)).collect();
+        let mut times: Vec<_> =
+            (0..31).map(|seed| learn(seed, channel, clumps, packets).time).collect();
         times.sort_unstable();
         println!("{channel:?} {packets:?}: {:?} to {:?}", times[3], times[27]);
         times[times.len() / 2]
@@ -265,10 +287,35 @@ mod tests {
     }
 
     #[test]
+    fn what_ends_bursts_is_told_apart_if_packets_are_sent_in_clumps() {
+        // Each burst is of three packets on average, however far apart.
+        let by_number = |seed| {
+            let (start, mut random) = (Instant::now(), Rng::new(seed));
+            let (mut bursts, mut is_bad) = (Bursts::default(), false);
+            for i in 0..3_000u32 {
+                is_bad = random.unit() < if is_bad { 0.67 } else { 0.02 };
+                let at = start + 40 * MS * (i / 10) + MS / 10 * (i % 10);
+                if is_bad {
+                    bursts.on_lost(i.into(), at, true);
+                } else {
+                    bursts.on_acked(i.into(), at);
+                }
+            }
+            bursts.update(0.06);
+            bursts.length().by_number
+        };
+        let by_time = |seed| learn(seed, (240.0, 4.8), (1_800, 16 * MS), (5, MS / 10)).by_number;
+        let count = |of: &dyn Fn(u64) -> bool| (0..40).filter(|seed| of(*seed)).count();
+        let (number, time) = (count(&by_number), count(&by_time));
+        println!("{number} and {time} of 40");
+        assert!(number > 30 && time < 4, "{number} {time}");
+    }
+
+    #[test]
     fn losses_that_are_independent_are_no_bursts() {
         // A bad period is over long before the next packet.
         let wrong = (0..100)
-            .filter(|seed| !learn(*seed, (0.97, 0.03), (2_000, 10 * MS), (1, MS)).is_zero());
+            .filter(|seed| !learn(*seed, (0.97, 0.03), (2_000, 10 * MS), (1, MS)).time.is_zero());
         assert!(wrong.count() <= 5);
     }
 
@@ -302,6 +349,6 @@ mod tests {
         assert!((remembered.total() - REMEMBERED).abs() < 0.01, "{}", remembered.total());
         assert!((remembered.joined[4] / remembered.alone[4] - 3.0).abs() < 0.01);
         assert_eq!(Gaps::default().remembered(), Gaps::default());
-        assert!(!Bursts::new(remembered, 0.02).time().is_zero());
+        assert!(!Bursts::new(remembered, 0.02).length().time.is_zero());
     }
 }

@@ -238,12 +238,14 @@ impl Evidence {
         let rate = (evidence.lost / evidence.packets.max(CONFIDENT)).min(MAX_FLOOR);
         let excess = (self.filled.rate() - rate).max(0.0);
         let (late, late_by) = self.lateness.get(CONFIDENT);
+        let burst = self.bursts.length();
         LossFloor {
             rate,
             low: low.min(rate),
             high: high.max(rate),
             burst: evidence.burst(),
-            burst_time: self.bursts.time(),
+            burst_time: burst.time,
+            by_number: burst.by_number,
             excess,
             other: now.and_then(|now| self.regimes.other(now)),
             crowded: now.is_some_and(|now| self.is_crowded(now)),

@@ -63,6 +63,9 @@ pub struct LossFloor {
     /// are hardly more likely to be lost than any other packets. Zero if losses do not come in bursts, or as
     /// long as bursts are unknown.
     pub burst_time: Duration,
+    /// Whether the number of packets ends bursts rather than the time, so that a packet which waits is hardly less
+    /// likely to be lost.
+    pub by_number: bool,
     /// Share of packets that are lost in addition to the floor while the queue is not empty.
     pub excess: f64,
     /// The losses of the path before they last changed; `None` as long as no change is known.
@@ -149,6 +152,7 @@ impl Default for LossFloor {
             high: 1.0,
             burst: 1.0,
             burst_time: Duration::ZERO,
+            by_number: false,
             excess: 0.0,
             other: None,
             crowded: false,
@@ -170,6 +174,7 @@ impl LossFloor {
         with_high: high = f64,
         with_burst: burst = f64,
         with_burst_time: burst_time = Duration,
+        with_by_number: by_number = bool,
         with_excess: excess = f64,
         with_other: other = Option<Regime>,
         with_crowded: crowded = bool,

@@ -118,11 +118,29 @@ fn what_a_full_queue_drops_is_for_congestion_control_to_mend() {
     }
 }
 
+/// On a short path a retransmission is soon enough, but for the last packets of a frame: no packet after them shows
+/// their loss before the probe timeout, which waits for acknowledgements that the peer may delay.
 #[test]
-fn on_a_short_path_a_retransmission_is_soon_enough() {
-    let outcome = stream(&config(Algorithm::BBR), NEAR, auto());
-    assert!(outcome.ends.down.lost > 20);
-    assert_eq!(outcome.ends.server.fec.source_symbols_sent, 0, "nothing is even marked");
+fn on_a_short_path_only_the_last_packets_are_protected() {
+    let path = "rate=100mbit delay=1ms loss=bern:0.02";
+    let outcome = |every, policy: Option<&str>| {
+        messages(path, &MessagePlan::steady(3_000, 10_000, every), policy)
+    };
+    let late = |outcome: &MessagesOutcome| {
+        let late = |delay: &Option<Duration>| delay.is_none_or(|delay| delay > 11 * MS);
+        outcome.delays.iter().skip(500).filter(|delay| late(delay)).count()
+    };
+    let [plain, with, without] =
+        [None, Some("auto"), Some("auto:without=ends")].map(|policy| outcome(16 * MS, policy));
+    let fec = with.ends.server.fec;
+    println!("{} {} {}, {fec:?}", late(&plain), late(&with), late(&without));
+    assert!(late(&plain) > 30 && late(&with) * 3 < late(&plain));
+    assert_eq!(without.ends.server.fec.source_symbols_sent, 0, "nothing is even marked");
+    assert!(fec.repair_symbols_sent * 5 < fec.source_symbols_sent, "{fec:?}");
+    // The next message shows the loss.
+    let often = outcome(3 * MS, Some("auto"));
+    assert!(often.ends.down.lost > 20);
+    assert!(often.ends.server.fec.repair_symbols_sent < 10);
 }
 
 #[test]
@@ -347,4 +365,36 @@ fn what_is_lost_does_not_miss_its_deadline_because_it_waits_for_repair_symbols()
     let [plain, with] = late_by_deadline(path, 725, Duration::from_micros(27_800), 1_371 * MS);
     println!("{with:.4} late, plain {plain:.4}");
     assert!(plain > 0.0 && with < 1.2 * plain, "{with} {plain}");
+}
+
+#[test]
+fn what_is_likely_to_be_lost_twice_is_protected() {
+    let path = "rate=8mbit delay=50ms loss=bern:0.07";
+    let plan = MessagePlan::steady(2_000, 4_500, 50 * MS);
+    let plan = MessagePlan { deadline: Some(190 * MS), announce: true, ..plan };
+    let late = |policy: Option<&str>| {
+        let outcome = messages(path, &plan, policy);
+        let limit = |delay: Option<Duration>| delay.is_none_or(|delay| delay > 190 * MS);
+        outcome.delays.iter().skip(250).filter(|delay| limit(**delay)).count()
+    };
+    let [plain, with] = [None, Some("auto")].map(late);
+    let without = late(Some("auto:without=again"));
+    println!("{plain}, {with}, without the rule {without}");
+    assert!(plain > 30 && with * 4 < plain && with * 4 < without);
+}
+
+/// Three packets in a row are lost on average, however far apart: repair symbols that wait for the end of a burst are
+/// late and no more likely to arrive.
+#[test]
+fn repair_symbols_do_not_wait_where_the_number_of_packets_ends_bursts() {
+    let path = "rate=100mbit delay=100ms loss=ge:0.03,0.35,0.8,0";
+    let plan = MessagePlan::steady(1_500, 13_000, 57 * MS);
+    let late = |policy: &str| {
+        let outcome = messages(path, &plan, Some(policy));
+        let limit = |delay: Option<Duration>| delay.is_none_or(|delay| delay > 110 * MS);
+        outcome.delays.iter().skip(250).filter(|delay| limit(**delay)).count()
+    };
+    let [with, without] = ["auto", "auto:without=number"].map(late);
+    println!("{with}, without the rule {without}");
+    assert!(with * 5 < without * 4, "{with} {without}");
 }

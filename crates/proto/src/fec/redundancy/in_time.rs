@@ -1,6 +1,6 @@
 //! How early data must be sent to be in time, although round trips differ.
 
-use super::{PathView, View};
+use super::{LOSS_DETECTION_EIGHTHS, PathView, View};
 use std::time::Duration;
 
 /// How many mean deviations of the round-trip time data is sent early: half the number of the probe timeout
@@ -8,6 +8,8 @@ use std::time::Duration;
 const MARGIN_DEVIATIONS: u32 = 2;
 /// The least margin: the granularity of timers (RFC 9002, section 6.1.2).
 const MIN_MARGIN: Duration = crate::rtt::GRANULARITY;
+/// The most retransmissions of the same data that are counted: more are hardly ever needed.
+const MOST_RETRANSMISSIONS: u32 = 8;
 
 impl PathView {
     /// How much earlier than half a round trip before a deadline data must be sent to be in time: twice the
@@ -30,6 +32,18 @@ impl PathView {
     pub fn retransmission_is_in_time(&self, tolerance: Duration) -> bool {
         let tolerance = tolerance.checked_sub(self.reserve());
         tolerance.is_some_and(|tolerance| self.retransmission_is_enough(tolerance))
+    }
+
+    /// How many times, one after the other, data that may take this long can be lost and sent again and still
+    /// arrive in time.
+    #[must_use]
+    pub fn retransmissions_in_time(&self, tolerance: Duration) -> u32 {
+        let each = self.rtt * LOSS_DETECTION_EIGHTHS / 8 + self.reserve();
+        let counts = (0..MOST_RETRANSMISSIONS).take_while(|before| {
+            let left = tolerance.checked_sub(each * *before);
+            left.is_some_and(|left| self.retransmission_is_in_time(left))
+        });
+        counts.count() as u32
     }
 }
 

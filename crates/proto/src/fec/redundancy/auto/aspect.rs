@@ -25,12 +25,18 @@ pub(super) enum Aspect {
     Insurance,
     /// That lost datagrams can be mended after the loss.
     Mending,
+    /// That data which is sent again may be lost again.
+    Again,
+    /// That the loss of the last packets of a piece is noticed late.
+    Ends,
+    /// That the number of packets may end bursts rather than the time.
+    Number,
     /// That the budget does not suffice for the target.
     Shortage,
 }
 
 impl Aspect {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::Room,
         Self::Window,
         Self::Waiting,
@@ -41,6 +47,9 @@ impl Aspect {
         Self::Silence,
         Self::Insurance,
         Self::Mending,
+        Self::Again,
+        Self::Ends,
+        Self::Number,
         Self::Shortage,
     ];
 
@@ -56,6 +65,9 @@ impl Aspect {
             Self::Silence => "silence",
             Self::Insurance => "insurance",
             Self::Mending => "mending",
+            Self::Again => "again",
+            Self::Ends => "ends",
+            Self::Number => "number",
             Self::Shortage => "shortage",
         }
     }

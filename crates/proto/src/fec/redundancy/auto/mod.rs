@@ -10,7 +10,7 @@
 //! messages with fences, more repair symbols are worth sending.
 //!
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that a burst that takes the data
-//! does not take the repair symbols as well; with a target, they wait as long as it allows, so that as few as possible
+//! does not take the repair symbols as well, unless the number of packets ends bursts rather than the time; with a target, they wait as long as it allows, so that as few as possible
 //! cover as much as possible. Where the budget does not suffice for the target, each leaves as soon as it is
 //! affordable: then they cover data again and again, and more of it comes in time than if the same number left at once.
 //!
@@ -27,6 +27,7 @@ mod model;
 mod outlook;
 mod pace;
 mod policy;
+mod resending;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -36,6 +37,7 @@ use crate::loss_floor::LossFloor;
 use aspect::Aspect;
 use model::Train;
 use policy::AutoPolicy;
+use resending::Endangered;
 use std::sync::Arc;
 use std::time::Duration;
 use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
@@ -86,9 +88,6 @@ const MAX_EXPECTED: f64 = 0.5;
 const WORTHWHILE: f64 = 0.01;
 /// Where no loss is known, fences are insured until the loss is certainly below this share.
 const INSURED: f64 = 0.001;
-/// A retransmission that takes no longer than this is soon enough for every application without a deadline or
-/// target.
-const UNNOTICED: Duration = Duration::from_millis(10);
 /// Where no loss is known, data that takes at least this many packets at once is protected against the first.
 const LONG: u64 = 16;
 /// While acknowledgements are overdue, repair symbols are sent if the window is so many times what is in flight. If
@@ -167,6 +166,7 @@ impl Auto {
         if !self.has(Aspect::Bounds) {
             floor = floor.with_low(floor.rate).with_high(floor.rate);
         }
+        floor.by_number &= self.has(Aspect::Number);
         floor.crowded &= self.has(Aspect::Room);
         floor.withheld &= self.has(Aspect::Experiments);
         let known = floor.rate > 0.0 || floor.high < self.expect || self.expect <= 0.0;
@@ -215,20 +215,6 @@ impl Auto {
     /// How long data on these terms may take, by the target and its deadline.
     fn tolerance(&self, of_data: Option<Duration>) -> Option<Duration> {
         self.target.map(|target| target.within).into_iter().chain(of_data).min()
-    }
-
-    /// Whether the retransmission of lost data arrives soon enough on this path: in time for the target and
-    /// the deadline, or, without both, so soon that the delay goes unnoticed.
-    fn retransmission_is_enough(&self, path: &PathView, terms: Terms) -> bool {
-        terms.resends && self.is_soon_enough(path, terms.tolerance)
-    }
-
-    /// Whether data that is sent after its loss is known arrives soon enough, whoever sends it.
-    fn is_soon_enough(&self, path: &PathView, of_data: Option<Duration>) -> bool {
-        match self.tolerance(of_data) {
-            Some(tolerance) => path.retransmission_is_in_time(tolerance),
-            None => path.retransmission_is_enough(UNNOTICED),
-        }
     }
 
     /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
@@ -288,8 +274,10 @@ impl RedundancyFactory for Auto {
         if self.is_silent(path) {
             return Some(Reason::Silent);
         }
-        let is_enough = self.retransmission_is_enough(path, terms);
-        is_enough.then_some(Reason::RetransmissionIsEnough)
+        match self.endangered(path, terms, path.pto) {
+            Endangered::Nothing => Some(Reason::RetransmissionIsEnough),
+            Endangered::End | Endangered::All => None,
+        }
     }
 
     fn build(&self) -> Box<dyn Redundancy> {

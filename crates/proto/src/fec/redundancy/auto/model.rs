@@ -25,7 +25,8 @@ pub(super) struct Channel {
 impl Channel {
     pub(super) fn new(floor: &LossFloor) -> Self {
         let memory = 1.0 - 1.0 / floor.burst.max(1.0);
-        Self { loss: floor.rate, memory, time: floor.burst_time }
+        let time = if floor.by_number { Duration::MAX } else { floor.burst_time };
+        Self { loss: floor.rate, memory, time }
     }
 
     /// The memory that is left after `gap`.

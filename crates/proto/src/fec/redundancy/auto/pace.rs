@@ -1,5 +1,6 @@
 //! How much data is sent in a time, by what was sent lately.
 
+use super::super::{LOSS_DETECTION_EIGHTHS, PathView};
 use std::time::{Duration, Instant};
 
 /// The weight of the newest interval in the mean is one divided by this number.
@@ -9,20 +10,35 @@ const SMOOTHING: u32 = 16;
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     newest: Option<Instant>,
+    /// Whether the application had no more data after the newest symbol.
+    paused: bool,
     /// The mean time from one symbol to the next; zero as long as it is unknown.
     interval: Duration,
+    /// The mean time from the last symbol before a pause of the application to the next; zero as long as it is unknown.
+    pause: Duration,
 }
 
 impl Pace {
     /// A source symbol was sent.
     pub(super) fn on_sent(&mut self, now: Instant) {
+        let fresh = std::mem::take(&mut self.paused);
         let Some(before) = self.newest.replace(now) else { return };
         let interval = now.saturating_duration_since(before);
-        self.interval = if self.interval.is_zero() {
-            interval
-        } else {
-            (self.interval * (SMOOTHING - 1) + interval) / SMOOTHING
-        };
+        smooth(&mut self.interval, interval);
+        if fresh {
+            smooth(&mut self.pause, interval);
+        }
+    }
+
+    /// The application has no more data for now.
+    pub(super) fn on_paused(&mut self) {
+        self.paused = true;
+    }
+
+    /// How long after the last packet of a piece packets of the next one show its loss; `None` if that is unknown.
+    pub(super) fn shows_loss_after(&self, path: &PathView) -> Option<Duration> {
+        let pause = Some(self.pause).filter(|pause| !pause.is_zero());
+        pause.map(|pause| pause.saturating_add(path.rtt * LOSS_DETECTION_EIGHTHS / 8))
     }
 
     /// How many source symbols are sent within `time`; 0 as long as nothing is known.
@@ -32,6 +48,11 @@ impl Pace {
         }
         (time.as_secs_f64() / self.interval.as_secs_f64()) as u32
     }
+}
+
+/// Moves a mean towards `newest`, or starts with it.
+fn smooth(mean: &mut Duration, newest: Duration) {
+    *mean = if mean.is_zero() { newest } else { (*mean * (SMOOTHING - 1) + newest) / SMOOTHING };
 }
 
 #[cfg(test)]
@@ -50,5 +71,15 @@ mod tests {
         (1..100).for_each(|n| (0..4).for_each(|_| pace.on_sent(start + 40 * n * MS)));
         assert!((8..=12).contains(&pace.within(100 * MS)), "{pace:?}");
         assert_eq!(pace.within(Duration::MAX), u32::MAX);
+    }
+    #[test]
+    fn a_pause_is_not_the_time_between_symbols() {
+        let (start, mut pace) = (Instant::now(), Pace::default());
+        let path = PathView { rtt: 8 * MS, ..PathView::default() };
+        for n in 0..50 {
+            assert_eq!(pace.shows_loss_after(&path), (n > 1).then_some(26 * MS));
+            [0, 1, 3].iter().for_each(|ms| pace.on_sent(start + (20 * n + ms) * MS));
+            pace.on_paused();
+        }
     }
 }

@@ -10,9 +10,11 @@ use super::lost_datagrams::LostDatagrams;
 use super::model::{MOST, Train};
 use super::outlook::Outlook;
 use super::pace::Pace;
+use super::resending::Endangered;
 use super::waiting::Waiting;
-use super::{Auto, DEFAULT_SHARE, LONG, PACKET, WORTHWHILE, is_lossy};
+use super::{Auto, LONG, PACKET, WORTHWHILE, is_lossy};
 use crate::loss_floor::LossFloor;
+use crate::recovery::loss::PACKET_THRESHOLD;
 use std::time::{Duration, Instant};
 
 /// The same as [`WORTHWHILE`] before a fence, where an incomplete piece also stops the data behind the fence.
@@ -191,12 +193,33 @@ impl AutoPolicy {
     /// Why no repair symbol is sent for a piece: no repair symbol is worth its bytes, or earlier repair
     /// symbols did not help.
     fn obstacle(&self, piece: &Piece, view: &View) -> Option<Reason> {
+        let pauses = self.help.pauses(view);
+        self.auto.sleeps(&view.path, self.terms(piece, view)).or(pauses.then_some(Reason::NoUse))
+    }
+
+    /// The terms of a piece.
+    fn terms(&self, piece: &Piece, view: &View) -> Terms {
         let kind = if view.resends { Terms::STREAM } else { Terms::DATAGRAM };
         // Whether the data is long was decided when it was marked.
         let kind = kind.of_stream(u64::MAX).within(piece.tolerance);
-        let terms = Terms { fenced: self.fenced, ..kind };
-        let pauses = self.help.pauses(view);
-        self.auto.sleeps(&view.path, terms).or(pauses.then_some(Reason::NoUse))
+        Terms { fenced: self.fenced, ..kind }
+    }
+
+    /// The symbols of a piece that would come too late if they were lost and sent again.
+    fn endangered(&self, moment: Moment, piece: &Piece, view: &View) -> Train {
+        let (path, train) = (&view.path, piece.train(view));
+        let shown = match moment {
+            // The data behind it follows at once.
+            Moment::Fence => Some(path.rtt),
+            Moment::Blocked | Moment::Paused | Moment::Ended => self.pace.shows_loss_after(path),
+        };
+        let noticed = shown.map_or(path.pto, |shown| shown.min(path.pto));
+        let most = match self.auto.endangered(path, self.terms(piece, view), noticed) {
+            Endangered::Nothing => 0,
+            Endangered::End => PACKET_THRESHOLD as u32,
+            Endangered::All => u32::MAX,
+        };
+        Train { symbols: train.symbols.min(most), ..train }
     }
 
     /// Chooses the repair symbols for the data sent since the last repair symbols.
@@ -207,8 +230,7 @@ impl AutoPolicy {
         }
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
-        let sources = piece.train(view);
-        if sources.symbols == 0 {
+        if piece.train(view).symbols == 0 {
             return;
         }
         if piece.latest.is_some_and(|latest| latest < now + view.path.one_way()) {
@@ -232,11 +254,16 @@ impl AutoPolicy {
             }
             return;
         }
+        let sources = self.endangered(moment, &piece, view);
+        if sources.symbols == 0 {
+            self.reason = Reason::RetransmissionIsEnough;
+            return self.forget_piece();
+        }
         let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
         if self.fenced && !is_lossy(&floor, &view.path) {
             return self.insure(now, moment, view);
         }
-        let (share, before) = (self.share(&piece), before.map(|plan| plan.due));
+        let (share, before) = (self.share(&piece, &floor, view), before.map(|plan| plan.due));
         self.plan_repairs(now, moment, &Demand { sources, floor, share, most, before }, view);
     }
 
@@ -247,7 +274,9 @@ impl AutoPolicy {
         let outlook = Outlook::new(&floor, view.path.rtt);
         let last_moment = self.last_moment(now, view);
         let slack = last_moment.and_then(|at| at.checked_duration_since(now));
-        let (wait, gap) = times(moment, slack, floor.burst_time, view);
+        // Where the number of packets ends a burst, waiting does not.
+        let end_of_burst = if floor.by_number { Duration::ZERO } else { floor.burst_time };
+        let (wait, gap) = times(moment, slack, end_of_burst, view);
         let chances = |sources, most| outlook.complete(sources, wait, gap, most);
         let has_room = self.auto.has_room(sources, view);
         let share = share.filter(|_| is_lossy && has_room);
@@ -348,12 +377,10 @@ impl AutoPolicy {
         }
     }
 
-    /// In which share of cases a piece is to be in time; `None` if it has no deadline.
-    fn share(&self, piece: &Piece) -> Option<f64> {
-        match self.auto.target {
-            Some(target) => Some(target.share),
-            None => piece.tolerance.map(|_| DEFAULT_SHARE),
-        }
+    /// In which share of cases repair symbols are to mend the losses of a piece in time; `None` if it has no deadline.
+    fn share(&self, piece: &Piece, floor: &LossFloor, view: &View) -> Option<f64> {
+        self.auto.tolerance(piece.tolerance)?;
+        Some(1.0 - self.auto.may_fail(&view.path, floor, self.terms(piece, view)))
     }
 }
 
@@ -463,6 +490,7 @@ impl Redundancy for AutoPolicy {
             // Another stream or message of the session goes on with the piece.
             return;
         }
+        self.pace.on_paused();
         self.piece.iter_mut().for_each(|piece| piece.paused = true);
         self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
     }

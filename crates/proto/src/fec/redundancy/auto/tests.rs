@@ -21,7 +21,9 @@ const NEEDED: Duration = Duration::from_millis(175);
 fn path() -> PathView {
     let floor = LossFloor::default().with_rate(0.02).with_low(0.01).with_high(0.03);
     let floor = floor.with_burst(2.0).with_burst_time(4 * MS).with_known(1_000);
-    PathView { rtt: RTT, min_rtt: RTT, loss: 0.02, window: 100_000, floor, ..PathView::default() }
+    let pto = RTT + 25 * MS;
+    let path = PathView { rtt: RTT, min_rtt: RTT, pto, ..PathView::default() };
+    PathView { loss: 0.02, window: 100_000, floor, ..path }
 }
 
 /// A policy, its view, and the calls that a session makes.
@@ -119,7 +121,7 @@ fn nothing_is_protected_before_losses_are_known_or_if_a_retransmission_is_in_tim
     let unknown = PathView { floor, ..PathView::default() };
     assert_eq!(sleeps(&unknown, Terms::STREAM), Some(Reason::Unknown));
     assert_eq!(sleeps(&path(), Terms::STREAM), None);
-    let near = PathView { rtt: MS, ..path() };
+    let near = PathView { rtt: MS, pto: 5 * MS, ..path() };
     assert_eq!(sleeps(&near, Terms::STREAM), Some(Reason::RetransmissionIsEnough));
     assert_eq!(sleeps(&near, Terms::DATAGRAM), None);
     let sleeps = |within, path: &PathView, terms| {
@@ -231,7 +233,7 @@ fn reasons_say_why_there_are_none() {
     assert_eq!(reason(Auto::new(0.0).unwrap(), path()), Reason::Budget);
     let patient = Auto::default().within(RTT * 2, 0.999).unwrap();
     assert_eq!(reason(patient, path()), Reason::RetransmissionIsEnough);
-    let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, pto: 7 * MS, ..path() };
     assert_eq!(reason(Auto::default(), near), Reason::RetransmissionIsEnough);
 }
 

@@ -24,9 +24,38 @@ fn a_deadline_counts_before_anything_is_sent() {
     let hurried = Auto::default().within(RTT, 0.999).unwrap();
     assert_eq!(hurried.sleeps(&path(), within(4 * RTT)), None, "the target is nearer");
     // 10 ms are soon enough, except for applications with a closer deadline.
-    let near = PathView { rtt: 5 * MS, min_rtt: 5 * MS, ..path() };
+    let near = PathView { rtt: 2 * MS, min_rtt: 2 * MS, pto: 9 * MS, ..path() };
     assert_eq!(Auto::default().sleeps(&near, Terms::STREAM), enough);
-    assert_eq!(Auto::default().sleeps(&near, within(8 * MS)), None);
+    assert_eq!(Auto::default().sleeps(&near, within(3 * MS)), None);
+    // The loss of the last packets is noticed by the probe timeout only.
+    assert_eq!(Auto::default().sleeps(&near, within(9 * MS)), None);
+    let late = PathView { pto: 10 * MS, ..near };
+    assert_eq!(Auto::default().sleeps(&late, Terms::STREAM), None);
+}
+
+#[test]
+fn data_that_is_likely_to_be_lost_twice_is_protected() {
+    let lossy = |loss| PathView { floor: LossFloor::default().with_rate(loss), ..path() };
+    let sleeps =
+        |auto: Auto, loss, within| auto.sleeps(&lossy(loss), Terms::STREAM.within(Some(within)));
+    let enough = Some(Reason::RetransmissionIsEnough);
+    let auto = Auto::new(1.0).unwrap();
+    // One retransmission is in time; one packet in a thousand may be late.
+    assert_eq!(sleeps(auto, 0.03, 2 * RTT), enough);
+    assert_eq!(sleeps(auto, 0.04, 2 * RTT), None);
+    assert_eq!(sleeps(auto.within(2 * RTT, 0.99).unwrap(), 0.04, 2 * RTT), enough);
+    assert_eq!(sleeps(Auto { without: Some(Aspect::Again), ..auto }, 0.04, 2 * RTT), enough);
+    // Two are.
+    assert_eq!(sleeps(auto, 0.04, 3 * RTT + MS), enough);
+    // What is sent again needs not be mended, so that fewer repair symbols suffice.
+    let repairs = |within| {
+        let mut driver = warm(auto, lossy(0.1));
+        driver.message(within);
+        driver.run(3 * RTT).len()
+    };
+    let (hurried, once) = (repairs(NEEDED), repairs(2 * RTT));
+    assert!(0 < once && once < hurried, "{once} {hurried}");
+    assert_eq!(path().retransmissions_in_time(Duration::MAX), 8, "more do not count");
 }
 
 #[test]

@@ -182,3 +182,38 @@ fn where_packets_wait_for_others_repair_symbols_must_be_worth_more() {
         assert!(repairs(without, held, queued, 0.02).0 > 0);
     }
 }
+
+#[test]
+fn only_the_last_packets_are_protected_where_they_alone_are_mended_late() {
+    let last = |rtt, pto, pause| {
+        let floor = path().floor.with_burst(1.0).with_burst_time(Duration::ZERO);
+        let mut driver = warm(Auto::default(), PathView { rtt, pto, floor, ..path() });
+        for _ in 0..50 {
+            driver.piece(40, 0);
+            driver.run(pause);
+            driver.arrives();
+        }
+        let sent = driver.sent;
+        driver.piece(40, 0);
+        driver.run(pause);
+        (driver.sent - sent, driver.reason())
+    };
+    assert!(last(RTT, 130 * MS, 40 * MS).0 > 1);
+    assert_eq!(last(4 * MS, 30 * MS, 40 * MS).0, 1);
+    // The next piece shows the loss.
+    assert_eq!(last(4 * MS, 30 * MS, 3 * MS), (0, Reason::RetransmissionIsEnough));
+}
+
+#[test]
+fn repair_symbols_do_not_wait_where_the_number_of_packets_ends_bursts() {
+    let first = |auto, by_number| {
+        let floor = path().floor.with_burst_time(8 * MS).with_by_number(by_number);
+        let mut driver = warm(auto, PathView { floor, ..path() });
+        driver.piece(5, 0);
+        driver.run(RTT)[0]
+    };
+    let auto = Auto::new(1.0).unwrap();
+    assert_eq!(first(auto, false), 8 * MS);
+    assert_eq!(first(auto, true), FLUSH_LINGER);
+    assert_eq!(first(Auto { without: Some(Aspect::Number), ..auto }, true), 8 * MS);
+}

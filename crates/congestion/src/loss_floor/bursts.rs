@@ -29,9 +29,10 @@ const TIMES: usize = 10;
 /// The last candidate is infinity, which counts as this time in the mean: there the chance does not depend on the time
 /// between packets, as where the number of packets ends bursts.
 const LONGEST_TIME: f64 = 1.024;
-/// A burst is ended by the number of packets rather than the time if the time `T` is so many times as long, ...
+/// The number of packets ends bursts rather than the time if `T` is more than so many times as long as a burst. Then more
+/// than three quarters of the dependence between losses are left after a burst.
 const HARDLY_FADES: f64 = 4.0;
-/// ... with this probability.
+/// The probability with which that must be so.
 const CERTAIN: f64 = 0.9;
 /// By how much the chance that the packet before a lost one was lost may exceed the share of lost
 /// packets, if no time passes between the two. Not all packets of a burst need be lost.

@@ -10,9 +10,13 @@
 //! messages with fences, more repair symbols are worth sending.
 //!
 //! Repair symbols wait for as long as a burst of losses usually lasts, so that a burst that takes the data
-//! does not take the repair symbols as well, unless the number of packets ends bursts rather than the time; with a target, they wait as long as it allows, so that as few as possible
+//! does not take the repair symbols as well, unless the number of packets ends bursts rather than the time. With a
+//! target, they wait as long as it allows, so that as few as possible
 //! cover as much as possible. Where the budget does not suffice for the target, each leaves as soon as it is
 //! affordable: then they cover data again and again, and more of it comes in time than if the same number left at once.
+//!
+//! Data that is sent again in time needs no repair symbols, unless it is likely to be lost again; only the last packets of
+//! a piece do where their loss is noticed too late.
 //!
 //! A lost datagram is mended after the loss if that is soon enough, by a repair symbol over it alone.
 //!

@@ -2,7 +2,7 @@
 
 use super::super::{PathView, Terms};
 use super::aspect::Aspect;
-use super::{Auto, DEFAULT_SHARE};
+use super::{Auto, DEFAULT_SHARE, is_lossy};
 use crate::loss_floor::LossFloor;
 use std::time::Duration;
 
@@ -29,15 +29,15 @@ impl Auto {
         noticed: Duration,
     ) -> Endangered {
         let tolerance = self.tolerance(terms.tolerance);
-        let often_enough = || {
-            let floor = self.floor(path, tolerance);
-            floor.rate <= self.may_fail(path, &floor, terms)
-        };
+        let floor = self.floor(path, tolerance);
+        let often_enough = || floor.rate <= self.may_fail(path, &floor, terms);
         if !terms.resends || !self.is_soon_enough(path, terms.tolerance) || !often_enough() {
             return Endangered::All;
         }
+        // A path that may lose nothing is not worth it.
+        let counts = self.has(Aspect::Ends) && is_lossy(&floor, path);
         let late = noticed.saturating_add(path.one_way()) > tolerance.unwrap_or(UNNOTICED);
-        if late && self.has(Aspect::Ends) { Endangered::End } else { Endangered::Nothing }
+        if counts && late { Endangered::End } else { Endangered::Nothing }
     }
 
     /// Whether data that is sent after its loss is known arrives soon enough, whoever sends it.

@@ -28,7 +28,7 @@ const SHORTEST_TIME: f64 = 1e-3;
 const TIMES: usize = 10;
 /// The last candidate is infinity, which counts as this time in the mean: there the chance does not depend on the time
 /// between packets, as where the number of packets ends bursts.
-const LONGEST_TIME: f64 = 1.024;
+const LONGEST_TIME: f64 = SHORTEST_TIME * (1 << TIMES) as f64;
 /// The number of packets ends bursts rather than the time if `T` is more than so many times as long as a burst. Then more
 /// than three quarters of the dependence between losses are left after a burst.
 const HARDLY_FADES: f64 = 4.0;

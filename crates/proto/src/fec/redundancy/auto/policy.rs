@@ -75,8 +75,6 @@ struct Piece {
     fresh: u64,
     begun: Instant,
     last: Instant,
-    /// Whether the application had no more data after the last source symbol.
-    paused: bool,
     /// How long the least patient message of the piece may take.
     tolerance: Option<Duration>,
     /// The latest deadline; `None` if some of the piece has none.
@@ -85,15 +83,7 @@ struct Piece {
 
 impl Piece {
     fn new(now: Instant, id: u64, deadline: Option<Instant>) -> Self {
-        Self {
-            first: id,
-            fresh: id,
-            begun: now,
-            last: now,
-            paused: false,
-            tolerance: None,
-            latest: deadline,
-        }
+        Self { first: id, fresh: id, begun: now, last: now, tolerance: None, latest: deadline }
     }
 
     /// The symbols of the piece that are not known to have arrived.
@@ -205,9 +195,9 @@ impl AutoPolicy {
         Terms { fenced: self.fenced, ..kind }
     }
 
-    /// The symbols of a piece that would come too late if they were lost and sent again.
-    fn endangered(&self, moment: Moment, piece: &Piece, view: &View) -> Train {
-        let (path, train) = (&view.path, piece.train(view));
+    /// Those of all symbols of a piece that would come too late if they were lost and sent again.
+    fn endangered(&self, moment: Moment, piece: &Piece, all: Train, view: &View) -> Train {
+        let path = &view.path;
         let shown = match moment {
             // The data behind it follows at once.
             Moment::Fence => Some(path.rtt),
@@ -219,7 +209,7 @@ impl AutoPolicy {
             Endangered::End => PACKET_THRESHOLD as u32,
             Endangered::All => u32::MAX,
         };
-        Train { symbols: train.symbols.min(most), ..train }
+        Train { symbols: all.symbols.min(most), ..all }
     }
 
     /// Chooses the repair symbols for the data sent since the last repair symbols.
@@ -230,7 +220,8 @@ impl AutoPolicy {
         }
         let before = self.plan.take();
         let Some(piece) = self.piece else { return };
-        if piece.train(view).symbols == 0 {
+        let all = piece.train(view);
+        if all.symbols == 0 {
             return;
         }
         if piece.latest.is_some_and(|latest| latest < now + view.path.one_way()) {
@@ -254,7 +245,7 @@ impl AutoPolicy {
             }
             return;
         }
-        let sources = self.endangered(moment, &piece, view);
+        let sources = self.endangered(moment, &piece, all, view);
         if sources.symbols == 0 {
             self.reason = Reason::RetransmissionIsEnough;
             return self.forget_piece();
@@ -461,7 +452,7 @@ impl Redundancy for AutoPolicy {
         // What was saved before there was less room is not spent at once.
         let most = if budget < self.auto.budget { MOST_WITHOUT_ROOM } else { MOST as f64 };
         self.purse = (self.purse + budget).min(most);
-        self.pace.on_sent(now);
+        let fresh = self.pace.on_sent(now);
         let stage = view.message.map(|message| message.stage);
         self.fenced |= stage.is_some_and(|stage| stage != Stage::Apart);
         if stage == Some(Stage::First) {
@@ -471,7 +462,7 @@ impl Redundancy for AutoPolicy {
         let deadline = view.message.and_then(|message| message.deadline);
         let piece = self.piece.get_or_insert(Piece::new(now, id, deadline));
         piece.latest = piece.latest.zip(deadline).map(|(latest, deadline)| latest.max(deadline));
-        if std::mem::take(&mut piece.paused) {
+        if fresh {
             (piece.fresh, piece.begun) = (id, now);
         }
         if self.auto.target.is_some() {
@@ -491,7 +482,6 @@ impl Redundancy for AutoPolicy {
             return;
         }
         self.pace.on_paused();
-        self.piece.iter_mut().for_each(|piece| piece.paused = true);
         self.plan(now, if ended { Moment::Ended } else { Moment::Paused }, view);
     }
 
@@ -510,7 +500,7 @@ impl Redundancy for AutoPolicy {
         if left > 0 {
             let due = now + plan.gap;
             self.plan = Some(Plan { due, left, begun: true, gain: 0.0, ..plan });
-        } else if self.piece.is_some_and(|piece| piece.paused) {
+        } else if self.pace.is_paused() {
             self.plan(now, Moment::Paused, view);
         }
     }

@@ -7,6 +7,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 /// A duration in milliseconds.
 pub fn millis(duration: Duration) -> f64 {
     duration.as_nanos() as f64 / 1e6
@@ -46,10 +48,38 @@ fn rank(q: f64, count: u64) -> u64 {
 }
 
 /// A distribution of durations with weights, such as message delays weighted by size.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Columns", into = "Columns")]
 pub struct Distribution {
     /// In ascending order.
     pub(crate) steps: Vec<Step>,
+}
+
+/// A distribution as it is written: a row for each step, without the names of the fields in each.
+#[derive(Serialize, Deserialize)]
+struct Columns {
+    nanos: Vec<u64>,
+    sums: Vec<u64>,
+    parts: Vec<u32>,
+}
+
+impl From<Distribution> for Columns {
+    fn from(Distribution { steps }: Distribution) -> Self {
+        let nanos = |step: &Step| u64::try_from(step.duration.as_nanos()).unwrap_or(u64::MAX);
+        Self {
+            nanos: steps.iter().map(nanos).collect(),
+            sums: steps.iter().map(|step| step.sum).collect(),
+            parts: steps.iter().map(|step| step.part).collect(),
+        }
+    }
+}
+
+impl From<Columns> for Distribution {
+    fn from(Columns { nanos, sums, parts }: Columns) -> Self {
+        let rows = nanos.into_iter().zip(sums).zip(parts);
+        let step = |((nanos, sum), part)| Step { duration: Duration::from_nanos(nanos), sum, part };
+        Self { steps: rows.map(step).collect() }
+    }
 }
 
 /// A duration of a distribution.

@@ -48,6 +48,28 @@ impl Cell {
         Self::from("-")
     }
 
+    /// The number in it, as in JSON: shares from 0 to 1, times in milliseconds. `None` for text.
+    pub const fn number(&self) -> Option<f64> {
+        match self {
+            Self::Text(_) => None,
+            Self::Count(count) => Some(*count as f64),
+            Self::Share(number) | Self::Millis(number) | Self::Number(number) => Some(*number),
+            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => Some(estimate.value),
+        }
+    }
+
+    /// A cell with another number in the same unit.
+    #[must_use]
+    pub const fn like(&self, number: f64) -> Self {
+        match self {
+            Self::Share(_) => Self::Share(number),
+            Self::Millis(_) | Self::MillisWithin(_) => Self::Millis(number),
+            Self::Text(_) | Self::Count(_) | Self::Number(_) | Self::NumberWithin(_) => {
+                Self::Number(number)
+            }
+        }
+    }
+
     /// Median and spread with this many decimal places.
     pub fn spread(spread: Option<Spread>, digits: usize) -> Self {
         spread.map(|spread| format!("{spread:.digits$}")).into()
@@ -146,7 +168,8 @@ impl Cell {
         }
     }
 
-    fn interval(&self) -> Option<Interval> {
+    /// The interval of a quantile or a mean, in the same unit; `None` if it has none.
+    pub const fn interval(&self) -> Option<Interval> {
         match self {
             Self::Text(_) | Self::Count(_) | Self::Share(_) | Self::Millis(_) | Self::Number(_) => {
                 None

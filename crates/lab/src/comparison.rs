@@ -5,6 +5,8 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sutura_analysis::interval::{Estimate, Interval, Level};
 use sutura_analysis::statistics::{self, Distribution};
 use sutura_proto::Protection;
@@ -12,6 +14,7 @@ use sutura_proto::policy::RedundancyFactory;
 use sutura_sim::{Failure, FailureKind};
 
 use crate::report::Cell;
+use crate::results::ResultError;
 use crate::{Error, Options, parallel};
 
 /// A seed for one part of an experiment. Parts that are compared get the same seed, so that the channel
@@ -35,7 +38,7 @@ impl<S, R> Runs<S, R> {
     ///
     /// # Errors
     /// The error of the first run that fails.
-    pub fn measure<E: Send>(
+    pub fn measure<E>(
         options: &Options,
         setups: &[S],
         count: u64,
@@ -43,7 +46,8 @@ impl<S, R> Runs<S, R> {
     ) -> Result<Vec<Self>, E>
     where
         S: Clone + Sync,
-        R: Send,
+        R: Serialize + DeserializeOwned + Send,
+        E: From<ResultError> + Send,
     {
         Self::measure_each(options, setups, |_| count, work)
     }
@@ -52,7 +56,7 @@ impl<S, R> Runs<S, R> {
     ///
     /// # Errors
     /// As for [`measure`](Self::measure).
-    pub fn measure_each<E: Send>(
+    pub fn measure_each<E>(
         options: &Options,
         setups: &[S],
         count: impl Fn(&S) -> u64,
@@ -60,7 +64,8 @@ impl<S, R> Runs<S, R> {
     ) -> Result<Vec<Self>, E>
     where
         S: Clone + Sync,
-        R: Send,
+        R: Serialize + DeserializeOwned + Send,
+        E: From<ResultError> + Send,
     {
         let jobs = setups.iter().flat_map(|setup| (0..count(setup)).map(move |n| (setup, n)));
         let jobs: Vec<(&S, u64)> = jobs.collect();
@@ -123,7 +128,7 @@ pub fn pooled<'a, T: 'a>(
 }
 
 /// Numbers in ascending order.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Values(Vec<f64>);
 
 impl Values {
@@ -180,7 +185,7 @@ pub fn share<T>(all: &[T], holds: impl Fn(&T) -> bool) -> f64 {
 /// A configuration that can be run without protection and with it.
 pub trait Subject: Clone + Sync {
     /// The outcome of a run.
-    type Outcome: Send;
+    type Outcome: Serialize + DeserializeOwned + Send;
 
     /// How far apart the seeds of a configuration and of the next one are; 0 if all have the same seeds.
     const APART: u64;
@@ -397,7 +402,7 @@ mod tests {
     #[test]
     fn runs_stay_with_their_setup() {
         let measured = Runs::measure(&Options::default(), &[10, 20], 3, |setup, n| {
-            Ok::<_, ()>(*setup as f64 + n as f64)
+            Ok::<_, Error>(*setup as f64 + n as f64)
         });
         let measured = measured.unwrap();
         assert_eq!(measured[0].runs, [10.0, 11.0, 12.0]);

@@ -11,16 +11,20 @@ pub mod comparison;
 pub mod demo;
 pub mod design;
 pub mod experiments;
+pub mod gallery;
 mod hosts;
 pub mod ideal;
 pub mod link_trace;
 pub mod message_trace;
 pub mod pages;
+pub mod papers;
 mod parallel;
 mod progress;
 mod recorder;
 mod report;
+pub mod results;
 pub mod screens;
+pub mod survey;
 pub mod web;
 
 pub use experiments::{EXPERIMENTS, Experiment};
@@ -59,6 +63,8 @@ pub struct Options {
     pub traces: Vec<link_trace::LinkTrace>,
     /// Receives the progress of the experiment.
     pub progress: Progress,
+    /// Where the results of single jobs are kept.
+    pub results: results::Results,
 }
 
 impl Default for Options {
@@ -76,6 +82,7 @@ impl Default for Options {
             policies: Vec::new(),
             traces: Vec::new(),
             progress: Progress::default(),
+            results: results::Results::default(),
         }
     }
 }
@@ -140,6 +147,9 @@ pub enum Error {
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
+    /// The result of a job cannot be kept.
+    #[error(transparent)]
+    Result(#[from] results::ResultError),
 }
 
 fn names() -> String {

@@ -216,6 +216,9 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["serve", ".", "--listen", "localhost:4999"], "127.0.0.1:4433 or [::1]:4433");
     wrong_usage(&["link", "--to", "127.0.0.1:1", "--listen", "here"], "expected a port");
     wrong_usage(&["lab", "no-such-experiment"], "no-such-experiment");
+    wrong_usage(&["lab", "all"], "all needs --out");
+    wrong_usage(&["lab", "all", "--out", "x", "--reduce", "9"], "--reduce belongs to a single");
+    wrong_usage(&["lab", "holzinger-page", "--full"], "--out and --full belong to `all`");
     wrong_usage(&["frobnicate"], "frobnicate");
 }
 

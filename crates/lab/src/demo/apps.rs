@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sutura_link::{LinkConfig, Loss};
-use sutura_proto::{Protection, Reason, Scheme, TransportConfig};
+use sutura_proto::{Protection, Scheme, TransportConfig};
 use sutura_sim::{DatagramPlan, Ends, MessagePlan, Scenario, StreamPlan, Transfer};
 
 use super::links::{GAME_LINKS, LINKS, Link};
@@ -149,7 +149,7 @@ pub struct Setup {
 }
 
 /// The outcome of one connection.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// How long each byte, message, answer or file took, with its weight; [`Duration::MAX`] if it
     /// never came.
@@ -163,7 +163,7 @@ pub struct Run {
     /// Repair symbols with which data was recovered.
     pub useful: u64,
     /// Why repair symbols were sent at the end, or none.
-    pub reason: Option<Reason>,
+    pub reason: Option<String>,
 }
 
 impl Run {
@@ -175,7 +175,7 @@ impl Run {
             bytes: ends.down.sent_bytes,
             repairs: fec.repair_symbols_sent,
             useful: fec.repair_symbols_useful,
-            reason: ends.reason,
+            reason: ends.reason.map(|reason| reason.to_string()),
         }
     }
 }

@@ -21,7 +21,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 use sutura_analysis::statistics::{Distribution, millis};
-use sutura_proto::Reason;
 
 pub use apps::{App, Run, Setup};
 pub use links::{GAME_LINKS, LINKS, Link};
@@ -167,12 +166,12 @@ impl Trials<'_> {
 
     /// The reason of most connections; of equally many, the first in alphabetical order.
     fn reason(&self) -> Option<String> {
-        let mut counts: BTreeMap<&str, (usize, Reason)> = BTreeMap::new();
-        for reason in self.runs.iter().filter_map(|run| run.reason) {
-            counts.entry(reason.name()).or_insert((0, reason)).0 += 1;
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for reason in self.runs.iter().filter_map(|run| run.reason.as_deref()) {
+            *counts.entry(reason).or_default() += 1;
         }
-        let most = counts.values().rev().max_by_key(|(count, _)| *count);
-        most.map(|(_, reason)| reason.to_string())
+        let most = counts.into_iter().rev().max_by_key(|(_, count)| *count);
+        most.map(|(reason, _)| reason.to_owned())
     }
 
     fn row(&self, plain: u64, late_in_model: Option<f64>) -> Result<Row, Error> {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::mean;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Protection, TransportConfig};
@@ -94,7 +95,7 @@ struct Downloads {
 }
 
 /// The outcome of the downloads.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Completions {
     /// The times of the downloads in seconds; infinite if the connection broke.
     times: Vec<f64>,
@@ -180,7 +181,10 @@ impl Compared<Downloads> {
     }
 }
 
-experiment! { "auto-bulk": "Whether redundancy that sets itself makes a transfer slower or larger" }
+experiment! {
+    "auto-bulk": "Whether redundancy that sets itself makes a transfer slower or larger",
+    one in 20 takes 32 s
+}
 
 /// `auto` on paths with loss, and every policy on the path without.
 fn run(options: &Options) -> Result<Report, Error> {

@@ -25,7 +25,10 @@ const BURST: f64 = 3.0;
 const BURSTY: Range = Range { low: 0.1, high: 1.5 };
 const RANDOM: Range = Range { low: 0.1, high: 3.0 };
 
-experiment! { "flec-buffer-design": "5 MB over 95 lossy paths to receivers with small buffers" }
+experiment! {
+    "flec-buffer-design": "5 MB over 95 lossy paths to receivers with small buffers",
+    one in 5 takes 26 s
+}
 
 named! {
     /// Whether losses are independent or come in bursts.

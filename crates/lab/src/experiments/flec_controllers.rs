@@ -24,7 +24,8 @@ const CONTROLLERS: [Algorithm; 4] = [
 const POLICY: &str = "bulk";
 
 experiment! {
-    "flec-controllers": "FlEC's bulk rules with BBR and CUBIC, with and without the floor of loss"
+    "flec-controllers": "FlEC's bulk rules with BBR and CUBIC, with and without the floor of loss",
+    one in 4 takes 2 s
 }
 
 /// The paths of a controller and a size in bytes.

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::mean;
 use sutura_link::{LinkConfig, Loss, Trace};
 use sutura_proto::{Algorithm, FecConfig, Protection, TransportConfig};
@@ -130,7 +131,7 @@ pub struct Download {
 }
 
 /// The outcome of a download.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Completion {
     /// From the request to the last byte, in seconds; infinite if the connection broke.
     pub time: f64,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::millis;
 use sutura_h3::{Priority, PriorityParameters};
 use sutura_link::LinkConfig;
@@ -128,13 +129,20 @@ impl Signals {
     }
 }
 
-/// The outcome of loading the page once.
+/// A page that was loaded once.
 #[derive(Clone, Debug)]
 struct PriorityLoad {
     /// The signalled priorities.
     signals: Signals,
     /// How the server scheduled it.
     scheme: Scheme,
+    /// The course of the load.
+    course: PageCourse,
+}
+
+/// The course of a load.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct PageCourse {
     /// When each resource was complete, from the requests.
     complete: [Duration; PAGE.len()],
     /// The bytes in the order of their arrival; times are from the requests.
@@ -152,7 +160,7 @@ struct SharedPhase {
     shares: Vec<(usize, f64, f64)>,
 }
 
-impl PriorityLoad {
+impl PageCourse {
     /// When each resource should be complete, from the requests.
     fn expected(&self) -> [Duration; PAGE.len()] {
         let mut expected = [Duration::ZERO; PAGE.len()];
@@ -218,7 +226,7 @@ impl PriorityLoad {
 }
 
 /// Loads the page once.
-fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Error> {
+fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PageCourse, Error> {
     let path: LinkConfig = PATH.parse()?;
     let transport = transport().with_scheduler(Arc::new(scheme));
     let page = signals.page()?;
@@ -231,9 +239,7 @@ fn load(signals: Signals, scheme: Scheme, seed: u64) -> Result<PriorityLoad, Err
     let headers = ends.down.sent * u64::from(path.overhead);
     let rate = RATE * bytes as f64 / (ends.down.sent_bytes + headers) as f64;
     let head_start = head_start(&arrivals);
-    Ok(PriorityLoad {
-        signals,
-        scheme,
+    Ok(PageCourse {
         complete: std::array::from_fn(|resource| loaded.load.completed[resource]),
         arrivals,
         ideal: ideal(&page, head_start, rate),
@@ -247,7 +253,8 @@ fn head_start(arrivals: &[Arrival]) -> u64 {
 }
 
 experiment! {
-    "holzinger-page": "A page by strict priorities and by weighted classes, beside the ideal"
+    "holzinger-page": "A page by strict priorities and by weighted classes, beside the ideal",
+    one in 1 takes 1 s
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
@@ -258,10 +265,12 @@ fn run(options: &Options) -> Result<Report, Error> {
         (LCP_FIRST, Scheme::HMM),
         (LCP_NEXT, Scheme::HMM),
     ];
-    let loads = parallel::map(options, &jobs, |&(signals, scheme)| {
+    let courses = parallel::map(options, &jobs, |&(signals, scheme)| {
         load(signals, scheme, seed(options.seed, 1))
     })?;
-    Ok(report(&loads))
+    let loads = jobs.into_iter().zip(courses);
+    let loads = loads.map(|((signals, scheme), course)| PriorityLoad { signals, scheme, course });
+    Ok(report(&loads.collect::<Vec<_>>()))
 }
 
 fn report(loads: &[PriorityLoad]) -> Report {
@@ -297,9 +306,9 @@ fn completion(loads: &[PriorityLoad]) -> Table {
     let columns = ["priorities", "scheduler", "resource", "ideal", "measured", "deviation"];
     let mut table = Table::new("Time until each resource is complete", columns);
     for load in loads {
-        let expected = load.expected();
+        let expected = load.course.expected();
         for (i, (name, _)) in PAGE.iter().enumerate() {
-            let (measured, expected) = (load.complete[i], expected[i]);
+            let (measured, expected) = (load.course.complete[i], expected[i]);
             table.row([
                 load.signals.name.into(),
                 load.scheme.name().into(),
@@ -318,7 +327,7 @@ fn shares(loads: &[PriorityLoad]) -> Table {
         ["priorities", "scheduler", "from", "to", "resource", "ideal", "measured", "deviation"];
     let mut table = Table::new("Shares of the path", columns);
     for load in loads {
-        for SharedPhase { interval, shares } in load.sharing() {
+        for SharedPhase { interval, shares } in load.course.sharing() {
             for (resource, ideal, measured) in shares {
                 table.row([
                     load.signals.name.into(),
@@ -353,11 +362,11 @@ fn verdicts(loads: &[PriorityLoad]) -> Table {
             let (signals, scheme) = (load.signals.name.into(), load.scheme.name().into());
             table.row([signals, scheme, what.into(), wanted, seen, verdict(met)]);
         };
-        let expected = load.expected();
+        let expected = load.course.expected();
         let seconds = |time: &Duration| time.as_secs_f64();
-        let times = load.complete.iter().zip(&expected);
+        let times = load.course.complete.iter().zip(&expected);
         let times = worst(times.map(|(m, e)| deviation(seconds(m), seconds(e))));
-        let sharing = load.sharing();
+        let sharing = load.course.sharing();
         let shares = sharing.iter().flat_map(|sharing| &sharing.shares);
         let shares = worst(shares.map(|(_, ideal, measured)| deviation(*measured, *ideal)));
         let within = |seen: f64| (Cell::Share(TOLERANCE), Cell::Share(seen), seen <= TOLERANCE);
@@ -367,7 +376,7 @@ fn verdicts(loads: &[PriorityLoad]) -> Table {
         row("largest deviation of a share", wanted, seen, met);
         let Some(eps) = eps.filter(|_| load.signals != EPS) else { continue };
         for resource in [LCP, FONT] {
-            let (before, seen) = (eps.complete[resource], load.complete[resource]);
+            let (before, seen) = (eps.course.complete[resource], load.course.complete[resource]);
             let what = format!("{} earlier than under EPS", PAGE[resource].0);
             row(&what, before.into(), seen.into(), seen < before);
         }
@@ -377,7 +386,8 @@ fn verdicts(loads: &[PriorityLoad]) -> Table {
 
 fn chart(load: &PriorityLoad) -> Chart {
     let resources = PAGE.iter().enumerate();
-    let series = resources.map(|(index, (name, _))| Series::line(*name, load.goodput(index)));
+    let series =
+        resources.map(|(index, (name, _))| Series::line(*name, load.course.goodput(index)));
     chart_of(
         format!("{} by {}", load.signals.name, load.scheme),
         format!("Goodput of each resource: {} by {}", load.signals.name, load.scheme),

@@ -41,7 +41,10 @@ pub fn measure(
     })
 }
 
-experiment! { "marx-link": "The same pages over HTTP/3 and a link, without and with loss" }
+experiment! {
+    "marx-link": "The same pages over HTTP/3 and a link, without and with loss",
+    one in 4 takes 10 s
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Timing::Dependencies, options)?;

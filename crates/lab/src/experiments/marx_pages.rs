@@ -177,7 +177,10 @@ pub(super) fn source(options: &Options) -> String {
     options.corpus.as_ref().map_or_else(String::new, |file| format!(" from {}", file.display()))
 }
 
-experiment! { "marx-pages": "What each scheme and send buffer does to the resources of real pages" }
+experiment! {
+    "marx-pages": "What each scheme and send buffer does to the resources of real pages",
+    one in 1 takes 2 s
+}
 
 fn run(options: &Options) -> Result<Report, Error> {
     let loads = |timing| Loads::of(chosen(timing, options)?, options);
@@ -328,7 +331,14 @@ fn readings_table(loads: &Loads, recorded: &Loads) -> Table {
 }
 
 fn spread_table(loads: &Loads) -> Table {
-    let columns = ["all, smallest", "median", "largest", "ATF, smallest", "median", "largest"];
+    let columns = [
+        "all, smallest",
+        "all, median",
+        "all, largest",
+        "ATF, smallest",
+        "ATF, median",
+        "ATF, largest",
+    ];
     table("Single pages, without send buffer", &columns, |scheme| {
         let quantiles = |set| {
             let all = Values::of(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Bytes));
@@ -352,8 +362,7 @@ fn figure_14(loads: &Loads) -> Chart {
         ],
     });
     Chart {
-        // The chart has the name of the experiment alone.
-        name: String::new(),
+        name: "speed-ups".to_owned(),
         title: "Speed-up over round robin, above the fold: a point is a page".to_owned(),
         x: Axis::log("bytes of the page in kB"),
         y: Axis::log("speed-up"),

@@ -1,10 +1,18 @@
 //! One module per experiment.
 
-/// Declares the experiment of a file, which its `run` runs: its name and its purpose.
+/// Declares the experiment of a file, which its `run` runs: its name and its purpose, and how much of it a
+/// [survey](crate::survey) runs: all, if it does not say.
 macro_rules! experiment {
     ($name:literal: $about:literal) => {
-        pub(super) const EXPERIMENT: $crate::Experiment =
-            $crate::Experiment { name: $name, about: $about, run };
+        experiment! { $name: $about, one in 1 takes 5 s }
+    };
+    ($name:literal: $about:literal, one in $one_in:literal takes $seconds:literal s) => {
+        pub(super) const EXPERIMENT: $crate::Experiment = $crate::Experiment {
+            name: $name,
+            about: $about,
+            portion: $crate::experiments::Portion { one_in: $one_in, seconds: $seconds },
+            run,
+        };
     };
 }
 
@@ -72,6 +80,17 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its purpose, in one line.
     pub about: &'static str,
+    /// How much of it a survey of all experiments runs.
+    pub portion: Portion,
     /// Runs it.
     pub run: fn(&Options) -> Result<Report, Error>,
+}
+
+/// A part of an experiment that is large enough to show what it shows.
+#[derive(Clone, Copy, Debug)]
+pub struct Portion {
+    /// Runs only one in this many repetitions ([`Options::reduce`]).
+    pub one_in: u32,
+    /// About how many seconds that takes on two processors, for those who wait.
+    pub seconds: u32,
 }

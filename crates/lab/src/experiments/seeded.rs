@@ -5,6 +5,8 @@ use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use sutura_link::LinkStats;
 use sutura_sim::Failure;
 
@@ -17,7 +19,7 @@ const MAX_DESCRIBED: usize = 20;
 /// A case, which a seed determines.
 pub(super) trait Case: fmt::Display + Send + Sized {
     /// The counts of a case in which nothing goes wrong.
-    type Tally: AsRef<Traffic> + Send;
+    type Tally: AsRef<Traffic> + Serialize + DeserializeOwned + Send;
 
     /// Assertions of another implementation. If an assertion fails, the case neither passes nor fails.
     const PEER_ASSERTIONS: &'static [&'static str] = &[];
@@ -38,7 +40,7 @@ pub(super) trait Case: fmt::Display + Send + Sized {
 }
 
 /// The traffic over the links of a case.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Traffic {
     /// Datagrams that both ends sent.
     pub datagrams: u64,
@@ -66,6 +68,7 @@ impl AsRef<Self> for Traffic {
 }
 
 /// How a case ended.
+#[derive(Serialize, Deserialize)]
 enum Ending<T> {
     Passed(T),
     /// The other implementation failed by itself.
@@ -80,11 +83,6 @@ struct Ended<C: Case> {
 }
 
 impl<C: Case> Ended<C> {
-    fn of(case: C) -> Self {
-        let verdict = attempt(&case);
-        Self { case, verdict }
-    }
-
     fn tally(&self) -> Option<&C::Tally> {
         match &self.verdict {
             Ending::Passed(tally) => Some(tally),
@@ -142,7 +140,10 @@ impl<C: Case> Outcomes<C> {
     pub fn of(options: &Options, count: u64) -> Result<Self, Error> {
         let count = options.seeds(count);
         let seeds: Vec<u64> = (0..count).map(|n| options.seed.wrapping_add(n)).collect();
-        let all = parallel::map(options, &seeds, |seed| C::of(*seed).map(Ended::of))?;
+        let verdicts =
+            parallel::map(options, &seeds, |seed| Ok::<_, Error>(attempt(&C::of(*seed)?)))?;
+        let ended = |(seed, verdict): (&u64, _)| Ok(Ended { case: C::of(*seed)?, verdict });
+        let all = seeds.iter().zip(verdicts).map(ended).collect::<Result<_, Error>>()?;
         Ok(Self { first: options.seed, all })
     }
 

@@ -1,10 +1,9 @@
 //! The best schedules for a number of repair symbols.
 
-use std::convert::Infallible;
 use std::time::Duration;
 
 use super::{Plan, Schedule, Trace, Workload, late_bytes};
-use crate::{Options, parallel};
+use crate::{Error, Options, parallel};
 
 /// The numbers of repair symbols per message for which bounds are computed. Between them, bounds are
 /// interpolated.
@@ -37,32 +36,33 @@ struct Point {
 impl Bound {
     /// Searches the best schedule over all of `traces` together, for each number of repair symbols and
     /// each of `slacks`: how much longer than the path a byte may take without being late.
-    #[must_use]
+    ///
+    /// # Errors
+    /// A result cannot be kept.
     pub fn search(
         workload: &Workload,
         traces: &[Trace],
         slacks: &[Duration],
         options: &Options,
-    ) -> Self {
+    ) -> Result<Self, Error> {
         let plans = plans(workload);
         let total = (workload.bytes() * traces.len() as u64).max(1) as f64;
-        let results = parallel::map(options, &plans, |(repairs, plan)| {
+        let results = parallel::map(options, &plans, |(_, plan)| {
             let mut sums = vec![0; slacks.len()];
             for trace in traces {
                 let late = late_bytes(workload, *trace, *plan, slacks);
                 sums.iter_mut().zip(late).for_each(|(sum, late)| *sum += late);
             }
             let shares = sums.iter().map(|late| *late as f64 / total).collect::<Vec<_>>();
-            Ok::<_, Infallible>((*repairs, *plan, shares))
-        });
-        let Ok(results) = results;
+            Ok::<_, Error>(shares)
+        })?;
         let curve = |index: usize| {
-            let of_slack = results
-                .iter()
-                .filter_map(|(repairs, plan, shares)| Some((*repairs, *plan, *shares.get(index)?)));
+            let of_slack = plans.iter().zip(&results).filter_map(|((repairs, plan), shares)| {
+                Some((*repairs, *plan, *shares.get(index)?))
+            });
             points(&of_slack.collect::<Vec<_>>())
         };
-        Self { slacks: slacks.to_vec(), curves: (0..slacks.len()).map(curve).collect() }
+        Ok(Self { slacks: slacks.to_vec(), curves: (0..slacks.len()).map(curve).collect() })
     }
 
     /// The least share of late bytes of an open loop with `repairs` repair symbols per message.
@@ -214,7 +214,8 @@ mod tests {
         let traces: Vec<_> = (0..4).map(|seed| Trace { seed, start: Duration::ZERO }).collect();
         let slack = 10 * MS;
         for loss in ["bern:0.03", "gt:240,4.8,0.95,0.005"] {
-            let bound = Bound::search(&workload(loss), &traces, &[slack], &Options::default());
+            let bound =
+                Bound::search(&workload(loss), &traces, &[slack], &Options::default()).unwrap();
             let ideal: Vec<f64> = bound.schedules(slack).map(|(_, late, _)| late).collect();
             assert!(ideal.windows(2).all(|pair| pair[1] <= pair[0]), "{ideal:?}");
             assert!(ideal[0] > 0.1 && ideal[6] < ideal[0] / 3.0, "{ideal:?}");

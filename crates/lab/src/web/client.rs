@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
 use sutura_h3::{self as h3, BodyPiece, Event, Fields, Priority, ReceiveError, SendError};
 use sutura_proto::StreamId;
 use sutura_sim::{AppError, Pattern};
@@ -42,7 +43,7 @@ impl Request {
 }
 
 /// Bytes of a response that the client read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
     /// The time since the start of the load.
     pub at: Duration,

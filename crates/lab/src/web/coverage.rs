@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use sutura_proto::wire_format::{Carrier, Frame, FrameIter};
 use sutura_proto::{Observation, Observer, SpaceId, StreamId};
 
 /// Bytes of a stream that were sent, including retransmissions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamBytes {
     /// In source symbols.
     pub protected: u64,

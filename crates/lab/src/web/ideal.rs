@@ -1,13 +1,14 @@
 //! How a page would load if bytes could be divided at will, computed only from the tree that the
 //! priorities describe.
 
+use serde::{Deserialize, Serialize};
 use sutura_h3::Priority;
 use sutura_schedule::{Class, Weight};
 
 use super::Request;
 
 /// A period in which the same resources share the path.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {
     /// Seconds from the first byte of the page to the end of the phase.
     pub end: f64,

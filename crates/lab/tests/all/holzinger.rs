@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use sutura_lab::experiments::holzinger_bulk::{self, Objects};
 use sutura_lab::experiments::holzinger_stream::{self, Delays, Steady};
 use sutura_lab::experiments::{Channel, Way};
+use sutura_lab::papers::{PAPERS, Place, Shown};
 use sutura_lab::{EXPERIMENTS, Error, Options};
 
 /// Transfers of each setup: three standard errors of a share of 0.1 are 0.04.
@@ -89,6 +90,16 @@ fn each_size_has_a_chart_of_its_own() {
     assert!(report.charts[0].panels[0].series.iter().all(|s| s.points.iter().all(|p| p.0 < 800.0)));
 }
 
+/// What papers have of an experiment.
+fn shown_by(name: &str) -> Vec<(&'static str, &'static Shown)> {
+    let exhibits = PAPERS.iter().flat_map(|of| of.exhibits.iter().map(|e| (of.name, &e.place)));
+    let shown = exhibits.filter_map(|(paper, place)| match place {
+        Place::Experiment(shown) if shown.by == name => Some((paper, shown)),
+        Place::Experiment(_) | Place::Elsewhere(_) => None,
+    });
+    shown.collect()
+}
+
 #[test]
 fn every_experiment_reports() {
     let options = Options { reduce: 1000, ..Options::default() };
@@ -107,6 +118,12 @@ fn every_experiment_reports() {
         }
         for chart in report.charts.iter().filter(|chart| chart.panels.len() == 1) {
             assert!(chart.panels[0].series.len() <= 12, "{} is crowded", chart.name);
+        }
+        for (paper, shown) in shown_by(experiment.name) {
+            assert_eq!(shown.missing(&report), [""; 0], "{paper} and {}", experiment.name);
+            for cell in shown.cells() {
+                assert!(cell.find(&report).is_some(), "{paper}, {}: no {cell:?}", experiment.name);
+            }
         }
     }
     let error = sutura_lab::run("nothing", &options).unwrap_err();

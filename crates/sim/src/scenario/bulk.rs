@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_proto::Connection;
 
 use super::drive::{Progress, View};
@@ -20,7 +21,7 @@ pub struct BulkOutcome {
 /// The outcome of one transfer. Its counters cover the time from its beginning to the beginning of
 /// the next transfer, or to the closing of the connection, so they add up to the totals. They count all
 /// packets in this time, including packets of parallel transfers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransferReport {
     /// When the transfer began, since the start of the simulation.
     pub started: Duration,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_proto::{Algorithm, Connection, ConnectionHandle, Protection, Scheme, TransportConfig};
 use sutura_random::Rng;
 use sutura_sim::{
@@ -30,7 +31,7 @@ const WARM_UP_TRIPS: u32 = 10;
 const GRACE: Duration = Duration::from_secs(2);
 
 /// The outcome of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The share of messages that are late, 0 to 1, or the mean time of the files in seconds.
     pub score: f64,

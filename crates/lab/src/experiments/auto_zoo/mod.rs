@@ -41,7 +41,10 @@ const POLICIES: [&str; 8] = [
     "background",
 ];
 
-experiment! { "auto-zoo": "Random applications over random paths, with every kind of redundancy" }
+experiment! {
+    "auto-zoo": "Random applications over random paths, with every kind of redundancy",
+    one in 12 takes 15 s
+}
 
 /// A case with a policy.
 #[derive(Clone, Debug)]

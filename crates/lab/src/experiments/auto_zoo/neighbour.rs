@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::mean;
 use sutura_proto::{Algorithm, ConnectionHandle};
 use sutura_random::Rng;
@@ -28,7 +29,7 @@ const EVERY: Duration = Duration::from_millis(33);
 const SHARE: f64 = 0.1;
 
 /// How long the downloads or messages of a flow take, in seconds.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NeighbourTimes {
     pub mean: f64,
     /// The 95th percentile.

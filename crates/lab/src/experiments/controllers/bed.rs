@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_link::LinkConfig;
 use sutura_random::Rng;
 use sutura_sim::{Clock, Failure, Network, Transfer};
@@ -47,7 +48,7 @@ impl Flow<'_> {
 }
 
 /// The outcome of a flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowOutcome {
     /// How long the transfer took after the handshake; `None` if it is not complete.
     pub time: Option<Duration>,

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_link::{DropCause, Fate};
 use sutura_sim::{NodeId, TraceEvent, Tracer};
 
@@ -11,7 +12,7 @@ use sutura_sim::{NodeId, TraceEvent, Tracer};
 pub const INTERVAL: Duration = Duration::from_millis(500);
 
 /// The fates of the packets of a flow, from its server to its client.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Passage {
     /// Packets sent.
     pub sent: u64,
@@ -26,7 +27,7 @@ pub struct Passage {
 }
 
 /// A flow during an interval.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Interval {
     /// Bytes of UDP payload that arrived.
     pub arrived: u64,

@@ -13,7 +13,10 @@ use self::single::Single;
 use crate::report::Report;
 use crate::{Error, Options};
 
-experiment! { "controllers": "One flow on many paths, by congestion controller, beside quinn's" }
+experiment! {
+    "controllers": "One flow on many paths, by congestion controller, beside quinn's",
+    one in 10 takes 5 s
+}
 
 /// Every sender on every path with every size.
 fn run(options: &Options) -> Result<Report, Error> {

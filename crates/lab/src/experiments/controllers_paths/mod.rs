@@ -36,7 +36,8 @@ const QUEUES: [f64; 3] = [0.5, 1.0, 4.0];
 const WINDOW: u32 = 8 << 20;
 
 experiment! {
-    "controllers-paths": "BBR beside quinn's CUBIC and among its own kind, on random paths"
+    "controllers-paths": "BBR beside quinn's CUBIC and among its own kind, on random paths",
+    one in 20 takes 25 s
 }
 
 /// A path, which its number and the seed of the experiment determine. All pairs at all its queues begin at the

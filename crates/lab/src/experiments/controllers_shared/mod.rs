@@ -5,6 +5,7 @@ mod report;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::{fairness, mean, millis};
 use sutura_link::LinkConfig;
 
@@ -88,7 +89,7 @@ fn setups() -> Vec<Contest> {
 }
 
 /// The outcome of a run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     /// Throughput of each flow as a multiple of its fair share of the bottleneck.
     pub shares: Vec<f64>,
@@ -205,7 +206,8 @@ fn measure(
 }
 
 experiment! {
-    "controllers-shared": "Several flows at a bottleneck, by congestion controller, beside quinn's"
+    "controllers-shared": "Several flows at a bottleneck, by congestion controller, beside quinn's",
+    one in 10 takes 8 s
 }
 
 /// Every configuration.

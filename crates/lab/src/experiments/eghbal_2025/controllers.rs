@@ -18,8 +18,8 @@ impl ByController<'_> {
     /// The 99th percentile of the times that the paper measures of a workload.
     fn waits(summary: &ScreenFigures) -> Duration {
         match summary.setup.workload {
-            Mode::Streaming => summary.blocked.quantile(0.99),
-            Mode::Interactive => summary.responses.quantile(0.99),
+            Mode::Streaming => summary.measured.blocked.quantile(0.99),
+            Mode::Interactive => summary.measured.responses.quantile(0.99),
         }
     }
 
@@ -61,8 +61,8 @@ pub(super) fn table(summaries: &[ScreenFigures]) -> Table {
             ("gain, share", &|c| {
                 Cell::Share(c.gain() / millis(ByController::waits(c.total)).max(1e-9))
             }),
-            ("complete, total", &|c| Cell::Number(c.total.complete)),
-            ("complete, RS 1.05", &|c| Cell::Number(c.repaired.complete)),
+            ("complete, total", &|c| Cell::Number(c.total.measured.complete)),
+            ("complete, RS 1.05", &|c| Cell::Number(c.repaired.measured.complete)),
         ],
     )
 }

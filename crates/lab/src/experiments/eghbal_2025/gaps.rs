@@ -52,8 +52,8 @@ pub(super) fn chart(rows: &[&ScreenFigures]) -> Option<Chart> {
     let first = rows.first()?;
     let shown = rows.iter().filter(|s| SCHEMES.contains(&s.setup.scheme.name));
     let series = shown.map(|s| {
-        let label = format!("{}, complete after {:.2} s", s.setup.scheme.name, s.complete);
-        Series::points(label, s.drawn.clone())
+        let label = format!("{}, complete after {:.2} s", s.setup.scheme.name, s.measured.complete);
+        Series::points(label, s.measured.drawn.clone())
     });
     Some(Chart {
         name: format!("{} gaps", figure(first)).to_lowercase(),

@@ -24,10 +24,10 @@ pub(super) fn figure(summary: &ScreenFigures) -> &'static str {
 
 fn table(caption: &str, rows: &[&ScreenFigures], workload: Mode) -> Table {
     let waits = |s: &ScreenFigures, q| match workload {
-        Mode::Streaming => s.blocked.cell(q),
-        Mode::Interactive => s.responses.cell(q),
+        Mode::Streaming => s.measured.blocked.cell(q),
+        Mode::Interactive => s.measured.responses.cell(q),
     };
-    let gap = |s: &ScreenFigures, q| s.gaps.cell(q);
+    let gap = |s: &ScreenFigures, q| s.measured.gaps.cell(q);
     let named = |q: &str| match workload {
         Mode::Streaming => format!("blocked {q}"),
         Mode::Interactive => format!("response {q}"),
@@ -45,13 +45,13 @@ fn table(caption: &str, rows: &[&ScreenFigures], workload: Mode) -> Table {
             (&p99, &|s| waits(s, 0.99)),
             ("gap p99", &|s| gap(s, 0.99)),
             ("gap p99.95", &|s| gap(s, 0.9995)),
-            ("long gaps", &|s| Cell::Number(s.long_gaps)),
-            ("complete", &|s| Cell::Number(s.complete)),
-            ("wire/byte", &|s| Cell::Number(s.wire)),
-            ("sent again", &|s| Cell::Share(s.again)),
-            ("n/k", &|s| Cell::Number(s.rate)),
-            ("repairs", &|s| Cell::Number(s.repairs)),
-            ("recovered", &|s| Cell::Number(s.recovered)),
+            ("long gaps", &|s| Cell::Number(s.measured.long_gaps)),
+            ("complete", &|s| Cell::Number(s.measured.complete)),
+            ("wire/byte", &|s| Cell::Number(s.measured.wire)),
+            ("sent again", &|s| Cell::Share(s.measured.again)),
+            ("n/k", &|s| Cell::Number(s.measured.rate)),
+            ("repairs", &|s| Cell::Number(s.measured.repairs)),
+            ("recovered", &|s| Cell::Number(s.measured.recovered)),
         ],
     )
 }
@@ -89,8 +89,8 @@ fn distributions(rows: &[&ScreenFigures]) -> Option<Chart> {
     };
     let series = rows.iter().filter(|s| !OMITTED.contains(&s.setup.scheme.name)).map(|s| {
         let distribution = match s.setup.workload {
-            Mode::Streaming => &s.blocked,
-            Mode::Interactive => &s.responses,
+            Mode::Streaming => &s.measured.blocked,
+            Mode::Interactive => &s.measured.responses,
         };
         let at = |q: u32| {
             let time = distribution.quantile(f64::from(q) / 1000.0);

@@ -1,8 +1,9 @@
 //! The cost of a stream for each message, where the paper has a stream for each update (section 4.1).
 
+use serde::{Deserialize, Serialize};
 use sutura_sim::{Scenario, UpdatePlan, UpdatesOutcome};
 
-use super::{BASELINE, BYTES, MESSAGES, Mode, SCHEMES, Screen, ScreenPath, UPDATES, seed};
+use super::{BASELINE, BYTES, MESSAGES, Mode, SCHEMES, Screen, ScreenPath, seed, updates};
 use crate::report::{Cell, Table};
 use crate::{Error, Options, parallel};
 
@@ -40,22 +41,42 @@ impl Grain {
     }
 }
 
+/// The cost of a grain.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct GrainCost {
+    /// Seconds until everything was delivered.
+    complete: f64,
+    /// Bytes of UDP payload from the server and from the client, for each byte of the messages.
+    wire: f64,
+    back: f64,
+}
+
+impl GrainCost {
+    fn of(outcome: &UpdatesOutcome, updates: usize) -> Self {
+        let last = outcome.delivered.iter().map(|message| message.delivered).max();
+        let began = outcome.asked_at.first().copied().unwrap_or_default();
+        let bytes = (updates * MESSAGES * BYTES) as f64;
+        Self {
+            complete: last.unwrap_or_default().saturating_sub(began).as_secs_f64(),
+            wire: outcome.ends.down.sent_bytes as f64 / bytes,
+            back: outcome.ends.up.sent_bytes as f64 / bytes,
+        }
+    }
+}
+
 /// The table.
 pub(super) fn table(options: &Options) -> Result<Table, Error> {
-    let updates = usize::try_from(options.reduced(UPDATES)).unwrap_or(usize::MAX);
+    let updates = updates(options);
     let cuts = MBITS.into_iter().flat_map(|mbit| {
         let of_grain = move |grain| PERMITTED.map(|permitted| Grain { mbit, grain, permitted });
         GRAINS.into_iter().flat_map(of_grain)
     });
     let cuts: Vec<Grain> = cuts.collect();
-    let outcomes = parallel::map(options, &cuts, |cut| cut.run(updates, seed(options.seed, 0)))?;
-    let rows: Vec<_> = cuts.iter().zip(&outcomes).collect();
-    let bytes = (updates * MESSAGES * BYTES) as f64;
-    let seconds = |outcome: &UpdatesOutcome| {
-        let last = outcome.delivered.iter().map(|message| message.delivered).max();
-        let began = outcome.asked_at.first().copied().unwrap_or_default();
-        last.unwrap_or_default().saturating_sub(began).as_secs_f64()
-    };
+    let costs = parallel::map(options, &cuts, |cut| {
+        let outcome = cut.run(updates, seed(options.seed, 0))?;
+        Ok::<_, Error>(GrainCost::of(&outcome, updates))
+    })?;
+    let rows: Vec<_> = cuts.iter().zip(&costs).collect();
     Ok(Table::of(
         "A stream for each message or for each update, without losses",
         &rows,
@@ -63,9 +84,9 @@ pub(super) fn table(options: &Options) -> Result<Table, Error> {
             ("Mbit/s", &|(cut, _)| cut.mbit.to_string().into()),
             ("a stream for each", &|(cut, _)| cut.grain.1.into()),
             ("permitted", &|(cut, _)| cut.permitted.to_string().into()),
-            ("complete", &|(_, outcome)| Cell::Number(seconds(outcome))),
-            ("wire/byte", &|(_, o)| Cell::Number(o.ends.down.sent_bytes as f64 / bytes)),
-            ("back/byte", &|(_, o)| Cell::Number(o.ends.up.sent_bytes as f64 / bytes)),
+            ("complete", &|(_, cost)| Cell::Number(cost.complete)),
+            ("wire/byte", &|(_, cost)| Cell::Number(cost.wire)),
+            ("back/byte", &|(_, cost)| Cell::Number(cost.back)),
         ],
     ))
 }

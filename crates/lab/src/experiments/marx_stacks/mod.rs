@@ -9,6 +9,7 @@ pub use download::{FileLoss, FileTrace, Files, Network, download, server, stack}
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use sutura_analysis::Held;
 use sutura_analysis::figure::{Picture, multiplexing};
 use sutura_analysis::statistics::{mean, millis};
@@ -48,7 +49,7 @@ impl ServedRuns {
 }
 
 /// The figures of one download.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Sample {
     /// [`Blocking::ratio`](sutura_analysis::Blocking::ratio); `None` if nothing was lost.
     ratio: Option<f64>,
@@ -134,7 +135,8 @@ const TRIES: u64 = 20;
 
 /// A download with each preset; where the channel loses packets, a download in which some are lost.
 fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error> {
-    parallel::map(options, &presets(channel), |setup| {
+    // Traces are large, and made anew faster than read.
+    parallel::map_anew(options, &presets(channel), |setup| {
         let (up, down) = channel.links()?;
         let with = |n| download(&setup.server, FILES, (&up, &down), seed(options.seed, n));
         let mut trace = with(1)?;
@@ -148,7 +150,10 @@ fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error>
     })
 }
 
-experiment! { "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up" }
+experiment! {
+    "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
+    one in 10 takes 11 s
+}
 
 /// The experiment: the multiplexing graphs without and with loss, and head-of-line blocking.
 fn run(options: &Options) -> Result<Report, Error> {

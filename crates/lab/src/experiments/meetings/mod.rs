@@ -7,6 +7,8 @@ mod guest;
 use std::time::Duration;
 
 use self::case::MeetingCase;
+use serde::{Deserialize, Serialize};
+
 use super::seeded::{Line, Occasion, Outcomes, Traffic, by_event};
 use crate::report::{Report, Table};
 use crate::{Error, Options};
@@ -14,10 +16,13 @@ use crate::{Error, Options};
 /// Seeds of a whole run.
 const SEEDS: u64 = 10_000;
 
-experiment! { "meetings": "Two ends do anything at random: nothing is wrong, stuck or left" }
+experiment! {
+    "meetings": "Two ends do anything at random: nothing is wrong, stuck or left",
+    one in 20 takes 10 s
+}
 
 /// The counts of a meeting in which nothing went wrong.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct MeetingTally {
     traffic: Traffic,
     /// Bytes that were read, each compared.

@@ -12,12 +12,17 @@ use crate::failure::{Exit, Failure};
 use crate::file;
 use crate::output;
 
+mod all;
+
 const EXAMPLES: &str = "\
 Without a name, the experiments are listed. They run over a simulated network with a clock of its
-own: the same seed always gives the same result.
+own: the same seed always gives the same result. `all` runs all of them and makes pages for a browser:
+each figure and table of the five papers under its number, beside what is measured here. What was done is
+kept, so that it may be stopped and goes on where it was.
 
 Examples:
   sutura lab
+  sutura lab all --out report
   sutura lab holzinger-bulk --reduce 100
   sutura lab holzinger-bulk --json > bulk.json
   sutura lab marx-pages --plots .
@@ -35,14 +40,23 @@ Examples:
   sutura lab auto-zoo --paths 50 --trace lte.down --trace wifi.down
   sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
 
+/// The name that stands for all experiments.
+const ALL: &str = "all";
 /// Experiments that take less time show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct LabArgs {
-    /// The experiment to run
+    /// The experiment to run, or `all`
     name: Option<String>,
+    /// Write the pages of all experiments to this directory, with `all`
+    #[arg(long, value_name = "DIRECTORY")]
+    out: Option<PathBuf>,
+    /// Run all repetitions, with `all`, and not only as many as fit into a quarter of an hour on two
+    /// processors
+    #[arg(long)]
+    full: bool,
     /// Seed for everything random
     #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
     seed: u64,
@@ -105,6 +119,12 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Success);
     };
+    if name == ALL {
+        return run_all(args);
+    }
+    if args.out.is_some() || args.full {
+        return Err(Failure::usage(format!("--out and --full belong to `{ALL}`, not to {name}")));
+    }
     let bar = bar();
     let traces: Result<Vec<LinkTrace>, _> =
         args.traces.iter().map(|file| LinkTrace::read(file)).collect();
@@ -121,6 +141,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         seconds: args.seconds,
         policies: args.policies.clone(),
         traces: traces.map_err(|error| Failure::local(error.to_string()))?,
+        ..Options::default()
     };
     let report = sutura_lab::run(name, &options);
     bar.finish_and_clear();
@@ -149,6 +170,39 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         0 => Ok(Exit::Success),
         failures => Err(Failure::new(Exit::Other, format!("{name}: {failures} failures"))),
     }
+}
+
+/// Runs all experiments. Options of single ones are refused.
+fn run_all(args: &LabArgs) -> Result<Exit, Failure> {
+    let Some(out) = &args.out else {
+        return Err(Failure::usage(format!("{ALL} needs --out and a directory for its pages")));
+    };
+    let of_one = [
+        ("--reduce", args.reduce != Options::default().reduce),
+        ("--seeds", args.seeds.is_some()),
+        ("--paths", args.paths.is_some()),
+        ("--only", args.only.is_some()),
+        ("--seconds", args.seconds.is_some()),
+        ("--policy", !args.policies.is_empty()),
+        ("--trace", !args.traces.is_empty()),
+        ("--pages", args.pages.is_some()),
+        ("--corpus", args.corpus.is_some()),
+        ("--plots", args.plots.is_some()),
+        ("--report", args.report.is_some()),
+        ("--csv", args.csv.is_some()),
+    ];
+    if let Some((option, _)) = of_one.into_iter().find(|(_, given)| *given) {
+        return Err(Failure::usage(format!(
+            "{option} belongs to a single experiment, not to {ALL}"
+        )));
+    }
+    all::run(&all::All {
+        out,
+        full: args.full,
+        seed: args.seed,
+        threads: threads(args.threads),
+        json: args.json,
+    })
 }
 
 /// How many threads to use: the number that was asked for, or one per processor.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Options;
-use crate::results::ResultError;
+use crate::results::{ResultError, Round, ToDo};
 
 /// Runs `work` on each job and returns the results in the order of the jobs. The options set the
 /// number of threads and receive the progress. Results that they keep from an earlier run are taken from there, and
@@ -15,6 +15,7 @@ use crate::results::ResultError;
 ///
 /// # Errors
 /// The error of the first job that fails, or whose result cannot be kept. Jobs that have not begun by then are skipped.
+/// If the options leave all jobs but one to others, or all, the results that are missing, or that this one is done.
 pub fn map<J, R, E>(
     options: &Options,
     jobs: &[J],
@@ -26,14 +27,37 @@ where
     E: From<ResultError> + Send,
 {
     let round = options.results.round();
-    numbered(options, jobs, |index, job| {
-        if let Some(kept) = round.load(index)? {
-            return Ok(kept);
-        }
+    let make = |place: usize, job: &J| {
         let result = work(job)?;
-        round.save(index, &result)?;
-        Ok(result)
-    })
+        round.save(place, &result)?;
+        Ok::<R, E>(result)
+    };
+    match round.to_do() {
+        ToDo::All => numbered(options, jobs, |place, job| match round.load(place)? {
+            Some(kept) => Ok(kept),
+            None => make(place, job),
+        }),
+        ToDo::One(place) => {
+            let (job, of) = (round.job(place), jobs.len());
+            let work = jobs.get(place).ok_or(ResultError::NoSuchJob { job, of })?;
+            make(place, work)?;
+            Err(ResultError::Done(job).into())
+        }
+        ToDo::Nothing => Ok(all_kept(round, jobs.len())?),
+    }
+}
+
+/// The results of all jobs of a round.
+fn all_kept<R: DeserializeOwned>(round: Round<'_>, of: usize) -> Result<Vec<R>, ResultError> {
+    let (mut results, mut missing) = (Vec::new(), Vec::new());
+    for place in 0..of {
+        match round.load(place)? {
+            Some(kept) => results.push(kept),
+            None => missing.push(round.job(place)),
+        }
+    }
+    let round = round.job(0).round;
+    if missing.is_empty() { Ok(results) } else { Err(ResultError::Missing { round, missing, of }) }
 }
 
 /// The same for results that are not kept, since it is quicker to make them anew than to read them.
@@ -85,7 +109,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::results::{ResultFolder, Results};
+    use crate::results::{JobId, ResultFolder, Results, Share};
     use crate::{Error, Progress};
 
     #[test]
@@ -112,7 +136,7 @@ mod tests {
     fn what_was_done_before_it_was_stopped_is_not_done_again() {
         let folder = tempfile::tempdir().unwrap();
         let run = |stop_at: u64| {
-            let store = Arc::new(ResultFolder::new(folder.path()).unwrap());
+            let store = Arc::new(ResultFolder::new(folder.path(), "").unwrap());
             let options =
                 Options { results: Results::kept_in(store), threads: 1, ..Options::default() };
             let done = AtomicUsize::new(0);
@@ -128,6 +152,53 @@ mod tests {
         assert_eq!(run(2), (None, 2));
         assert_eq!(run(9), (Some(vec![0, 1, 4, 9]), 2));
         assert_eq!(run(9), (Some(vec![0, 1, 4, 9]), 0));
+    }
+
+    /// Two rounds, the second of which needs the first.
+    fn sum_of_squares(options: &Options) -> Result<u64, Error> {
+        let squares = map(options, &[1u64, 2, 3], |n| Ok::<_, Error>(n * n))?;
+        let sums = map(options, &[squares.iter().sum::<u64>()], |sum| Ok::<_, Error>(sum + 1))?;
+        Ok(sums[0])
+    }
+
+    #[test]
+    fn jobs_can_be_done_one_by_one_by_several_processes() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |share| {
+            let store = Arc::new(ResultFolder::new(folder.path(), "").unwrap());
+            let results = Results::kept_in(store).share(share);
+            sum_of_squares(&Options { results, ..Options::default() })
+        };
+        let mut done = Vec::new();
+        let sum = loop {
+            match run(Share::Nothing) {
+                Ok(sum) => break sum,
+                Err(Error::Result(ResultError::Missing { missing, .. })) => {
+                    // The last one first: they are independent.
+                    for job in missing.into_iter().rev() {
+                        let outcome = run(Share::One(job)).unwrap_err();
+                        assert!(
+                            matches!(outcome, Error::Result(ResultError::Done(of)) if of == job)
+                        );
+                        done.push(job.to_string());
+                    }
+                }
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!((sum, done.join(" ").as_str()), (15, "0-2 0-1 0-0 1-0"));
+        assert_eq!(run(Share::All).unwrap(), sum);
+        let error = run(Share::One(JobId { round: 1, place: 7 })).unwrap_err();
+        assert!(error.to_string().contains("no job 1-7"), "{error}");
+    }
+
+    #[test]
+    fn a_job_waits_for_the_rounds_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Arc::new(ResultFolder::new(folder.path(), "").unwrap());
+        let results = Results::kept_in(store).share(Share::One(JobId { round: 1, place: 0 }));
+        let error = sum_of_squares(&Options { results, ..Options::default() }).unwrap_err();
+        assert_eq!(error.to_string(), "3 of 3 jobs of round 0 have no result yet");
     }
 
     #[test]

@@ -185,14 +185,15 @@ impl Survey {
         experiment: &'static Experiment,
         watch: &Arc<dyn Fn(SurveyStep<'_>) + Send + Sync>,
     ) -> Result<Exhibited, SurveyError> {
-        let jobs = self.jobs(experiment)?;
+        let jobs = self.out.join(FOLDERS[2]).join(experiment.name);
+        let store = ResultFolder::anew(&jobs, &self.key(experiment)).map_err(at(&jobs))?;
         let told = watch.clone();
         let options = Options {
             seed: self.seed,
             reduce: self.reduce(experiment),
             threads: self.threads,
             progress: Progress::new(move |done, total| told(SurveyStep::Jobs { done, total })),
-            results: Results::kept_in(Arc::new(ResultFolder::new(&jobs).map_err(at(&jobs))?)),
+            results: Results::kept_in(Arc::new(store)),
             ..Options::default()
         };
         let start = Instant::now();
@@ -206,21 +207,6 @@ impl Survey {
         self.write(experiment, &report, &shown)?;
         fs::remove_dir_all(&jobs).map_err(at(&jobs))?;
         Ok(shown)
-    }
-
-    /// The folder for the results of an experiment's jobs, without those of other programs or options.
-    fn jobs(&self, experiment: &Experiment) -> Result<PathBuf, SurveyError> {
-        let folder = self.out.join(FOLDERS[2]).join(experiment.name);
-        let (file, key) = (folder.join("key"), self.key(experiment));
-        if fs::read_to_string(&file).is_ok_and(|old| old == key) {
-            return Ok(folder);
-        }
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(at(&folder))?;
-        }
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
-        write_whole(&file, key.as_bytes()).map_err(at(&file))?;
-        Ok(folder)
     }
 
     /// Writes all of an experiment, and last of all that it is done.

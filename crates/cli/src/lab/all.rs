@@ -1,63 +1,76 @@
 //! `sutura lab all`: runs all experiments, and makes pages of them.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
-use ring::digest::{SHA256, digest};
-use sutura_lab::EXPERIMENTS;
 use sutura_lab::gallery::Findings;
 use sutura_lab::papers::PAPERS;
 use sutura_lab::survey::{Survey, SurveyStep, Surveyed};
+use sutura_lab::{EXPERIMENTS, Options};
 
+use super::{program, threads};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
-/// How to run all experiments.
-#[derive(Debug)]
-pub struct All<'a> {
-    /// The folder for the pages.
-    pub out: &'a Path,
-    /// Whether to run experiments in full.
-    pub full: bool,
-    /// The seed of all of them.
-    pub seed: u64,
-    /// How many jobs run at the same time.
-    pub threads: usize,
-    /// Whether to print what was found as JSON.
-    pub json: bool,
+const EXAMPLES: &str = "\
+Each figure and table of the five papers is under its number, beside what is measured here, and whether what
+the paper says of it holds. Experiments run as many repetitions as fit into a quarter of an hour on two
+processors. What was done is kept: stopped, also in the middle of an experiment, it goes on where it was,
+and only what another program or other options made is done again.
+
+Examples:
+  sutura lab all --out report
+  sutura lab all --out report --full
+  sutura lab all --out report --seed 7 --json > found.json";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct AllArgs {
+    /// The directory for the pages
+    #[arg(long, value_name = "DIRECTORY")]
+    out: PathBuf,
+    /// Run all repetitions
+    #[arg(long)]
+    full: bool,
+    /// Seed for everything random
+    #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
+    seed: u64,
+    /// Number of jobs to run in parallel [default: one per processor]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Runs what was not run before, and says what was found.
-pub fn run(all: &All<'_>) -> Result<Exit, Failure> {
+pub fn run(args: &AllArgs) -> Result<Exit, Failure> {
+    let command = std::iter::once("sutura".to_owned()).chain(std::env::args().skip(1));
     let survey = Survey {
-        out: all.out.to_owned(),
-        full: all.full,
-        seed: all.seed,
-        threads: all.threads,
+        out: args.out.clone(),
+        full: args.full,
+        seed: args.seed,
+        threads: threads(args.threads),
         program: program()?,
-        command: std::iter::once("sutura".to_owned())
-            .chain(std::env::args().skip(1))
-            .collect::<Vec<_>>()
-            .join(" "),
+        command: command.collect::<Vec<_>>().join(" "),
     };
     let bar = output::bar(1000, "{bar:40} {msg}");
-    let watch = Mutex::new(Watch::new(bar.clone(), all.full));
-    let surveyed = survey.run(
-        &(Arc::new(move |step: SurveyStep<'_>| {
-            if let Ok(mut watch) = watch.lock() {
-                watch.take(step);
-            }
-        }) as Arc<dyn Fn(SurveyStep<'_>) + Send + Sync>),
-    );
+    let watch = Mutex::new(Watch::new(bar.clone(), args.full));
+    let watch: Arc<dyn Fn(SurveyStep<'_>) + Send + Sync> = Arc::new(move |step| {
+        if let Ok(mut watch) = watch.lock() {
+            watch.take(step);
+        }
+    });
+    let surveyed = survey.run(&watch);
     bar.finish_and_clear();
     let surveyed = surveyed.map_err(|error| Failure::local(error.to_string()))?;
-    if all.json {
+    if args.json {
         output::json(&surveyed.all)?;
     } else {
-        output::line(summary(&surveyed, all.out).trim_end())?;
+        output::line(summary(&surveyed, &args.out).trim_end())?;
     }
     failures(&surveyed)
 }
@@ -72,14 +85,6 @@ fn failures(surveyed: &Surveyed) -> Result<Exit, Failure> {
         true => Ok(Exit::Success),
         false => Err(Failure::new(Exit::Other, all.join("; "))),
     }
-}
-
-/// What this program is: its version, and a digest of its file, so that results of another build are told apart.
-fn program() -> Result<String, Failure> {
-    let read = std::env::current_exe().and_then(std::fs::read);
-    let file = read.map_err(|e| Failure::local(format!("cannot read this program: {e}")))?;
-    let digest = hex::encode(digest(&SHA256, &file));
-    Ok(format!("sutura {} {digest}", env!("CARGO_PKG_VERSION")))
 }
 
 fn summary(surveyed: &Surveyed, out: &Path) -> String {

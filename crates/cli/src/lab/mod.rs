@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use ring::digest::{SHA256, digest};
 use sutura_analysis::report::{Origin, Place, Report};
-use sutura_lab::link_trace::LinkTrace;
-use sutura_lab::{EXPERIMENTS, Error, Options, Progress};
+use sutura_lab::results::Results;
+use sutura_lab::{EXPERIMENTS, Progress};
 
 use crate::failure::{Exit, Failure};
 use crate::file;
 use crate::output;
 
 mod all;
+mod experiment;
+mod jobs;
+
+use experiment::ExperimentArgs;
 
 const EXAMPLES: &str = "\
 Without a name, the experiments are listed. They run over a simulated network with a clock of its
-own: the same seed always gives the same result. `all` runs all of them and makes pages for a browser:
-each figure and table of the five papers under its number, beside what is measured here. What was done is
-kept, so that it may be stopped and goes on where it was.
+own: the same seed always gives the same result. `all` runs all of them and makes pages for a browser.
 
 Examples:
   sutura lab
@@ -40,61 +43,37 @@ Examples:
   sutura lab auto-zoo --paths 50 --trace lte.down --trace wifi.down
   sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
 
-/// The name that stands for all experiments.
-const ALL: &str = "all";
 /// Experiments that take less time show no progress.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct LabArgs {
-    /// The experiment to run, or `all`
+    #[command(subcommand)]
+    command: Option<LabCommand>,
+    /// The experiment to run
     name: Option<String>,
-    /// Write the pages of all experiments to this directory, with `all`
-    #[arg(long, value_name = "DIRECTORY")]
-    out: Option<PathBuf>,
-    /// Run all repetitions, with `all`, and not only as many as fit into a quarter of an hour on two
-    /// processors
-    #[arg(long)]
-    full: bool,
-    /// Seed for everything random
-    #[arg(long, value_name = "N", default_value_t = Options::default().seed)]
-    seed: u64,
-    /// Run only one in this many repetitions, for a quick look
-    #[arg(long, value_name = "N", default_value_t = Options::default().reduce)]
-    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
-    reduce: u32,
-    /// Number of seeds, for experiments that repeat everything for each seed [default: the
-    /// experiment's own number]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    seeds: Option<u64>,
-    /// Number of random cases, in auto-zoo and controllers-paths [default: the experiment's own
-    /// number]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    paths: Option<u64>,
-    /// Run only this random case, in auto-zoo
-    #[arg(long, value_name = "N", conflicts_with = "paths")]
-    only: Option<u64>,
-    /// Virtual seconds of each run, in controllers-paths [default: the experiment's own number]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
-    seconds: Option<u64>,
-    /// A redundancy policy to compare, in auto-zoo; may be repeated [default: the experiment's own]
-    #[arg(long = "policy", value_name = "POLICY")]
-    policies: Vec<String>,
-    /// A trace of the times at which the bottleneck sends, in the form of Mahimahi, in auto-zoo: milliseconds,
-    /// one for each 1500 bytes; may be repeated [default: random rates]
-    #[arg(long = "trace", value_name = "FILE")]
-    traces: Vec<PathBuf>,
-    /// Number of configurations to run in parallel [default: one per processor]
-    #[arg(long, visible_alias = "jobs", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-    /// Load only this many pages, in experiments that load pages
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pages: Option<u16>,
-    /// Load the pages of this file in marx-pages and marx-link: one JSON object per line, plain or
-    /// compressed with gzip, in the format described in docs/experiments-pages.md
-    #[arg(long, value_name = "FILE")]
-    corpus: Option<PathBuf>,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
+    #[command(flatten)]
+    output: OutputArgs,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum LabCommand {
+    /// Run all experiments, and make pages of them
+    All(all::AllArgs),
+    /// List the jobs of an experiment that have no result yet
+    Jobs(jobs::JobsArgs),
+    /// Do single jobs of an experiment, and keep their results
+    Run(jobs::RunArgs),
+    /// Make the report of an experiment whose jobs have all been done
+    Merge(jobs::MergeArgs),
+}
+
+/// What becomes of a report.
+#[derive(Debug, clap::Args)]
+pub struct OutputArgs {
     /// Write the report's figures to this directory, as SVG, overwriting existing ones
     #[arg(long, value_name = "DIRECTORY")]
     plots: Option<PathBuf>,
@@ -111,58 +90,43 @@ pub struct LabArgs {
     json: bool,
 }
 
-/// Runs an experiment, or lists them.
+/// Runs an experiment or a part of it, or all, or lists them.
 pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        Some(LabCommand::All(all)) => return all::run(all),
+        Some(LabCommand::Jobs(jobs)) => return jobs::list(jobs),
+        Some(LabCommand::Run(run)) => return jobs::run(run),
+        Some(LabCommand::Merge(merge)) => return jobs::merge(merge),
+        None => {}
+    }
     let Some(name) = &args.name else {
         for experiment in EXPERIMENTS {
             output::line(&format!("{:24}{}", experiment.name, experiment.about))?;
         }
         return Ok(Exit::Success);
     };
-    if name == ALL {
-        return run_all(args);
-    }
-    if args.out.is_some() || args.full {
-        return Err(Failure::usage(format!("--out and --full belong to `{ALL}`, not to {name}")));
-    }
     let bar = bar();
-    let traces: Result<Vec<LinkTrace>, _> =
-        args.traces.iter().map(|file| LinkTrace::read(file)).collect();
-    let options = Options {
-        seed: args.seed,
-        reduce: args.reduce,
-        threads: threads(args.threads),
-        pages: args.pages.map(usize::from),
-        corpus: args.corpus.clone(),
-        progress: progress(bar.clone()),
-        seeds: args.seeds,
-        paths: args.paths,
-        only: args.only,
-        seconds: args.seconds,
-        policies: args.policies.clone(),
-        traces: traces.map_err(|error| Failure::local(error.to_string()))?,
-        ..Options::default()
-    };
+    let options = args.experiment.options(progress(bar.clone()), Results::default())?;
     let report = sutura_lab::run(name, &options);
     bar.finish_and_clear();
-    let report = report.map_err(|error| match error {
-        Error::Unknown { .. } => Failure::usage(error.to_string()),
-        Error::Pages(error) => Failure::local(error.to_string()),
-        error => Failure::new(Exit::Other, format!("{name}: {error}")),
-    })?;
-    if args.json {
-        output::json(&report)?;
+    print(name, &report.map_err(|error| experiment::failure(name, error))?, &args.output)
+}
+
+/// Prints the report of an experiment, and writes what else is wanted of it.
+fn print(name: &str, report: &Report, output: &OutputArgs) -> Result<Exit, Failure> {
+    if output.json {
+        output::json(report)?;
     } else {
         output::line(report.to_markdown().trim_end())?;
     }
-    if let Some(directory) = &args.plots {
-        write_plots(&report, directory)?;
+    if let Some(directory) = &output.plots {
+        write_plots(report, directory)?;
     }
-    if let Some(path) = &args.report {
+    if let Some(path) = &output.report {
         let origin = Origin::of_this_process("sutura", Place::VirtualTime);
         output::write_file(path, &report.to_page(&origin))?;
     }
-    if let Some(path) = &args.csv {
+    if let Some(path) = &output.csv {
         let none = || Failure::usage(format!("{name} has no single results for --csv"));
         output::write_file(path, &report.data.as_ref().ok_or_else(none)?.to_csv())?;
     }
@@ -172,37 +136,12 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     }
 }
 
-/// Runs all experiments. Options of single ones are refused.
-fn run_all(args: &LabArgs) -> Result<Exit, Failure> {
-    let Some(out) = &args.out else {
-        return Err(Failure::usage(format!("{ALL} needs --out and a directory for its pages")));
-    };
-    let of_one = [
-        ("--reduce", args.reduce != Options::default().reduce),
-        ("--seeds", args.seeds.is_some()),
-        ("--paths", args.paths.is_some()),
-        ("--only", args.only.is_some()),
-        ("--seconds", args.seconds.is_some()),
-        ("--policy", !args.policies.is_empty()),
-        ("--trace", !args.traces.is_empty()),
-        ("--pages", args.pages.is_some()),
-        ("--corpus", args.corpus.is_some()),
-        ("--plots", args.plots.is_some()),
-        ("--report", args.report.is_some()),
-        ("--csv", args.csv.is_some()),
-    ];
-    if let Some((option, _)) = of_one.into_iter().find(|(_, given)| *given) {
-        return Err(Failure::usage(format!(
-            "{option} belongs to a single experiment, not to {ALL}"
-        )));
-    }
-    all::run(&all::All {
-        out,
-        full: args.full,
-        seed: args.seed,
-        threads: threads(args.threads),
-        json: args.json,
-    })
+/// What this program is: its version, and a digest of its file, so that results of another build are told apart.
+fn program() -> Result<String, Failure> {
+    let read = std::env::current_exe().and_then(std::fs::read);
+    let file = read.map_err(|e| Failure::local(format!("cannot read this program: {e}")))?;
+    let digest = hex::encode(digest(&SHA256, &file));
+    Ok(format!("sutura {} {digest}", env!("CARGO_PKG_VERSION")))
 }
 
 /// How many threads to use: the number that was asked for, or one per processor.

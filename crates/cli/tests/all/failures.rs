@@ -216,9 +216,11 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["serve", ".", "--listen", "localhost:4999"], "127.0.0.1:4433 or [::1]:4433");
     wrong_usage(&["link", "--to", "127.0.0.1:1", "--listen", "here"], "expected a port");
     wrong_usage(&["lab", "no-such-experiment"], "no-such-experiment");
-    wrong_usage(&["lab", "all"], "all needs --out");
-    wrong_usage(&["lab", "all", "--out", "x", "--reduce", "9"], "--reduce belongs to a single");
-    wrong_usage(&["lab", "holzinger-page", "--full"], "--out and --full belong to `all`");
+    wrong_usage(&["lab", "all"], "--out");
+    wrong_usage(&["lab", "all", "--out", "x", "--reduce", "9"], "--reduce");
+    wrong_usage(&["lab", "holzinger-page", "--full"], "--full");
+    let job = |job| wrong_usage(&["lab", "run", "x", "--out", "x", "--job", job], "such as 0-17");
+    ["7", "a-b"].into_iter().for_each(job);
     wrong_usage(&["frobnicate"], "frobnicate");
 }
 

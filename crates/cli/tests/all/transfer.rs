@@ -495,6 +495,36 @@ fn every_chart_of_an_experiment_is_a_file_of_its_own() {
     assert_eq!(names.len(), 5, "{names:?}");
 }
 
+/// The lines that a command prints.
+fn lines(args: &[&str]) -> Vec<String> {
+    success(&run(args)).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_experiment_can_be_done_job_by_job() {
+    let scratch = Scratch::new();
+    let out = scratch.path().join("results");
+    let out = out.to_str().unwrap();
+    let of = |command, more: &[&'static str]| {
+        let mut args = vec!["lab", command, "holzinger-page", "--out", out];
+        args.extend(more);
+        args
+    };
+    let jobs = lines(&of("jobs", &[]));
+    assert_eq!(jobs, ["0-0", "0-1", "0-2", "0-3", "0-4"]);
+    let missing = run(of("merge", &[]));
+    assert!(String::from_utf8_lossy(&missing.stderr).contains("5 of 5 jobs of round 0"));
+    success(&run(of("run", &["--job", "0-4", "--job", "0-1"])));
+    success(&run(of("run", &["--job", "0-0", "--job", "0-2", "--job", "0-3"])));
+    assert_eq!(lines(&of("jobs", &[])), [""; 0]);
+    assert_eq!(success(&run(of("jobs", &["--json"]))).trim(), "null");
+    assert_eq!(lines(&of("merge", &[])), lines(&["lab", "holzinger-page"]));
+    let other = run(of("merge", &["--seed", "2"]));
+    assert!(String::from_utf8_lossy(&other.stderr).contains("another run"), "{other:?}");
+    let beyond = run(of("run", &["--job", "0-5"]));
+    assert!(String::from_utf8_lossy(&beyond.stderr).contains("the round has 5"), "{beyond:?}");
+}
+
 #[test]
 fn the_cases_of_the_zoo_are_a_line_each_of_csv() {
     let scratch = Scratch::new();

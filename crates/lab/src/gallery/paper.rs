@@ -74,8 +74,8 @@ fn claims(claims: &[JudgedClaim]) -> Markup {
                     th scope="col" { "what the paper says" }
                     th scope="col" { "paper" }
                     th scope="col" { "here" }
-                    @if has_bound { th scope="col" { "bound" } }
-                    th scope="col" { "holds" }
+                    @if has_bound { th scope="col" { "ideal" } }
+                    th scope="col" { "holds, if" }
                 } }
                 tbody { @for claim in claims { (row(claim, has_bound)) } }
             }
@@ -97,13 +97,13 @@ fn row(claim: &JudgedClaim, has_bound: bool) -> Markup {
             td { (inline(&claim.paper)) }
             td.number { (text(&claim.ours)) }
             @if has_bound { td.number { (text(&claim.bound)) } }
-            td title=(claim.condition) {
+            td {
                 @match claim.holds {
                     Some(true) => span.yes { "yes" },
                     Some(false) => span.no { "no" },
                     None => "too small to tell",
                 }
-                " (" (claim.condition) ")"
+                ", " (claim.condition)
             }
         }
     }

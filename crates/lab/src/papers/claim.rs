@@ -1,7 +1,5 @@
 //! What a paper says, and the cell of a table that tells whether it holds here.
 
-use std::fmt;
-
 use sutura_analysis::interval::Interval;
 use sutura_analysis::report::Report;
 use sutura_analysis::table::Cell;
@@ -111,8 +109,17 @@ impl Quantity {
         let number = self.number(report)?;
         match self {
             Self::Of(cell) => cell.find(report).map(Cell::to_string),
-            Self::Ratio(..) => Some(format!("{number:.3} times")),
-            Self::Difference(cell, _) => cell.find(report).map(|of| of.like(number).to_string()),
+            Self::Ratio(..) | Self::Difference(..) => Some(self.with_unit(report, number)),
+        }
+    }
+
+    /// Another number in the same unit.
+    pub fn with_unit(self, report: &Report, number: f64) -> String {
+        match self {
+            Self::Of(cell) | Self::Difference(cell, _) => cell
+                .find(report)
+                .map_or_else(|| number.to_string(), |of| of.like(number).to_string()),
+            Self::Ratio(..) => format!("{number:.3} times"),
         }
     }
 }
@@ -129,22 +136,21 @@ impl Condition {
         }
     }
 
+    /// It in words, for numbers that `text` writes.
+    pub fn describe(self, text: impl Fn(f64) -> String) -> String {
+        match self {
+            Self::AtMost(most) => format!("at most {}", text(most)),
+            Self::AtLeast(least) => format!("at least {}", text(least)),
+            Self::Between(least, most) => format!("{} to {}", text(least), text(most)),
+        }
+    }
+
     /// Whether a number fulfils it.
     pub fn holds(self, number: f64) -> bool {
         match self {
             Self::AtMost(most) => number <= most,
             Self::AtLeast(least) => number >= least,
             Self::Between(least, most) => (least..=most).contains(&number),
-        }
-    }
-}
-
-impl fmt::Display for Condition {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::AtMost(most) => write!(f, "at most {most}"),
-            Self::AtLeast(least) => write!(f, "at least {least}"),
-            Self::Between(least, most) => write!(f, "from {least} to {most}"),
         }
     }
 }
@@ -200,13 +206,15 @@ mod tests {
             (Condition::AtLeast(1.0), 1.0, 0.9),
             (Condition::Between(1.0, 2.0), 2.0, 2.1),
         ] {
-            assert!(condition.holds(inside) && !condition.holds(outside), "{condition}");
+            assert!(condition.holds(inside) && !condition.holds(outside), "{condition:?}");
             let within = |low, high| condition.may_hold(Interval { low, high });
-            assert!(within(Some(inside), Some(inside)), "{condition}");
-            assert!(!within(Some(outside), Some(outside)), "{condition}");
-            assert!(within(None, None), "{condition}: nothing is known");
-            assert!(within(Some(outside.min(inside)), Some(outside.max(inside))), "{condition}");
+            assert!(within(Some(inside), Some(inside)), "{condition:?}");
+            assert!(!within(Some(outside), Some(outside)), "{condition:?}");
+            assert!(within(None, None), "{condition:?}: nothing is known");
+            assert!(within(Some(outside.min(inside)), Some(outside.max(inside))), "{condition:?}");
         }
-        assert_eq!(Condition::Between(1.0, 2.5).to_string(), "from 1 to 2.5");
+        let text = |condition: Condition| condition.describe(|number| format!("{number} ms"));
+        assert_eq!(text(Condition::Between(1.0, 2.5)), "1 ms to 2.5 ms");
+        assert_eq!(text(Condition::AtMost(1.0)), "at most 1 ms");
     }
 }

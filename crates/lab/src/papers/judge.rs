@@ -45,7 +45,7 @@ pub struct JudgedClaim {
     pub paper: String,
     /// The same here; `None` if the experiment was too small.
     pub ours: Option<String>,
-    /// A bound that nobody can beat.
+    /// The same of an ideal, or a bound.
     pub bound: Option<String>,
     /// What ours must be.
     pub condition: String,
@@ -121,7 +121,7 @@ impl Claim {
             paper: self.paper.to_owned(),
             ours: self.ours.text(report),
             bound: self.bound.and_then(|bound| bound.text(report)),
-            condition: self.holds.to_string(),
+            condition: self.holds.describe(|number| self.ours.with_unit(report, number)),
             holds,
             because: self.because.filter(|_| holds == Some(false)).map(str::to_owned),
         }
@@ -176,6 +176,7 @@ mod tests {
         assert_eq!(findings, expected);
         let judged = judge(CLAIMS[1]);
         assert_eq!(judged.claims[0].ours.as_deref(), Some("5.000 %"));
+        assert_eq!(judged.claims[0].condition, "at most 6.000 %");
         let because = judged.claims.iter().map(|claim| claim.because.as_deref());
         assert_eq!(because.collect::<Vec<_>>(), [None, Some("there is one")]);
     }

@@ -1,12 +1,9 @@
 //! The claims of Holzinger et al. 2025, section V-B, on a tenth of the repetitions.
 
-use std::collections::BTreeSet;
-
+use sutura_lab::Options;
 use sutura_lab::experiments::holzinger_bulk::{self, Objects};
 use sutura_lab::experiments::holzinger_stream::{self, Delays, Steady};
 use sutura_lab::experiments::{Channel, Way};
-use sutura_lab::papers::{PAPERS, Place, Shown};
-use sutura_lab::{EXPERIMENTS, Error, Options};
 
 /// Transfers of each setup: three standard errors of a share of 0.1 are 0.04.
 const REPETITIONS: u64 = 500;
@@ -88,45 +85,4 @@ fn each_size_has_a_chart_of_its_own() {
         assert!(all.clone().count() > 0 && all.into_iter().all(|(at, _)| *at > least));
     }
     assert!(report.charts[0].panels[0].series.iter().all(|s| s.points.iter().all(|p| p.0 < 800.0)));
-}
-
-/// What papers have of an experiment.
-fn shown_by(name: &str) -> Vec<(&'static str, &'static Shown)> {
-    let exhibits = PAPERS.iter().flat_map(|of| of.exhibits.iter().map(|e| (of.name, &e.place)));
-    let shown = exhibits.filter_map(|(paper, place)| match place {
-        Place::Experiment(shown) if shown.by == name => Some((paper, shown)),
-        Place::Experiment(_) | Place::Elsewhere(_) => None,
-    });
-    shown.collect()
-}
-
-#[test]
-fn every_experiment_reports() {
-    let options = Options { reduce: 1000, ..Options::default() };
-    for experiment in EXPERIMENTS {
-        let report = sutura_lab::run(experiment.name, &options).unwrap();
-        assert_eq!(report.name, experiment.name);
-        let columns = report.tables[0].columns.len();
-        assert!(report.tables[0].rows.iter().all(|row| row.len() == columns));
-        assert!(report.to_markdown().lines().count() > 8);
-        let pictures = report.all_pictures().unwrap();
-        let names: BTreeSet<&str> = pictures.iter().map(|p| p.name.as_str()).collect();
-        assert_eq!(names.len(), pictures.len(), "a picture overwrites another: {names:?}");
-        for picture in &pictures {
-            assert!(picture.name.starts_with(experiment.name), "{}", picture.name);
-            assert!(picture.svg.trim_end().ends_with("</svg>"), "{}", picture.name);
-        }
-        for chart in report.charts.iter().filter(|chart| chart.panels.len() == 1) {
-            assert!(chart.panels[0].series.len() <= 12, "{} is crowded", chart.name);
-        }
-        for (paper, shown) in shown_by(experiment.name) {
-            assert_eq!(shown.missing(&report), [""; 0], "{paper} and {}", experiment.name);
-            for cell in shown.cells() {
-                assert!(cell.find(&report).is_some(), "{paper}, {}: no {cell:?}", experiment.name);
-            }
-        }
-    }
-    let error = sutura_lab::run("nothing", &options).unwrap_err();
-    assert!(matches!(error, Error::Unknown { .. }));
-    assert!(error.to_string().contains("holzinger-bulk"), "{error}");
 }

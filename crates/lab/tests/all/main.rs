@@ -9,4 +9,5 @@ mod holzinger;
 mod marx;
 mod pieces;
 mod priorities;
+mod reports;
 mod stacks;

@@ -382,10 +382,9 @@ const ORDER: Exhibit = Exhibit {
 };
 
 /// Why fewer small transfers wait here than in the paper.
-const FEWER_LOSSES: &str = "by the loss model itself only some 31 % of such flights of 28 packets lose one (column ideal of holzinger-bulk). \
-     In the paper cross traffic takes capacity as well, which spreads a flight over more bad periods: with two packets \
-     of it for each of the flight, rather than one, the model gives 37 %. Here it takes none, since the path cannot \
-     carry both.";
+const FEWER_LOSSES: &str = "by the loss model itself only some 31 % of such flights lose a packet (column ideal of \
+     holzinger-bulk), and more would be against the bound. In the paper cross traffic takes capacity as well; here it only \
+     moves the loss process on, since the path cannot carry both.";
 
 /// Why it matters how many repair symbols there are.
 const BURSTS: &str = "losses come in bursts of several packets, of which one repair symbol mends one: even a perfect code needs more \

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use sutura_analysis::figure::ChartError;
+use sutura_analysis::figure::{ChartError, Picture};
 use sutura_analysis::report::{Origin, Place, Report, machine};
 
 use crate::gallery::{self, Exhibited};
@@ -133,9 +133,11 @@ impl Survey {
         for (index, experiment) in experiments.iter().enumerate() {
             watch(SurveyStep::Begins { experiment, index });
             let kept = self.kept(experiment);
-            surveyed.kept += usize::from(kept.is_some());
-            watch(SurveyStep::Ends { kept: kept.is_some() });
-            match kept.map_or_else(|| self.measure(experiment, watch), Ok) {
+            let was_kept = kept.is_some();
+            surveyed.kept += usize::from(was_kept);
+            let shown = kept.map_or_else(|| self.measure(experiment, watch), Ok);
+            watch(SurveyStep::Ends { kept: was_kept });
+            match shown {
                 Ok(shown) => surveyed.all.push(shown),
                 Err(SurveyError::Experiment(error)) => {
                     surveyed.failed.push((experiment.name, error.to_string()));
@@ -202,9 +204,10 @@ impl Survey {
         let seconds = start.elapsed().as_secs_f64();
         let command = self.command(experiment);
         let one_in = self.reduce(experiment);
-        let shown = Exhibited::of(experiment, &report, &command)?;
+        let pictures = report.all_pictures()?;
+        let shown = Exhibited::of(experiment, &report, &pictures, &command);
         let shown = Exhibited { one_in, seconds, ..shown };
-        self.write(experiment, &report, &shown)?;
+        self.write(experiment, &report, &pictures, &shown)?;
         fs::remove_dir_all(&jobs).map_err(at(&jobs))?;
         Ok(shown)
     }
@@ -214,6 +217,7 @@ impl Survey {
         &self,
         experiment: &Experiment,
         report: &Report,
+        pictures: &[Picture],
         shown: &Exhibited,
     ) -> Result<(), SurveyError> {
         let folder = self.folder(experiment);
@@ -235,7 +239,7 @@ impl Survey {
         if let Some(data) = &report.data {
             write("data.csv", &data.to_csv())?;
         }
-        for picture in report.all_pictures()? {
+        for picture in pictures {
             write(&format!("{}.svg", picture.name), &picture.svg)?;
         }
         let done = Done { key: self.key(experiment), shown: shown.clone() };
@@ -302,7 +306,16 @@ mod tests {
             program: "this".to_owned(),
             command: "sutura lab all".to_owned(),
         };
-        let watch: Arc<dyn Fn(SurveyStep<'_>) + Send + Sync> = Arc::new(|_| ());
+        // The jobs of an experiment are told between its beginning and its end.
+        let within = AtomicUsize::new(0);
+        let watch: Arc<dyn Fn(SurveyStep<'_>) + Send + Sync> = Arc::new(move |step| {
+            let (before, after) = match step {
+                SurveyStep::Begins { .. } => (0, 1),
+                SurveyStep::Jobs { .. } => (1, 1),
+                SurveyStep::Ends { .. } => (1, 0),
+            };
+            assert_eq!(within.swap(after, Ordering::Relaxed), before, "{step:?}");
+        });
         DONE_JOBS.store(0, Ordering::Relaxed);
         let surveyed = survey.run_these(NUMBERS, &watch).unwrap();
         (surveyed, DONE_JOBS.load(Ordering::Relaxed))

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use sutura_analysis::report::{Origin, Place};
 use sutura_lab::gallery::Findings;
 use sutura_lab::papers::PAPERS;
 use sutura_lab::survey::{Survey, SurveyStep, Surveyed};
@@ -48,14 +49,13 @@ pub struct AllArgs {
 
 /// Runs what was not run before, and says what was found.
 pub fn run(args: &AllArgs) -> Result<Exit, Failure> {
-    let command = std::iter::once("sutura".to_owned()).chain(std::env::args().skip(1));
     let survey = Survey {
         out: args.out.clone(),
         full: args.full,
         seed: args.seed,
         threads: threads(args.threads),
         program: program()?,
-        command: command.collect::<Vec<_>>().join(" "),
+        command: Origin::of_this_process("sutura", Place::VirtualTime).command,
     };
     let bar = output::bar(1000, "{bar:40} {msg}");
     let watch = Mutex::new(Watch::new(bar.clone(), args.full));

@@ -79,7 +79,6 @@ impl ExperimentArgs {
 
     /// What results depend on, in words: two runs with the same words have the same results.
     pub fn key(&self) -> String {
-        let Self { threads: _, .. } = self;
         format!("{:?}", Self { threads: None, ..self.clone() })
     }
 }

@@ -1,7 +1,7 @@
 //! `sutura lab jobs`, `run` and `merge`: an experiment as independent jobs, for several processes or machines that share
 //! a directory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -73,9 +73,8 @@ impl KeptArgs {
 
     fn store(&self) -> Result<ResultFolder, Failure> {
         let key = format!("{} {}, by {}", self.name, self.experiment.key(), program()?);
-        let path: &Path = &self.out;
-        ResultFolder::new(path, &key)
-            .map_err(|error| Failure::local(format!("{}: {error}", path.display())))
+        ResultFolder::new(&self.out, &key)
+            .map_err(|error| Failure::local(format!("{}: {error}", self.out.display())))
     }
 }
 

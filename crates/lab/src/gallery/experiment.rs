@@ -2,12 +2,12 @@
 
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
-use sutura_analysis::figure::ChartError;
+use sutura_analysis::figure::Picture;
 use sutura_analysis::report::Report;
 
 use super::document::{document, paragraph, picture, table};
 use crate::Experiment;
-use crate::papers::{Judged, PAPERS, Place};
+use crate::papers::{Exhibit, Judged, PAPERS, Paper, Place};
 
 /// An experiment that has been run: what other pages show of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -42,11 +42,13 @@ pub struct ExhibitedTable {
 }
 
 impl Exhibited {
-    /// What is shown of the report of an experiment, which `command` made.
-    ///
-    /// # Errors
-    /// A chart cannot be drawn.
-    pub fn of(experiment: &Experiment, report: &Report, command: &str) -> Result<Self, ChartError> {
+    /// What is shown of the report of an experiment, which `command` made. `pictures` are all of the report.
+    pub fn of(
+        experiment: &Experiment,
+        report: &Report,
+        pictures: &[Picture],
+        command: &str,
+    ) -> Self {
         let prefix = format!("{}-", report.name);
         let own = |name: &str| name.strip_prefix(&prefix).unwrap_or(name).to_owned();
         let tables = report.tables.iter().map(|of| ExhibitedTable {
@@ -61,17 +63,23 @@ impl Exhibited {
             let exhibits = paper.exhibits.iter().filter(move |exhibit| shows(&exhibit.place));
             exhibits.map(|exhibit| exhibit.judge(paper.name, report))
         });
-        Ok(Self {
+        Self {
             name: experiment.name.to_owned(),
             about: experiment.about.to_owned(),
             command: command.to_owned(),
-            pictures: report.all_pictures()?.iter().map(|of| own(&of.name)).collect(),
+            pictures: pictures.iter().map(|of| own(&of.name)).collect(),
             tables: tables.collect(),
             failures: report.failures.len(),
             judged: judged.collect(),
             one_in: 1,
             seconds: 0.0,
-        })
+        }
+    }
+
+    /// A figure or table of a paper beside what was measured here; `None` if this experiment does not show it.
+    pub fn judged(&self, paper: &Paper, exhibit: &Exhibit) -> Option<&Judged> {
+        let is_it = |of: &&Judged| of.paper == paper.name && of.number == exhibit.number;
+        self.judged.iter().find(is_it)
     }
 
     /// The file of a chart or picture, in the folder of the experiment.
@@ -135,7 +143,8 @@ mod tests {
             failures: vec!["seed 7".to_owned()],
             ..report_of("Title", &["Text of `it`."], [rows], [chart])
         };
-        let shown = Exhibited::of(&EXPERIMENTS[0], &report, "sutura lab x").unwrap();
+        let pictures = report.all_pictures().unwrap();
+        let shown = Exhibited::of(&EXPERIMENTS[0], &report, &pictures, "sutura lab x");
         assert_eq!((&shown.pictures[..], shown.failures), (&["by-size".to_owned()][..], 1));
         let page = experiment(&shown, &report);
         let file = format!("{}-by-size.svg", EXPERIMENTS[0].name);

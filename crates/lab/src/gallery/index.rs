@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::Exhibited;
 use super::document::{document, inline};
 use super::paper::{anchor, finding};
-use crate::papers::{Exhibit, Finding, Judged, PAPERS, Paper, Place};
+use crate::papers::{Exhibit, Finding, PAPERS, Paper, Place};
 
 /// How many figures and tables of a paper have each finding.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,8 +29,7 @@ impl Findings {
 fn found(paper: &Paper, exhibit: &Exhibit, all: &[Exhibited]) -> Option<Finding> {
     let Place::Experiment(shown) = &exhibit.place else { return Some(Finding::Elsewhere) };
     let run = all.iter().find(|run| run.name == shown.by)?;
-    let is_it = |judged: &&Judged| judged.paper == paper.name && judged.number == exhibit.number;
-    run.judged.iter().find(is_it).map(|judged| judged.finding)
+    run.judged(paper, exhibit).map(|judged| judged.finding)
 }
 
 /// The first page, which `command` made on what `machine` says.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::Exhibited;
 use super::document::{document, inline, picture};
-use crate::papers::{Exhibit, Finding, Judged, JudgedClaim, Paper, Place, Shown};
+use crate::papers::{Exhibit, Finding, JudgedClaim, Paper, Place, Shown};
 
 /// The page of a paper, for a file a folder below that of the index. `all` has the experiments that were run.
 pub fn paper(paper: &Paper, all: &[Exhibited]) -> String {
@@ -46,10 +46,9 @@ pub(super) fn anchor(number: &str) -> String {
 }
 
 fn measured(paper: &Paper, exhibit: &Exhibit, shown: &Shown, run: &Exhibited) -> Markup {
-    let is_it = |judged: &&Judged| judged.paper == paper.name && judged.number == exhibit.number;
     let folder = format!("../experiments/{}/", run.name);
     html! {
-        @if let Some(judged) = run.judged.iter().find(is_it) {
+        @if let Some(judged) = run.judged(paper, exhibit) {
             p {
                 "Here: " (finding(judged.finding))
                 @if run.one_in > 1 { ", by one in " (run.one_in) " of the repetitions" }

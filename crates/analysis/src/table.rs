@@ -38,8 +38,10 @@ pub enum Cell {
     Number(f64),
     /// A quantile in milliseconds, with its interval.
     MillisWithin(Estimate),
-    /// A quantile, with its interval.
+    /// A quantile, a mean or a ratio, with its interval.
     NumberWithin(Estimate),
+    /// A share, 0 to 1, with its interval. Text shows percentages.
+    ShareWithin(Estimate),
 }
 
 impl Cell {
@@ -54,7 +56,9 @@ impl Cell {
             Self::Text(_) => None,
             Self::Count(count) => Some(*count as f64),
             Self::Share(number) | Self::Millis(number) | Self::Number(number) => Some(*number),
-            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => Some(estimate.value),
+            Self::MillisWithin(estimate)
+            | Self::NumberWithin(estimate)
+            | Self::ShareWithin(estimate) => Some(estimate.value),
         }
     }
 
@@ -62,10 +66,22 @@ impl Cell {
     #[must_use]
     pub const fn like(&self, number: f64) -> Self {
         match self {
-            Self::Share(_) => Self::Share(number),
+            Self::Share(_) | Self::ShareWithin(_) => Self::Share(number),
             Self::Millis(_) | Self::MillisWithin(_) => Self::Millis(number),
             Self::Text(_) | Self::Count(_) | Self::Number(_) | Self::NumberWithin(_) => {
                 Self::Number(number)
+            }
+        }
+    }
+
+    /// A cell with an estimate in the same unit.
+    #[must_use]
+    pub const fn within(&self, estimate: Estimate) -> Self {
+        match self {
+            Self::Share(_) | Self::ShareWithin(_) => Self::ShareWithin(estimate),
+            Self::Millis(_) | Self::MillisWithin(_) => Self::MillisWithin(estimate),
+            Self::Text(_) | Self::Count(_) | Self::Number(_) | Self::NumberWithin(_) => {
+                Self::NumberWithin(estimate)
             }
         }
     }
@@ -80,6 +96,11 @@ impl Distribution {
     /// The quantile `q`, from 0 to 1, and its interval, as a cell of a table.
     pub fn cell(&self, q: f64) -> Cell {
         Cell::MillisWithin(self.estimate(q))
+    }
+
+    /// The share above `limit` and its interval, as a cell of a table.
+    pub fn cell_above(&self, limit: Duration) -> Cell {
+        Cell::ShareWithin(self.estimate_above(limit))
     }
 }
 
@@ -130,29 +151,39 @@ impl fmt::Display for Cell {
         match self {
             Self::Text(text) => f.write_str(text),
             Self::Count(n) => write!(f, "{n}"),
-            Self::Share(share) => {
-                let percent = share * 100.0;
-                let digits = if percent >= 10.0 || percent == 0.0 { 1 } else { 3 };
-                write!(f, "{percent:.digits$} %")
-            }
+            Self::Share(share) => write!(f, "{} %", percent(*share)),
             Self::Millis(ms) => write!(f, "{ms:.1} ms"),
             Self::Number(number) => write!(f, "{number:.3}"),
             Self::MillisWithin(Estimate { value, within }) => {
                 write!(f, "{value:.1} ms")?;
-                write_interval(f, *within, 1)
+                write_interval(f, *within, |end| format!("{end:.1}"))
             }
             Self::NumberWithin(Estimate { value, within }) => {
                 write!(f, "{value:.3}")?;
-                write_interval(f, *within, 3)
+                write_interval(f, *within, |end| format!("{end:.3}"))
+            }
+            Self::ShareWithin(Estimate { value, within }) => {
+                write!(f, "{} %", percent(*value))?;
+                write_interval(f, *within, percent)
             }
         }
     }
 }
 
+/// A share from 0 to 1 as a percentage, without the sign.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent >= 10.0 || percent == 0.0 { 1 } else { 3 };
+    format!("{percent:.digits$}")
+}
+
 /// Nothing if the interval is open at both ends, and nothing in place of an open end.
-fn write_interval(f: &mut fmt::Formatter<'_>, within: Interval, digits: usize) -> fmt::Result {
-    let [low, high] = [within.low, within.high]
-        .map(|end| end.map(|end| format!("{end:.digits$}")).unwrap_or_default());
+fn write_interval(
+    f: &mut fmt::Formatter<'_>,
+    within: Interval,
+    text: impl Fn(f64) -> String,
+) -> fmt::Result {
+    let [low, high] = [within.low, within.high].map(|end| end.map(&text).unwrap_or_default());
     if low.is_empty() && high.is_empty() { Ok(()) } else { write!(f, " ({low}..{high})") }
 }
 
@@ -164,17 +195,21 @@ impl Cell {
             Self::Text(text) => quoted(text),
             Self::Count(count) => count.to_string(),
             Self::Share(number) | Self::Millis(number) | Self::Number(number) => bare(*number),
-            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => bare(estimate.value),
+            Self::MillisWithin(estimate)
+            | Self::NumberWithin(estimate)
+            | Self::ShareWithin(estimate) => bare(estimate.value),
         }
     }
 
-    /// The interval of a quantile or a mean, in the same unit; `None` if it has none.
+    /// The interval of a quantile, a mean, a ratio or a share, in the same unit; `None` if it has none.
     pub const fn interval(&self) -> Option<Interval> {
         match self {
             Self::Text(_) | Self::Count(_) | Self::Share(_) | Self::Millis(_) | Self::Number(_) => {
                 None
             }
-            Self::MillisWithin(estimate) | Self::NumberWithin(estimate) => Some(estimate.within),
+            Self::MillisWithin(estimate)
+            | Self::NumberWithin(estimate)
+            | Self::ShareWithin(estimate) => Some(estimate.within),
         }
     }
 }
@@ -356,6 +391,8 @@ mod tests {
         table.row([Cell::from("c"), Cell::NumberWithin(of(None, None)), Cell::Count(3)]);
         let shown = table.rows.iter().map(|row| row[1].to_string()).collect::<Vec<_>>();
         assert_eq!(shown, ["2.0 ms (1.0..3.5)", "2.000 (1.000..)", "2.000"]);
+        let share = Estimate { value: 0.0025, ..Estimate::exact(0.125) };
+        assert_eq!(Cell::ShareWithin(share).to_string(), "0.250 % (12.5..12.5)");
         let csv = "x,time,time low,time high,y\na,2,1,3.5,1\nb,2,1,,2\nc,2,,,3\n";
         assert_eq!(table.to_csv(), csv);
         let json = serde_json::to_value(&table).unwrap();

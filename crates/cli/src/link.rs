@@ -4,7 +4,6 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use sutura_lab::link_trace::{LinkTrace, read_text};
 use sutura_link::{LinkConfig, LinkStats};
 use sutura_relay::{Config, Rebinding, Relay, Stats};
 
@@ -81,23 +80,7 @@ fn settings_of(link: &LinkConfig) -> String {
 
 /// Reads a link, and the files that it names.
 fn read_link(text: &str) -> Result<LinkConfig, String> {
-    let words: Result<Vec<String>, String> = text.split_whitespace().map(read_setting).collect();
-    words?.join(" ").parse().map_err(|e: sutura_link::ParseError| e.to_string())
-}
-
-/// A setting with the trace of the file that it names, if it names one.
-fn read_setting(setting: &str) -> Result<String, String> {
-    match setting.split_once('@') {
-        Some(("trace=", file)) => {
-            let trace = LinkTrace::read(file.as_ref()).map_err(|e| e.to_string())?;
-            Ok(format!("trace={}", trace.opportunities))
-        }
-        Some(("loss=trace:", file)) => {
-            let losses = read_text(file.as_ref()).map_err(|e| e.to_string())?;
-            Ok(format!("loss=trace:{}", losses.split_whitespace().collect::<String>()))
-        }
-        _ => Ok(setting.to_owned()),
-    }
+    sutura_lab::link_trace::read_link(text).map_err(|error| error.to_string())
 }
 
 fn parse_interval(text: &str) -> Result<Duration, String> {
@@ -239,24 +222,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_link_may_name_files() {
-        let directory = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| {
-            let file = directory.path().join(name);
-            std::fs::write(&file, text).unwrap();
-            file.display().to_string()
-        };
-        let [lte, lost] = [write("lte.down", "3\n7\n"), write("lost", "01\n0\n")];
-        let read = read_link(&format!("trace=@{lte} delay=5ms loss=trace:@{lost}"));
-        let read = read.unwrap();
-        assert_eq!(read.to_string(), "trace=3,7 delay=5ms loss=trace:010");
+    fn a_trace_is_summed_up() {
+        let read = read_link("trace=3,7 delay=5ms loss=trace:010").unwrap();
         let settings = "delay=5ms loss=trace:010, by a trace of 2 turns in 0.0 s, 3.43 Mbit/s";
         assert_eq!(settings_of(&read), settings);
-        assert_eq!(read_link("paper trace=1,2").unwrap().rate, None);
-        let error = read_link("trace=@none.down").unwrap_err();
-        assert!(error.starts_with("none.down: "), "{error}");
-        let error = read_link(&format!("trace=@{lost} delay=5ms")).unwrap_err();
-        assert!(error.contains("lost: trace `0`: expected no earlier time"), "{error}");
         assert!(read_link("delay=5").is_err());
     }
 }

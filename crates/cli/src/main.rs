@@ -74,7 +74,7 @@ enum Command {
     #[command(subcommand)]
     Vnc(vnc::VncCommand),
     /// Run the experiments
-    Lab(lab::LabArgs),
+    Lab(Box<lab::LabArgs>),
     /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
     Policies(policies::PoliciesArgs),
 }

@@ -84,8 +84,19 @@ impl<S, R> Runs<S, R> {
 
     /// The mean of a figure of each run, with the interval for values that are not too far from normal.
     pub fn mean_cell(&self, value: impl Fn(&R) -> f64) -> Cell {
+        Cell::NumberWithin(self.mean_estimate(value))
+    }
+
+    /// The same as an estimate.
+    pub fn mean_estimate(&self, value: impl Fn(&R) -> f64) -> Estimate {
         let values: Vec<f64> = self.runs.iter().map(value).collect();
-        Cell::NumberWithin(Estimate::of_mean(&values, Level::NineteenInTwenty))
+        Estimate::of_mean(&values, Level::NineteenInTwenty)
+    }
+
+    /// The mean of a share of each run, 0 to 1, with its interval.
+    pub fn mean_share_cell(&self, share: impl Fn(&R) -> f64) -> Cell {
+        let shares: Vec<f64> = self.runs.iter().map(share).collect();
+        Cell::ShareWithin(Estimate::of_mean_share(&shares))
     }
 
     /// The sum of a count.
@@ -127,6 +138,17 @@ pub fn pooled<'a, T: 'a>(
     Distribution::of_parts(parts.map(|part| part.iter().map(time)))
 }
 
+/// The share of what holds of the values of several runs, which need not be independent within a run, as a cell of a
+/// table.
+pub fn pooled_share<'a, T: 'a>(
+    runs: impl IntoIterator<Item = &'a [T]>,
+    holds: impl Fn(&T) -> bool,
+) -> Cell {
+    let holds = &holds;
+    let values = pooled(runs, |value| (Duration::from_nanos(holds(value).into()), 1));
+    values.cell_above(Duration::ZERO)
+}
+
 /// Numbers in ascending order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Values(Vec<f64>);
@@ -155,6 +177,12 @@ impl Values {
     /// The share of the numbers for which `holds` returns true; 0 if there are none.
     pub fn share(&self, holds: impl Fn(f64) -> bool) -> f64 {
         share(&self.0, |value| holds(*value))
+    }
+
+    /// The same as a cell of a table, with the interval for numbers that are independent.
+    pub fn share_cell(&self, holds: impl Fn(f64) -> bool) -> Cell {
+        let count = self.0.iter().filter(|value| holds(**value)).count();
+        Cell::ShareWithin(Estimate::of_share(count, self.0.len()))
     }
 
     /// The distribution function: at each number, the share that does not exceed it.
@@ -228,6 +256,7 @@ impl<S: Subject> Compared<S> {
     ) -> Result<Vec<Self>, Error> {
         let others = others.min(seeds);
         let named = std::iter::once(None).chain(policies.iter().copied().map(Some));
+        let protection = |name| Ok(options.redundancy(name)?.map(Protection::new));
         let protections = named.map(protection).collect::<Result<Vec<_>, Error>>()?;
         let runs = |index: usize| if index < 2 { seeds } else { others };
         let mut jobs = Vec::new();

@@ -16,6 +16,7 @@ mod hosts;
 pub mod ideal;
 pub mod link_trace;
 pub mod message_trace;
+pub mod own;
 pub mod pages;
 pub mod papers;
 mod parallel;
@@ -27,7 +28,7 @@ pub mod screens;
 pub mod survey;
 pub mod web;
 
-pub use experiments::{EXPERIMENTS, Experiment};
+pub use experiments::{EXPERIMENTS, Experiment, Taken};
 pub use progress::Progress;
 use sutura_analysis::report::Report;
 
@@ -58,6 +59,13 @@ pub struct Options {
     pub seconds: Option<u64>,
     /// The redundancy policies to compare, for experiments that compare some; the experiment's own if empty.
     pub policies: Vec<String>,
+    /// The paths to run over, for experiments that take some; the experiment's own if empty.
+    pub links: Vec<own::OwnPath>,
+    /// The applications to run, for experiments that take some, as `own-paths` describes them; the experiment's own if
+    /// empty.
+    pub apps: Vec<String>,
+    /// Policies of one's own, which may be named among [`policies`](Self::policies).
+    pub own: own::OwnPolicies,
     /// When bottlenecks could send, for experiments that draw paths: one for each path, in turn. Random rates if
     /// empty.
     pub traces: Vec<link_trace::LinkTrace>,
@@ -80,6 +88,9 @@ impl Default for Options {
             only: None,
             seconds: None,
             policies: Vec::new(),
+            links: Vec::new(),
+            apps: Vec::new(),
+            own: own::OwnPolicies::default(),
             traces: Vec::new(),
             progress: Progress::default(),
             results: results::Results::default(),
@@ -92,6 +103,26 @@ impl Options {
     #[must_use]
     pub fn reduced(&self, count: u64) -> u64 {
         (count / u64::from(self.reduce.max(1))).max(1)
+    }
+
+    /// The names of the policies to compare: those that the options name, or else `usual`.
+    #[must_use]
+    pub fn policies_or<'a>(&'a self, usual: &[&'a str]) -> Vec<&'a str> {
+        if self.policies.is_empty() {
+            return usual.to_vec();
+        }
+        self.policies.iter().map(String::as_str).collect()
+    }
+
+    /// The redundancy policy `name`, one's own or a built-in one, or none.
+    ///
+    /// # Errors
+    /// There is no such policy.
+    pub fn redundancy(&self, name: Option<&str>) -> Result<comparison::Policy, Error> {
+        match name.and_then(|name| self.own.redundancy(name)) {
+            Some(own) => Ok(Some(own)),
+            None => comparison::redundancy(name),
+        }
     }
 
     /// How many seeds to run: the number in the options, or else `count`, [reduced](Self::reduced).
@@ -144,6 +175,16 @@ pub enum Error {
     /// A policy of an experiment cannot be read.
     #[error("policy: {0}")]
     Policy(#[from] sutura_proto::registry::UnknownPolicy),
+    /// An experiment has no use for an option.
+    #[error("{name} does not take {option}; {takers}")]
+    NotTaken {
+        /// The experiment.
+        name: &'static str,
+        /// The option, as it is written on a command line.
+        option: &'static str,
+        /// Which experiments take it.
+        takers: String,
+    },
     /// A link's description is wrong.
     #[error("link: {0}")]
     Link(#[from] sutura_link::ParseError),
@@ -163,6 +204,7 @@ fn names() -> String {
 pub fn run(name: &str, options: &Options) -> Result<Report, Error> {
     let unknown = || Error::Unknown { name: name.to_owned() };
     let experiment = EXPERIMENTS.iter().find(|e| e.name == name).ok_or_else(unknown)?;
+    experiment.check(options)?;
     let report = (experiment.run)(options)?;
     Ok(Report { name: name.to_owned(), ..report })
 }

@@ -1,11 +1,11 @@
-//! Traces of links: when each could send.
+//! Links as users describe them, and traces of them: when each could send.
 
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use sutura_link::{Opportunities, ParseError};
+use sutura_link::{LinkConfig, Opportunities, ParseError};
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 64 << 20;
@@ -36,6 +36,9 @@ pub enum LinkTraceError {
         /// What is wrong where.
         error: ParseError,
     },
+    /// The description of a link is wrong.
+    #[error(transparent)]
+    Link(#[from] ParseError),
 }
 
 /// Reads the file of a trace, which may be a pipe or a device.
@@ -51,6 +54,31 @@ pub fn read_text(file: &Path) -> Result<String, LinkTraceError> {
         Err(error) => Err(LinkTraceError::Read { file: name(), error }),
         Ok(_) if text.len() as u64 > LARGEST => Err(LinkTraceError::TooLarge { file: name() }),
         Ok(_) => Ok(text),
+    }
+}
+
+/// Reads the description of a link, and the files that it names: `trace=@FILE` is a trace in the form of Mahimahi, and
+/// `loss=trace:@FILE` has a 1 for each lost packet and a 0 for each other.
+///
+/// # Errors
+/// A file cannot be read, or the description is wrong.
+pub fn read_link(text: &str) -> Result<LinkConfig, LinkTraceError> {
+    let words: Result<Vec<String>, LinkTraceError> =
+        text.split_whitespace().map(read_setting).collect();
+    Ok(words?.join(" ").parse()?)
+}
+
+/// A setting with the trace of the file that it names, if it names one.
+fn read_setting(setting: &str) -> Result<String, LinkTraceError> {
+    match setting.split_once('@') {
+        Some(("trace=", file)) => {
+            Ok(format!("trace={}", LinkTrace::read(file.as_ref())?.opportunities))
+        }
+        Some(("loss=trace:", file)) => {
+            let losses = read_text(file.as_ref())?;
+            Ok(format!("loss=trace:{}", losses.split_whitespace().collect::<String>()))
+        }
+        _ => Ok(setting.to_owned()),
     }
 }
 
@@ -86,6 +114,25 @@ impl fmt::Display for LinkTrace {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_link_may_name_files() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = directory.path().join(name);
+            std::fs::write(&file, text).unwrap();
+            file.display().to_string()
+        };
+        let [lte, lost] = [write("lte.down", "3\n7\n"), write("lost", "01\n0\n")];
+        let read = read_link(&format!("trace=@{lte} delay=5ms loss=trace:@{lost}"));
+        assert_eq!(read.unwrap().to_string(), "trace=3,7 delay=5ms loss=trace:010");
+        assert_eq!(read_link("paper trace=1,2").unwrap().rate, None);
+        let told = |text: &str| read_link(text).unwrap_err().to_string();
+        assert!(told("trace=@none.down").starts_with("none.down: "));
+        let error = told(&format!("trace=@{lost} delay=5ms"));
+        assert!(error.contains("lost: trace `0`: expected no earlier time"), "{error}");
+        assert!(told("delay=5").starts_with("duration `5`"), "{}", told("delay=5"));
+    }
 
     #[test]
     fn a_record_is_read_and_what_is_none_says_where() {

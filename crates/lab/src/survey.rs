@@ -108,6 +108,26 @@ fn at(path: &Path) -> impl Fn(io::Error) -> SurveyError + '_ {
     |error| SurveyError::File { path: path.to_owned(), error }
 }
 
+/// What a survey has shown in this folder, by whichever program, in the order of the experiments.
+///
+/// # Errors
+/// What says that an experiment is done cannot be read.
+pub fn shown_in(out: &Path) -> Result<Vec<Exhibited>, SurveyError> {
+    let mut all = Vec::new();
+    for experiment in EXPERIMENTS {
+        let path = out.join(FOLDERS[0]).join(experiment.name).join(DONE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(at(&path)(error)),
+        };
+        let Done { shown, .. } =
+            serde_json::from_slice(&bytes).map_err(|error| at(&path)(io::Error::other(error)))?;
+        all.push(shown);
+    }
+    Ok(all)
+}
+
 impl Survey {
     /// Runs what was not run before, and writes all pages. `watch` is told what happens, from any thread.
     ///
@@ -293,6 +313,7 @@ mod tests {
     const NUMBERS: &[Experiment] = &[Experiment {
         name: "squares",
         about: "Squares of numbers",
+        takes: &[],
         portion: Portion { one_in: 2, seconds: 1 },
         run: squares,
     }];

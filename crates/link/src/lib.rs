@@ -56,7 +56,7 @@ pub use pipe::{Arrival, Pipe};
 pub use probability::Probability;
 pub use rate::Rate;
 pub use step::Step;
-pub use text::{DurationText, ParseError, parse_duration};
+pub use text::{DurationText, ParseError, parse_duration, parse_size};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -47,6 +47,14 @@ pub(crate) fn parse_bytes(what: &str, text: &str) -> Result<Option<u64>, ParseEr
     parse_quantity(what, text, BYTE_UNITS).map(Some)
 }
 
+/// Parses a number of bytes such as `1228b` or `187.5kb`. The unit is required.
+///
+/// # Errors
+/// The text is not a decimal number with a unit of data, or is no whole number of bytes.
+pub fn parse_size(text: &str) -> Result<u64, ParseError> {
+    parse_quantity("size", text, BYTE_UNITS)
+}
+
 /// Formats a number of bytes such that [`parse_bytes`] can parse it.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct BytesText(pub(crate) u64);

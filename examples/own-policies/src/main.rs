@@ -4,22 +4,13 @@
 //! cargo run
 //! ```
 
-mod congestion;
-mod delivery;
-mod flec;
-mod loss_reaction;
 mod lossy_link;
-mod observer;
-mod policies;
-mod redundancy;
-mod scheduler;
-mod tally;
 
-use delivery::NewestFirst;
-use loss_reaction::TOO_LATE;
-use observer::Counter;
-use policies::Policies;
-use redundancy::EveryFew;
+use own_policies::delivery::NewestFirst;
+use own_policies::loss_reaction::TOO_LATE;
+use own_policies::observer::Counter;
+use own_policies::policies::Policies;
+use own_policies::redundancy::EveryFew;
 use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use std::error::Error;

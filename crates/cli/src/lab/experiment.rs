@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use sutura_lab::link_trace::LinkTrace;
+use sutura_lab::own::{OwnPath, OwnPolicies};
 use sutura_lab::results::Results;
 use sutura_lab::{Error, Options, Progress};
 
@@ -33,9 +34,17 @@ pub struct ExperimentArgs {
     /// Virtual seconds of each run, in controllers-paths [default: the experiment's own number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
-    /// A redundancy policy to compare, in auto-zoo; may be repeated [default: the experiment's own]
+    /// A redundancy policy to compare, in own-paths, auto-zoo and flec-bulk, -buffer and -buffer-design; may be
+    /// repeated [default: the experiment's own]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
+    /// A path of your own, in own-paths: a link in both directions as `sutura link` has it, or LINK | back LINK; may
+    /// be repeated
+    #[arg(long = "path", value_name = "LINK", value_parser = read_path)]
+    links: Vec<OwnPath>,
+    /// An application of your own, in own-paths; may be repeated
+    #[arg(long = "app", value_name = "APPLICATION")]
+    apps: Vec<String>,
     /// A trace of the times at which the bottleneck sends, in the form of Mahimahi, in auto-zoo: milliseconds,
     /// one for each 1500 bytes; may be repeated [default: random rates]
     #[arg(long = "trace", value_name = "FILE")]
@@ -46,8 +55,8 @@ pub struct ExperimentArgs {
     /// Load only this many pages, in experiments that load pages
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pages: Option<u16>,
-    /// Load the pages of this file in marx-pages and marx-link: one JSON object per line, plain or
-    /// compressed with gzip, in the format described in docs/experiments-pages.md
+    /// Load the pages of this file in marx-pages and marx-link: an archive of a browser (HAR), or one JSON object per
+    /// line in the format of docs/experiments-pages.md, plain or compressed with gzip
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
 }
@@ -72,6 +81,9 @@ impl ExperimentArgs {
             only: self.only,
             seconds: self.seconds,
             policies: self.policies.clone(),
+            links: self.links.clone(),
+            apps: self.apps.clone(),
+            own: OwnPolicies::default(),
             traces: traces.map_err(|error| Failure::local(error.to_string()))?,
             results,
         })
@@ -83,10 +95,14 @@ impl ExperimentArgs {
     }
 }
 
+fn read_path(text: &str) -> Result<OwnPath, String> {
+    OwnPath::read(text).map_err(|error| error.to_string())
+}
+
 /// What a failed experiment tells the user.
 pub fn failure(name: &str, error: Error) -> Failure {
     match error {
-        Error::Unknown { .. } => Failure::usage(error.to_string()),
+        Error::Unknown { .. } | Error::NotTaken { .. } => Failure::usage(error.to_string()),
         Error::Pages(error) => Failure::local(error.to_string()),
         error => Failure::new(Exit::Other, format!("{name}: {error}")),
     }

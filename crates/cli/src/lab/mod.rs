@@ -16,6 +16,7 @@ use crate::output;
 mod all;
 mod experiment;
 mod jobs;
+mod verdicts;
 
 use experiment::ExperimentArgs;
 
@@ -38,6 +39,9 @@ Examples:
   sutura lab meetings --report meetings.md
   sutura lab controllers-shared --plots pictures
   sutura lab controllers-paths --paths 5 --seconds 60
+  sutura lab own-paths --path 'rate=20mbit delay=30ms loss=bern:1%' --policy auto --policy tail:burst=2
+  sutura lab own-paths --path 'trace=@lte.down delay=20ms | back trace=@lte.up delay=20ms'
+  sutura lab own-paths --path paper --app 'messages=3kb every=20ms count=500 within=150ms'
   sutura lab auto-zoo --paths 50
   sutura lab auto-zoo --policy auto --policy auto:budget=0.1 --csv zoo.csv
   sutura lab auto-zoo --paths 50 --trace lte.down --trace wifi.down
@@ -63,6 +67,8 @@ pub struct LabArgs {
 enum LabCommand {
     /// Run all experiments, and make pages of them
     All(all::AllArgs),
+    /// Compare what several runs of `all` found, such as those of several seeds
+    Verdicts(verdicts::VerdictsArgs),
     /// List the jobs of an experiment that have no result yet
     Jobs(jobs::JobsArgs),
     /// Do single jobs of an experiment, and keep their results
@@ -94,6 +100,7 @@ pub struct OutputArgs {
 pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     match &args.command {
         Some(LabCommand::All(all)) => return all::run(all),
+        Some(LabCommand::Verdicts(verdicts)) => return verdicts::run(verdicts),
         Some(LabCommand::Jobs(jobs)) => return jobs::list(jobs),
         Some(LabCommand::Run(run)) => return jobs::run(run),
         Some(LabCommand::Merge(merge)) => return jobs::merge(merge),

@@ -182,7 +182,7 @@ impl Compared<Downloads> {
 }
 
 experiment! {
-    "auto-bulk": "Whether redundancy that sets itself makes a transfer slower or larger",
+    "auto-bulk": "Whether redundancy that sets itself makes a transfer slower or larger" (Seeds),
     one in 20 takes 32 s
 }
 

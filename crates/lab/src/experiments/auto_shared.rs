@@ -151,7 +151,7 @@ fn measure(
 }
 
 experiment! {
-    "auto-shared": "Whether redundancy that sets itself takes from other flows at a bottleneck",
+    "auto-shared": "Whether redundancy that sets itself takes from other flows at a bottleneck" (Seeds),
     one in 10 takes 28 s
 }
 
@@ -171,8 +171,8 @@ fn report(summaries: &[SharedRuns]) -> Report {
             ("share with", &|s| s.share(true).map(Cell::Number).into()),
             ("without", &|s| s.share(false).map(Cell::Number).into()),
             ("Jain", &|s| Cell::Number(s.mean(|run| run.figures.jain()))),
-            ("utilisation", &|s| Cell::Share(s.mean(|run| run.figures.utilisation()))),
-            ("lost in queue", &|s| Cell::Share(s.mean(|run| run.figures.overflow))),
+            ("utilisation", &|s| s.mean_share_cell(|run| run.figures.utilisation())),
+            ("lost in queue", &|s| s.mean_share_cell(|run| run.figures.overflow)),
             ("queue delay", &|s| Cell::Millis(s.mean(|run| run.figures.queue_delay))),
             ("repairs", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
             ("time p50 with", &|s| s.time(true, 0.5).into()),

@@ -20,7 +20,7 @@ const POLICIES: [&str; 4] = ["buffer", "buffer:literal", "bulk", "bulk:literal"]
 const SCATTERED: [(f64, u64); 2] = [(2.0, 150_000), (0.5, 6_000_000)];
 
 experiment! {
-    "flec-buffer": "5 MB over a satellite path to receivers with small buffers",
+    "flec-buffer": "5 MB over a satellite path to receivers with small buffers" (Seeds, Policies),
     one in 10 takes 38 s
 }
 
@@ -31,7 +31,9 @@ fn run(options: &Options) -> Result<Report, Error> {
     let all = LOSSES.iter().flat_map(|loss| WINDOWS.iter().map(move |window| (*loss, *window)));
     let downloads: Vec<_> = all.map(download).collect();
     let seeds = [options.seeds(DOWNLOADS); 2];
-    Ok(report(&Compared::measure_to_ideal(options, &downloads, &POLICIES, seeds)?))
+    let policies = options.policies_or(&POLICIES);
+    let compared = Compared::measure_to_ideal(options, &downloads, &policies, seeds)?;
+    Ok(report(&compared, &policies))
 }
 
 /// The times of single downloads divided by the times without protection, seed by seed.
@@ -40,14 +42,14 @@ fn single(compared: &Compared<Download>, policy: usize) -> Values {
     Values::of(pairs.map(|(with, plain)| with.time / plain.time))
 }
 
-fn report(compared: &[Compared<Download>]) -> Report {
-    let rows = POLICIES.iter().enumerate();
+fn report(compared: &[Compared<Download>], policies: &[&str]) -> Report {
+    let rows = policies.iter().enumerate();
     let rows: Vec<_> =
         rows.flat_map(|(n, name)| compared.iter().map(move |row| (n, *name, row))).collect();
-    type BufferRow<'a> = (usize, &'static str, &'a Compared<Download>);
+    type BufferRow<'a> = (usize, &'a str, &'a Compared<Download>);
     let at = |(policy, _, row): &BufferRow<'_>, q| single(row, *policy).cell(q);
     let ratio = |(policy, _, row): &BufferRow<'_>, of: fn(&[Completion]) -> f64| {
-        Cell::Number(row.ratio(*policy, of))
+        row.ratio_cell(*policy, of)
     };
     let table = Table::of(
         "Downloads with each policy, divided by those without protection",
@@ -67,32 +69,32 @@ fn report(compared: &[Compared<Download>]) -> Report {
         ],
     );
     let boxes = LOSSES.iter().filter(|loss| **loss > 0.0);
-    let mut charts: Vec<_> = boxes.map(|loss| distributions(compared, *loss)).collect();
+    let mut charts: Vec<_> = boxes.map(|loss| distributions(compared, *loss, policies)).collect();
     charts.extend(SCATTERED.iter().filter_map(|(loss, window)| {
         let wanted = |row: &&Compared<Download>| {
             row.setup.path.loss_down == *loss && row.setup.buffer == Some(*window)
         };
-        compared.iter().find(wanted).map(scatter)
+        compared.iter().find(wanted).map(|row| scatter(row, policies))
     }));
     report_of("Transfers to receivers with small buffers", &TEXT, [table], charts)
 }
 
 /// Figs. 6 and 7 as distributions.
-fn distributions(compared: &[Compared<Download>], loss: f64) -> Chart {
+fn distributions(compared: &[Compared<Download>], loss: f64, policies: &[&str]) -> Chart {
     let rows = compared.iter().filter(|row| row.setup.path.loss_down == loss);
     let series = rows.map(|row| {
         let window = row.setup.buffer.unwrap_or_default();
         (format!("{} kB", window / 1000), single(row, 0))
     });
-    let title = format!("5 MB at {loss} % loss with `{}`", POLICIES[0]);
+    let title = format!("5 MB at {loss} % loss with `{}`", policies.first().unwrap_or(&""));
     ratio_chart(format!("loss-{}-permille", loss * 10.0), title, "downloads", series)
 }
 
 /// Figs. 8 and 9: the time of each download and its bytes.
-fn scatter(row: &Compared<Download>) -> Chart {
+fn scatter(row: &Compared<Download>, policies: &[&str]) -> Chart {
     let point = |outcome: &Completion| (outcome.wire / BYTES as f64, outcome.time);
     let points = |outcomes: &[Completion]| outcomes.iter().map(point).collect();
-    let policies = POLICIES.iter().zip(&row.policies);
+    let policies = policies.iter().zip(&row.policies);
     let with = policies.map(|(name, outcomes)| Series::points(*name, points(outcomes)));
     let plain = Series::points("without", points(&row.plain));
     let window = row.setup.buffer.unwrap_or_default() / 1000;

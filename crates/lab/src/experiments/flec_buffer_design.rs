@@ -26,7 +26,7 @@ const BURSTY: Range = Range { low: 0.1, high: 1.5 };
 const RANDOM: Range = Range { low: 0.1, high: 3.0 };
 
 experiment! {
-    "flec-buffer-design": "5 MB over 95 lossy paths to receivers with small buffers",
+    "flec-buffer-design": "5 MB over 95 lossy paths to receivers with small buffers" (Seeds, Policies),
     one in 5 takes 26 s
 }
 
@@ -72,6 +72,8 @@ type WindowArm<'a> = Arm<'a, (LossKind, u64), Download>;
 
 fn run(options: &Options) -> Result<Report, Error> {
     let seeds = SEEDS.map(|n| options.seeds(n));
+    let policies = options.policies_or(&POLICIES);
+    let first = policies.first().copied().unwrap_or_default();
     let mut groups = Vec::new();
     for kind in LossKind::ALL {
         let paths = kind.design(points(options));
@@ -79,14 +81,14 @@ fn run(options: &Options) -> Result<Report, Error> {
             let download =
                 |path: &Path| Download { buffer: Some(window), ..Download::new(*path, BYTES) };
             let downloads: Vec<_> = paths.iter().map(download).collect();
-            let points = Compared::measure_to_ideal(options, &downloads, &POLICIES, seeds)?;
+            let points = Compared::measure_to_ideal(options, &downloads, &policies, seeds)?;
             groups.push(((kind, window), points));
         }
     }
-    let rows = Arm::each(&POLICIES, &groups);
-    let charts = LossKind::ALL.map(|kind| kind_chart(&rows, kind));
+    let rows = Arm::each(&policies, &groups);
+    let charts = LossKind::ALL.map(|kind| kind_chart(&rows, kind, first));
     let title = "Receivers with small buffers on many paths";
-    Ok(report_of(title, &[&text(seeds)], [time_table(&rows), worst_table(&groups)], charts))
+    Ok(report_of(title, &[&text(seeds)], [time_table(&rows), worst_table(&groups, first)], charts))
 }
 
 /// A row for each policy and group.
@@ -104,7 +106,7 @@ fn time_table(rows: &[WindowArm<'_>]) -> Table {
             ("losses", &|row| row.kind.0.name().into()),
             ("window", &|row| row.kind.1.into()),
             ("limiting", &|row| Cell::Share(limiting(row))),
-            ("faster", &|row| Cell::Share(row.ratios(median_time).share(|ratio| ratio < 1.0))),
+            ("faster", &|row| row.ratios(median_time).share_cell(|ratio| ratio < 1.0)),
             ("p5", &|row| at(row, 0.05)),
             ("p50", &|row| at(row, 0.5)),
             ("p95", &|row| at(row, 0.95)),
@@ -133,9 +135,9 @@ fn text([buffer, literal]: [u64; 2]) -> String {
 }
 
 /// The paths on which the policy gains least.
-fn worst_table(groups: &[WindowDownloads]) -> Table {
+fn worst_table(groups: &[WindowDownloads], policy: &str) -> Table {
     Table::of(
-        format!("Paths on which `{}` gains least", POLICIES[0]),
+        format!("Paths on which `{policy}` gains least"),
         worst(groups, 2),
         &[
             ("losses", &|((kind, _), _)| kind.name().into()),
@@ -148,9 +150,9 @@ fn worst_table(groups: &[WindowDownloads]) -> Table {
     )
 }
 
-fn kind_chart(rows: &[WindowArm<'_>], kind: LossKind) -> Chart {
-    let of_kind = rows.iter().filter(|row| row.policy == POLICIES[0] && row.kind.0 == kind);
+fn kind_chart(rows: &[WindowArm<'_>], kind: LossKind, policy: &str) -> Chart {
+    let of_kind = rows.iter().filter(|row| row.policy == policy && row.kind.0 == kind);
     let curves = of_kind.map(|row| (format!("{} kB", row.kind.1 / 1000), row.ratios(median_time)));
-    let title = format!("Completion times with `buffer`, losses: {}", kind.name());
+    let title = format!("Completion times with `{policy}`, losses: {}", kind.name());
     ratio_chart(kind.name().to_owned(), title, "paths", curves)
 }

@@ -7,7 +7,7 @@ use sutura_proto::Algorithm;
 use super::flec_bulk::design;
 use super::flec_path::{Download, Path, mean_wire, median_time, points, ratio_chart};
 use crate::comparison::{Arm, Compared, Grouped, Values};
-use crate::report::{Cell, Chart, Report, Table, report_of};
+use crate::report::{Chart, Report, Table, report_of};
 use crate::{Error, Options};
 
 /// Bytes of the files, with the number of seeds: long transfers differ less by chance.
@@ -24,7 +24,7 @@ const CONTROLLERS: [Algorithm; 4] = [
 const POLICY: &str = "bulk";
 
 experiment! {
-    "flec-controllers": "FlEC's bulk rules with BBR and CUBIC, with and without the floor of loss",
+    "flec-controllers": "FlEC's bulk rules with BBR and CUBIC, with and without the floor of loss" (Seeds),
     one in 4 takes 2 s
 }
 
@@ -78,7 +78,7 @@ fn table(rows: &[ControllerArm<'_>]) -> Table {
             ("p50", &|row| ratio(row, 0.5)),
             ("p95", &|row| ratio(row, 0.95)),
             ("worst", &|row| ratio(row, 1.0)),
-            ("faster", &|row| Cell::Share(row.ratios(median_time).share(|ratio| ratio < 1.0))),
+            ("faster", &|row| row.ratios(median_time).share_cell(|ratio| ratio < 1.0)),
             ("bytes ratio p50", &|row| row.ratios(mean_wire).cell(0.5)),
         ],
     )

@@ -9,7 +9,7 @@ use sutura_sim::{Scenario, Transfer, TransferReport};
 
 use super::Way;
 use super::paper_path::{Channel, ONE_WAY};
-use crate::comparison::{Runs, seed};
+use crate::comparison::{Runs, pooled, pooled_share, seed};
 use crate::ideal::{Schedule, Transfers};
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 use crate::{Error, Options, parallel};
@@ -100,7 +100,8 @@ pub struct ObjectTimes {
     pub setup: Objects,
     /// Times to completion.
     pub times: Distribution,
-    transfers: Vec<TransferReport>,
+    /// The transfers of each connection.
+    batches: Vec<Vec<TransferReport>>,
     /// How long a transfer takes without loss, at the median.
     lossless: Duration,
 }
@@ -110,29 +111,39 @@ impl ObjectTimes {
     /// longer than without loss.
     #[must_use]
     pub fn waited(&self) -> f64 {
-        self.share(|t| t.waited(self.lossless, RTT))
+        self.mean(|t| u64::from(t.waited(self.lossless, RTT)))
+    }
+
+    /// The same as a cell of a table, with its interval.
+    pub(super) fn waited_cell(&self) -> Cell {
+        self.share_cell(|t| t.waited(self.lossless, RTT))
     }
 
     /// The share of transfers that waited for a second retransmission: one and a half round trips or more.
-    pub(super) fn waited_twice(&self) -> f64 {
-        self.share(|t| t.waited(self.lossless + RTT, RTT))
+    pub(super) fn waited_twice_cell(&self) -> Cell {
+        self.share_cell(|t| t.waited(self.lossless + RTT, RTT))
     }
 
-    pub(super) fn share(&self, test: impl Fn(&TransferReport) -> bool) -> f64 {
-        self.mean(|t| u64::from(test(t)))
+    pub(super) fn share_cell(&self, test: impl Fn(&TransferReport) -> bool) -> Cell {
+        pooled_share(self.batches.iter().map(Vec::as_slice), test)
     }
 
     pub(super) fn mean(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
-        self.sum(value) / self.transfers.len().max(1) as f64
+        self.sum(value) / self.count()
     }
 
     fn sum(&self, value: impl Fn(&TransferReport) -> u64) -> f64 {
-        self.transfers.iter().map(value).sum::<u64>() as f64
+        self.batches.iter().flatten().map(value).sum::<u64>() as f64
+    }
+
+    /// How many transfers there are; at least one.
+    fn count(&self) -> f64 {
+        self.batches.iter().map(Vec::len).sum::<usize>().max(1) as f64
     }
 
     /// Bytes from the server on the wire per byte transferred.
     pub(super) fn wire_per_byte(&self) -> f64 {
-        let bytes = self.setup.bytes as f64 * self.transfers.len().max(1) as f64;
+        let bytes = self.setup.bytes as f64 * self.count();
         self.sum(|t| t.wire_down) / bytes
     }
 
@@ -180,16 +191,15 @@ pub fn measure(
     let references = parallel::map(options, &sizes, |bytes| lossless(way, *bytes, options))?;
     let references: BTreeMap<u64, Duration> = sizes.into_iter().zip(references).collect();
     let summary = |Runs { setup, runs }: Runs<Objects, Vec<TransferReport>>| {
-        let transfers = runs.concat();
-        let times = Distribution::of(transfers.iter().map(|t| t.time));
+        let times = pooled(runs.iter().map(Vec::as_slice), |t| (t.time, 1));
         let lossless = references.get(&setup.bytes).copied().unwrap_or_default();
-        ObjectTimes { setup, times, transfers, lossless }
+        ObjectTimes { setup, times, batches: runs, lossless }
     };
     Ok(batches.into_iter().map(summary).collect())
 }
 
 experiment! {
-    "holzinger-bulk": "Completion times of 32 kB and 1 MB over a path with bursts of loss",
+    "holzinger-bulk": "Completion times of 32 kB and 1 MB over a path with bursts of loss" (Seeds),
     one in 5 takes 41 s
 }
 
@@ -219,10 +229,10 @@ fn report(summaries: &[ObjectTimes], ideals: &[Option<f64>]) -> Report {
             ("BLT", &|(s, _)| s.setup.burst.into()),
             ("RDT", &|(s, _)| s.setup.delay.into()),
             ("transfers", &|(s, _)| s.times.total().into()),
-            ("waited", &|(s, _)| Cell::Share(s.waited())),
+            ("waited", &|(s, _)| s.waited_cell()),
             ("ideal", &|(_, ideal)| ideal.map(Cell::Share).into()),
-            ("waited twice", &|(s, _)| Cell::Share(s.waited_twice())),
-            ("resent", &|(s, _)| Cell::Share(s.share(|t| t.retransmitted_down > 0))),
+            ("waited twice", &|(s, _)| s.waited_twice_cell()),
+            ("resent", &|(s, _)| s.share_cell(|t| t.retransmitted_down > 0)),
             ("TTC p50", &|(s, _)| quantile(s, 0.5)),
             ("p90", &|(s, _)| quantile(s, 0.9)),
             ("p95", &|(s, _)| quantile(s, 0.95)),

@@ -19,7 +19,7 @@ const BULK: Channel = Channel::Fractions;
 const STREAM: [Channel; 2] = [Channel::Fractions, Channel::Percentages];
 
 experiment! {
-    "holzinger-http": "Completion times and delays over HTTP/3 with `exp_b` and `exp_d`, as the paper has it",
+    "holzinger-http": "Completion times and delays over HTTP/3 with `exp_b` and `exp_d`, as the paper has it" (Seeds),
     one in 20 takes 24 s
 }
 
@@ -82,9 +82,9 @@ fn transfer_table(summaries: &[(Way, holzinger_bulk::ObjectTimes)]) -> Table {
             ("congestion", &|(way, _)| way.congestion.into()),
             ("reaction", &|(way, _)| way.reaction.into()),
             ("transfers", &|(_, s)| s.times.total().into()),
-            ("waited", &|(_, s)| Cell::Share(s.waited())),
-            ("waited twice", &|(_, s)| Cell::Share(s.waited_twice())),
-            ("resent", &|(_, s)| Cell::Share(s.share(|t| t.retransmitted_down > 0))),
+            ("waited", &|(_, s)| s.waited_cell()),
+            ("waited twice", &|(_, s)| s.waited_twice_cell()),
+            ("resent", &|(_, s)| s.share_cell(|t| t.retransmitted_down > 0)),
             ("TTC p50", &|(_, s)| quantile(s, 0.5)),
             ("p90", &|(_, s)| quantile(s, 0.9)),
             ("p95", &|(_, s)| quantile(s, 0.95)),
@@ -108,7 +108,7 @@ fn stream_table(summaries: &[(Way, holzinger_stream::Delays)]) -> Table {
             ("over", &|(way, _)| way.carrier().into()),
             ("congestion", &|(way, _)| way.congestion.into()),
             ("reaction", &|(way, _)| way.reaction.into()),
-            ("late", &|(_, s)| Cell::Share(s.late())),
+            ("late", &|(_, s)| s.late_cell()),
             ("worst", &|(_, s)| Cell::Share(s.worst())),
             ("p50", &|(_, s)| quantile(s, 0.5)),
             ("p99", &|(_, s)| quantile(s, 0.99)),

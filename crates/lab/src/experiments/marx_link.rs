@@ -3,26 +3,41 @@
 
 use std::sync::Arc;
 
+use sutura_analysis::interval::{Estimate, Level};
 use sutura_analysis::statistics::{mean, millis};
-use sutura_link::LinkConfig;
 
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
 use super::paper_path::transport;
 use crate::comparison::{Runs, seed};
+use crate::own::OwnPath;
 use crate::pages::{Load, Page, Timing, Weighting};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::web::load_over;
 use crate::{Error, Options};
 
-/// The path, with a queue of one and a half bandwidth-delay products.
-const PATH: &str = "rate=5mbit delay=25ms queue=46875b";
-/// Shares of packets that are lost in each direction, in percent.
-const LOSSES: [u32; 2] = [0, 2];
+/// The paths, unless the options describe some, with a queue of one and a half bandwidth-delay products: what tells
+/// them apart, and their link.
+const PATHS: [(&str, &str); 2] = [
+    ("0 % of packets lost", "rate=5mbit delay=25ms queue=46875b loss=bern:0%"),
+    ("2 % of packets lost", "rate=5mbit delay=25ms queue=46875b loss=bern:2%"),
+];
 
-/// The loads of all pages, from small to large, with a scheme and this percentage of packets lost.
-pub type SchemeLoads = Runs<(Entrant, u32), Load>;
+/// The loads of all pages, from small to large, with a scheme over the path in this place.
+pub type SchemeLoads = Runs<(Entrant, usize), Load>;
 
-/// Loads each page once with each of `entrants` and losses. A page gets the same seed each time.
+/// The paths, each with what tells it apart.
+///
+/// # Errors
+/// None, as long as the link crate knows the paths.
+fn paths(options: &Options) -> Result<Vec<(String, OwnPath)>, Error> {
+    if options.links.is_empty() {
+        let usual = PATHS.map(|(name, link)| Ok((name.to_owned(), OwnPath::read(link)?)));
+        return usual.into_iter().collect();
+    }
+    Ok(options.links.iter().map(|path| (format!("`{}`", path.text), path.clone())).collect())
+}
+
+/// Loads each page once with each of `entrants` over each path. A page gets the same seed each time.
 ///
 /// # Errors
 /// A simulation fails.
@@ -31,56 +46,66 @@ pub fn measure(
     entrants: &[Entrant],
     options: &Options,
 ) -> Result<Vec<SchemeLoads>, Error> {
-    let setups = LOSSES.iter().flat_map(|loss| entrants.iter().map(|e| (*e, *loss)));
-    let setups: Vec<(Entrant, u32)> = setups.collect();
-    Runs::measure(options, &setups, pages.len() as u64, |(entrant, loss), page| {
-        let link: LinkConfig = format!("{PATH} loss=bern:{loss}%").parse()?;
+    let paths = paths(options)?;
+    let setups = (0..paths.len()).flat_map(|path| entrants.iter().map(move |e| (*e, path)));
+    let setups: Vec<(Entrant, usize)> = setups.collect();
+    Runs::measure(options, &setups, pages.len() as u64, |(entrant, path), page| {
+        let (_, OwnPath { up, down, .. }) = &paths[*path];
         let config = transport().with_scheduler(Arc::new(entrant.scheme));
         let view = Arc::new(entrant.view(&pages[page as usize]));
-        Ok(load_over(&view, &link, &config, seed(options.seed, page))?)
+        Ok(load_over(&view, [up, down], &config, seed(options.seed, page))?)
     })
 }
 
 experiment! {
-    "marx-link": "The same pages over HTTP/3 and a link, without and with loss",
+    "marx-link": "The same pages over HTTP/3 and a link, without and with loss" (Pages, Corpus, Links),
     one in 4 takes 10 s
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
     let pages = chosen(Timing::Dependencies, options)?;
     let outcomes = measure(&pages, &ENTRANTS, options)?;
+    let path = match options.links.len() {
+        0 => "5 Mbit/s, 25 ms one way, a queue of 47 kB, losses in both directions",
+        _ => "over the paths that the tables name",
+    };
+    let tables: Vec<Table> = (0..)
+        .zip(paths(options)?)
+        .map(|(place, (name, _))| table(&pages, &outcomes, place, name))
+        .collect();
     Ok(report_of(
         "The order of service over a link with round trips and loss",
         &[
             &format!(
                 "The pages of marx-pages ({} of them{}) over HTTP/3 from end to end, each on a \
-                 connection of its own: 5 Mbit/s, 25 ms one way, a queue of 47 kB, BBR, losses in \
-                 both directions. Times are since the first request.",
+                 connection of its own: {path}, BBR. Times are since the first request.",
                 pages.len(),
                 source(options)
             ),
-            "Means over the pages. The index is the ByteIndex in milliseconds, smaller is better; \
+            "Means over the pages, with the interval that holds the mean nineteen times in twenty if such pages are \
+             drawn anew. The index is the ByteIndex in milliseconds, smaller is better; \
              speed-ups are over round robin with the same loss. ATF is what is above the fold, and \
              complete is when the last of it has arrived.",
         ],
-        LOSSES.map(|loss| table(&pages, &outcomes, loss)),
+        tables,
         [],
     ))
 }
 
-fn table(pages: &[Page], outcomes: &[SchemeLoads], loss: u32) -> Table {
-    let outcomes: Vec<&SchemeLoads> = outcomes.iter().filter(|o| o.setup.1 == loss).collect();
+fn table(pages: &[Page], outcomes: &[SchemeLoads], place: usize, name: String) -> Table {
+    let outcomes: Vec<&SchemeLoads> = outcomes.iter().filter(|o| o.setup.1 == place).collect();
     let index = |outcome: &SchemeLoads, set| Cell::Millis(mean(indices(pages, outcome, set)));
     let speed_up = |outcome: &SchemeLoads, set| {
         let base = outcomes.first().map(|base| indices(pages, base, set)).unwrap_or_default();
         let pairs = base.into_iter().zip(indices(pages, outcome, set));
-        Cell::Number(mean(pairs.map(|(base, index)| base / index)))
+        let ratios: Vec<f64> = pairs.map(|(base, index)| base / index).collect();
+        Cell::NumberWithin(Estimate::of_mean(&ratios, Level::NineteenInTwenty))
     };
     let complete = |outcome: &SchemeLoads, above_the_fold| {
         Cell::Millis(mean(completions(pages, outcome, above_the_fold)))
     };
     Table::of(
-        format!("{loss} % of packets lost"),
+        name,
         outcomes.iter().copied(),
         &[
             ("scheme", &|outcome| outcome.setup.0.name.into()),

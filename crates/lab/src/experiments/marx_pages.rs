@@ -1,6 +1,7 @@
 //! How the order of service affects a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
+use sutura_analysis::interval::{Estimate, Level};
 use sutura_analysis::statistics::mean;
 use sutura_research::marx::{
     Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
@@ -145,17 +146,28 @@ impl Loads {
     }
 
     fn mean(&self, scheme: usize, buffer: usize, base: usize, set: Set) -> f64 {
-        mean(self.speed_ups(scheme, buffer, base, set, Weighting::Bytes))
+        self.estimate(scheme, buffer, base, set).value
+    }
+
+    /// The mean speed-up, with its interval if such pages are drawn anew.
+    fn estimate(&self, scheme: usize, buffer: usize, base: usize, set: Set) -> Estimate {
+        let all: Vec<f64> =
+            self.speed_ups(scheme, buffer, base, set, Weighting::Bytes).into_iter().collect();
+        Estimate::of_mean(&all, Level::NineteenInTwenty)
     }
 
     /// The values of a scheme in the paper's Table 2: the mean speed-up of all resources, of resources above
     /// the fold, and with a send buffer of 1000 kB for both this scheme and round robin.
     #[must_use]
     pub fn table_2(&self, scheme: usize) -> [f64; 3] {
+        self.estimates(scheme).map(|estimate| estimate.value)
+    }
+
+    fn estimates(&self, scheme: usize) -> [Estimate; 3] {
         [
-            self.mean(scheme, NONE, NONE, Set::All),
-            self.mean(scheme, NONE, NONE, Set::AboveTheFold),
-            self.mean(scheme, LARGEST, LARGEST, Set::AboveTheFold),
+            self.estimate(scheme, NONE, NONE, Set::All),
+            self.estimate(scheme, NONE, NONE, Set::AboveTheFold),
+            self.estimate(scheme, LARGEST, LARGEST, Set::AboveTheFold),
         ]
     }
 }
@@ -178,7 +190,7 @@ pub(super) fn source(options: &Options) -> String {
 }
 
 experiment! {
-    "marx-pages": "What each scheme and send buffer does to the resources of real pages",
+    "marx-pages": "What each scheme and send buffer does to the resources of real pages" (Pages, Corpus),
     one in 1 takes 2 s
 }
 
@@ -289,11 +301,11 @@ fn paper_table(loads: &Loads) -> Table {
         "ours/paper",
     ];
     table("Mean speed-up over round robin, and the paper's Table 2", &columns, |scheme| {
-        let ours = loads.table_2(scheme);
+        let ours = loads.estimates(scheme);
         let cells = ours.into_iter().enumerate().map(|(column, ours)| {
             let paper = ENTRANTS[scheme].paper.map(|paper| paper[column]);
-            let ratio = paper.map(|paper| Cell::Number(ours / paper));
-            [Cell::Number(ours), paper.map(Cell::Number).into(), ratio.into()]
+            let ratio = paper.map(|paper| Cell::NumberWithin(ours.over(Estimate::exact(paper))));
+            [Cell::NumberWithin(ours), paper.map(Cell::Number).into(), ratio.into()]
         });
         cells.flatten().collect()
     })

@@ -5,8 +5,10 @@ mod document;
 mod experiment;
 mod index;
 mod paper;
+mod verdicts;
 
 pub use document::STYLE;
 pub use experiment::{Exhibited, ExhibitedTable, experiment};
 pub use index::{Findings, index};
 pub use paper::paper;
+pub use verdicts::verdicts;

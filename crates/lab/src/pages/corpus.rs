@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flate2::read::MultiGzDecoder;
 
+use super::har;
 use super::page::Page;
 use super::recording::{RecordedPage, Timing};
 
@@ -44,6 +45,22 @@ pub enum CorpusError {
         /// The line, counted from 1.
         line: usize,
         /// The fault in the line.
+        error: PageError,
+    },
+    /// The file is an archive of a browser that cannot be read.
+    #[error("{file}: {error}")]
+    Har {
+        /// Its path.
+        file: String,
+        /// The fault.
+        error: serde_json::Error,
+    },
+    /// A page load of an archive cannot be loaded.
+    #[error("{file}: {error}")]
+    HarPage {
+        /// Its path.
+        file: String,
+        /// The fault.
         error: PageError,
     },
     /// The corpus has no pages.
@@ -126,8 +143,8 @@ impl Page {
         page.map_err(|error| CorpusError::Line { file, line: 1, error })
     }
 
-    /// The page loads of a file, the smallest first: one JSON object per line, plain or compressed
-    /// with gzip. Blank lines are ignored.
+    /// The page loads of a file, the smallest first: one JSON object per line, or an archive of a browser (HAR); plain
+    /// or compressed with gzip. Blank lines are ignored.
     ///
     /// # Errors
     /// The file cannot be read or unpacked, has no pages, a line is not a page, or a limit is exceeded
@@ -149,6 +166,41 @@ impl Page {
         } else {
             Box::new(source)
         };
+        let mut pages = if har::is_har(lines.fill_buf().map_err(failed)?) {
+            Self::archived(lines, name, timing)?
+        } else {
+            Self::lines(lines, name, timing)?
+        };
+        if pages.is_empty() {
+            return Err(CorpusError::Empty { file: name.to_owned() });
+        }
+        pages.sort_by_key(Self::bytes);
+        Ok(pages)
+    }
+
+    /// The page loads of an archive.
+    fn archived(source: impl Read, name: &str, timing: Timing) -> Result<Vec<Self>, CorpusError> {
+        let file = || name.to_owned();
+        let wrong = |error| CorpusError::HarPage { file: file(), error };
+        let mut text = Vec::new();
+        let read = source.take(MAX_TEXT + 1).read_to_end(&mut text);
+        if read.map_err(|error| CorpusError::Read { file: file(), error })? as u64 > MAX_TEXT {
+            return Err(wrong(PageError::Text));
+        }
+        let pages = har::read(&text).map_err(|error| CorpusError::Har { file: file(), error })?;
+        if pages.iter().map(|page| page.res.len()).sum::<usize>() > MAX_RESOURCES {
+            return Err(wrong(PageError::Resources));
+        }
+        pages.into_iter().map(|page| page.page(timing).map_err(wrong)).collect()
+    }
+
+    /// The page loads of a text with a JSON object in each line.
+    fn lines(
+        mut lines: impl BufRead,
+        name: &str,
+        timing: Timing,
+    ) -> Result<Vec<Self>, CorpusError> {
+        let failed = |error| CorpusError::Read { file: name.to_owned(), error };
         let (mut pages, mut line, mut text) = (Vec::new(), Vec::new(), 0);
         let mut resources = 0;
         for number in 1.. {
@@ -170,10 +222,6 @@ impl Page {
             let wrong = |error| CorpusError::Line { file: name.to_owned(), line: number, error };
             pages.push(page.map_err(wrong)?);
         }
-        if pages.is_empty() {
-            return Err(CorpusError::Empty { file: name.to_owned() });
-        }
-        pages.sort_by_key(Self::bytes);
         Ok(pages)
     }
 
@@ -315,6 +363,21 @@ mod tests {
         for packed in [packed(&text), halves] {
             assert_eq!(Page::read(&packed[..], "x.jsonl.gz", Timing::Recorded).unwrap(), pages);
         }
+    }
+
+    #[test]
+    fn an_archive_of_a_browser_is_a_corpus_too() {
+        let har = r#"{"log": {"entries": [{"startedDateTime": "2026-01-02T03:04:05Z", "time": 10,
+            "request": {"url": "https://example.org/"},
+            "response": {"status": 200, "content": {"mimeType": "text/html"}, "bodySize": 700}}]}}"#;
+        let plain = read(har).unwrap();
+        assert_eq!((plain.len(), plain[0].bytes(), plain[0].id.as_str()), (1, 700, "example.org/"));
+        let packed = packed(har);
+        assert_eq!(Page::read(&packed[..], "x.har.gz", Timing::Recorded).unwrap(), plain);
+        assert_eq!(told(r#"{"log": {"entries": []}}"#), "x.jsonl: it has no pages");
+        assert!(told(r#"{"log": 3}"#).starts_with("x.jsonl: invalid type: integer `3`"));
+        let large = har.replace("700", "1073741825");
+        assert!(told(&large).contains("more than 1073741824 bytes"), "{}", told(&large));
     }
 
     #[test]

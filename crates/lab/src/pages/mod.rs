@@ -1,6 +1,7 @@
 //! Loads of real web pages, as recorded, and playing them back through a scheduler alone.
 
 mod corpus;
+mod har;
 mod index;
 mod page;
 mod playback;

@@ -36,47 +36,47 @@ pub enum Timing {
 }
 
 #[derive(Deserialize)]
-struct Header {
-    id: String,
+pub(super) struct Header {
+    pub id: String,
 }
 
 /// A page load as the corpus has it.
 #[derive(Deserialize)]
 pub(super) struct RecordedPage {
-    page: Header,
-    res: Vec<Recorded>,
+    pub page: Header,
+    pub res: Vec<Recorded>,
 }
 
 /// A resource as the corpus has it.
-#[derive(Deserialize)]
-struct Recorded {
+#[derive(Default, Deserialize)]
+pub(super) struct Recorded {
     #[serde(rename = "type")]
-    kind: String,
+    pub kind: String,
     #[serde(default)]
-    mime: String,
+    pub mime: String,
     /// Start and end in milliseconds.
     #[serde(default)]
-    t: f64,
-    e: Option<f64>,
+    pub t: f64,
+    pub e: Option<f64>,
     /// When the first byte came, in milliseconds on the clock of `t` and `e`.
-    ttfb: Option<f64>,
-    st: Option<u16>,
-    wire: Option<u64>,
-    body: Option<u64>,
-    parent: Option<usize>,
-    how: Option<String>,
+    pub ttfb: Option<f64>,
+    pub st: Option<u16>,
+    pub wire: Option<u64>,
+    pub body: Option<u64>,
+    pub parent: Option<usize>,
+    pub how: Option<String>,
     /// Milliseconds from the parent's start.
-    dps: Option<f64>,
+    pub dps: Option<f64>,
     /// Whether the parent was not complete.
-    during: Option<bool>,
-    prio: Option<String>,
-    prio0: Option<String>,
-    viewport: Option<u8>,
-    lcp: Option<u8>,
+    pub during: Option<bool>,
+    pub prio: Option<String>,
+    pub prio0: Option<String>,
+    pub viewport: Option<u8>,
+    pub lcp: Option<u8>,
     /// Synthetic pages: when it is asked for, and whether it is critical and above the fold.
-    when: Option<String>,
-    crit: Option<u8>,
-    atf: Option<u8>,
+    pub when: Option<String>,
+    pub crit: Option<u8>,
+    pub atf: Option<u8>,
 }
 
 impl Recorded {

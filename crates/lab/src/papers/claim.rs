@@ -1,6 +1,6 @@
 //! What a paper says, and the cell of a table that tells whether it holds here.
 
-use sutura_analysis::interval::Interval;
+use sutura_analysis::interval::{Estimate, Interval};
 use sutura_analysis::report::Report;
 use sutura_analysis::table::Cell;
 
@@ -95,21 +95,46 @@ impl Quantity {
         number.is_finite().then_some(number)
     }
 
-    /// Where the number may be as well if the experiment is repeated with other seeds: its interval, of which an end
-    /// may be missing. Of a ratio or a difference none is known.
-    pub fn interval(self, report: &Report) -> Option<Interval> {
-        match self {
-            Self::Of(cell) => cell.find(report)?.interval(),
-            Self::Ratio(..) | Self::Difference(..) => None,
+    /// The number with its interval: where it may be as well if the experiment is repeated with other seeds. `None` if
+    /// no cell of it has one; a cell without an interval counts as known beside one that has it.
+    fn estimate(self, report: &Report) -> Option<Estimate> {
+        let is_known = |cell: CellAt| cell.find(report).is_some_and(|of| of.interval().is_none());
+        if self.cells().all(is_known) {
+            return None;
         }
+        let estimate = |cell: CellAt| {
+            let cell = cell.find(report)?;
+            let value = cell.number()?;
+            Some(
+                cell.interval().map_or(Estimate::exact(value), |within| Estimate { value, within }),
+            )
+        };
+        match self {
+            Self::Of(cell) => estimate(cell),
+            Self::Ratio(cell, other) => Some(estimate(cell)?.over(estimate(other)?)),
+            Self::Difference(cell, other) => Some(estimate(cell)?.minus(estimate(other)?)),
+        }
+    }
+
+    /// The interval of the number, of which an end may be missing.
+    pub fn interval(self, report: &Report) -> Option<Interval> {
+        Some(self.estimate(report)?.within)
     }
 
     /// The number as people read it, with its unit and interval.
     pub fn text(self, report: &Report) -> Option<String> {
         let number = self.number(report)?;
+        let estimate = self.estimate(report);
         match self {
             Self::Of(cell) => cell.find(report).map(Cell::to_string),
-            Self::Ratio(..) | Self::Difference(..) => Some(self.with_unit(report, number)),
+            Self::Difference(cell, _) => {
+                let unit = cell.find(report)?.like(number);
+                Some(estimate.map_or(unit.clone(), |of| unit.within(of)).to_string())
+            }
+            Self::Ratio(..) => {
+                let cell = estimate.map_or(Cell::Number(number), Cell::NumberWithin);
+                Some(format!("{cell} times"))
+            }
         }
     }
 
@@ -193,10 +218,34 @@ mod tests {
         assert_eq!(text(Quantity::Of(at(none, "time"))).as_deref(), Some("150.0 ms"));
         let ratio = Quantity::Ratio(at(auto, "late"), at(none, "late"));
         assert_eq!(text(ratio).as_deref(), Some("0.200 times"));
+        assert_eq!(ratio.interval(&report), None);
         let saved = Quantity::Difference(at(none, "time"), at(auto, "time"));
         assert_eq!((text(saved).as_deref(), saved.number(&report)), (Some("50.0 ms"), Some(50.0)));
         let missing = at(&[("bytes", "64")], "time");
         assert_eq!(Quantity::Of(missing).number(&report), None);
+    }
+
+    #[test]
+    fn ratios_and_differences_have_the_intervals_of_their_cells() {
+        let of = |value, low, high| {
+            Cell::MillisWithin(Estimate {
+                value,
+                within: Interval { low: Some(low), high: Some(high) },
+            })
+        };
+        let mut table = Table::new("Transfers", ["policy", "time"]);
+        table.row([Cell::from("none"), of(200.0, 190.0, 210.0)]);
+        table.row([Cell::from("auto"), of(100.0, 97.0, 103.0)]);
+        table.row([Cell::from("ideal"), Cell::Millis(80.0)]);
+        let report = Report { tables: vec![table], ..Report::default() };
+        let rows: [RowTexts; 3] =
+            [&[("policy", "none")], &[("policy", "auto")], &[("policy", "ideal")]];
+        let [none, auto, ideal] = rows.map(|row| at(row, "time"));
+        let text = |quantity: Quantity| quantity.text(&report).unwrap();
+        assert_eq!(text(Quantity::Difference(none, ideal)), "120.0 ms (110.0..130.0)");
+        assert_eq!(text(Quantity::Difference(none, auto)), "100.0 ms (89.6..110.4)");
+        assert_eq!(text(Quantity::Ratio(auto, none)), "0.500 (0.472..0.530) times");
+        assert_eq!(text(Quantity::Ratio(ideal, ideal)), "1.000 times");
     }
 
     #[test]

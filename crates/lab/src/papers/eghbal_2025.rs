@@ -46,6 +46,56 @@ macro_rules! figure {
     };
 }
 
+/// A cell of the table of messages that wait for the lost one.
+const fn waiting(order: RowTexts, column: &'static str) -> CellAt {
+    CellAt { table: "Waiting", row: order, column }
+}
+
+/// When a message of the drawings is delivered.
+const fn delivered(message: RowTexts, order: &'static str) -> CellAt {
+    CellAt { table: "Messages", row: message, column: order }
+}
+
+const FIG_1: &[Claim] = &[Claim {
+    says: "A message comes after those that it depends on: the fourth after the second.",
+    paper: "",
+    ours: Quantity::Difference(
+        delivered(&[("drawing", "eleven messages"), ("message", "4")], "named"),
+        delivered(&[("drawing", "eleven messages"), ("message", "2")], "named"),
+    ),
+    bound: None,
+    holds: Condition::AtLeast(0.0),
+    because: None,
+}];
+
+const FIG_2: &[Claim] = &[
+    Claim {
+        says: "In total order all messages behind the sixth wait for it.",
+        paper: "5",
+        ours: Quantity::Of(waiting(&[("drawing", "eleven messages"), ("order", "total")], "wait")),
+        bound: None,
+        holds: Condition::Between(5.0, 5.0),
+        because: None,
+    },
+    Claim {
+        says: "In partial order only the message that depends on it waits.",
+        paper: "1",
+        ours: Quantity::Of(waiting(&[("drawing", "eleven messages"), ("order", "named")], "wait")),
+        bound: None,
+        holds: Condition::Between(1.0, 1.0),
+        because: None,
+    },
+];
+
+const FIG_3: &[Claim] = &[Claim {
+    says: "With fences, the messages between two fences do not wait for each other, and those behind the next fence do.",
+    paper: "3",
+    ours: Quantity::Of(waiting(&[("drawing", "eleven messages"), ("order", "fences")], "wait")),
+    bound: None,
+    holds: Condition::Between(3.0, 3.0),
+    because: None,
+}];
+
 const FIG_9: Figure = figure!(STREAMING, "Fig. 9");
 const FIG_10: Figure = figure!(STREAMING, "Fig. 10");
 const FIG_11: Figure = figure!(STREAMING, "Fig. 11");
@@ -161,30 +211,35 @@ pub const PAPER: Paper = Paper {
             number: "Fig. 1",
             about: "A graph of eleven messages, of which some have to come after others.",
             concludes: "Messages that do not depend on each other may be delivered in any order.",
-            place: Place::Elsewhere(
-                "it is an idea, not a measurement. The test `order::tests::a_graph_of_dependencies` in \
-                 crates/groups/src/order.rs delivers the messages of this graph.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["orders"],
+                tables: &["Messages"],
+                claims: FIG_1,
+            }),
         },
         Exhibit {
             number: "Fig. 2",
             about: "The delivery of the messages of Fig. 1 in total and in partial order, if the sixth is lost.",
             concludes: "In partial order, three messages need not wait until the lost one is sent again.",
-            place: Place::Elsewhere(
-                "it is an idea, not a measurement. The test `order::tests::a_graph_of_dependencies` in \
-                 crates/groups/src/order.rs loses the sixth message of this graph.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["orders"],
+                tables: &["Messages", "Waiting"],
+                claims: FIG_2,
+            }),
         },
         Exhibit {
             number: "Fig. 3",
             about: "The messages of Fig. 1 with consistency fences between them.",
             concludes: "Fences are a simple way to say what has to come first: all before a fence comes before all \
                         behind it.",
-            place: Place::Elsewhere(
-                "it is an idea, not a measurement. The test \
-                 `order::tests::what_is_behind_a_fence_waits_for_all_before_it` in crates/groups/src/order.rs shows \
-                 fences at work.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["orders"],
+                tables: &["Messages", "Waiting"],
+                claims: FIG_3,
+            }),
         },
         Exhibit {
             number: "Fig. 4",

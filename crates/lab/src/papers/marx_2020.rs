@@ -83,11 +83,12 @@ pub const PAPER: Paper = Paper {
             number: "Fig. 2",
             about: "A drawing of four packets of three streams of which one is lost, over TCP and over QUIC.",
             concludes: "TCP holds up all that follows the loss, QUIC only the stream that lost something.",
-            place: Place::Elsewhere(
-                "A concept drawing. The test `one_lost_packet_of_one_of_two_streams` in \
-                 crates/analysis/src/blocking/tests.rs has such a loss, with what each protocol hands over \
-                 when; Fig. 3 measures it.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["orders"],
+                tables: &["Messages", "Waiting"],
+                claims: FIG_2,
+            }),
         },
         Exhibit {
             number: "Fig. 3",
@@ -107,20 +108,24 @@ pub const PAPER: Paper = Paper {
             about: "A drawing of a stream that is added to HTTP/2's dependency tree, exclusively and not.",
             concludes: "An exclusive stream takes over all children of its parent, which moves large groups \
                         at once.",
-            place: Place::Elsewhere(
-                "A concept drawing. The test `an_exclusive_stream_becomes_the_sole_dependant_of_its_parent` \
-                 in crates/research/src/h2/tests.rs builds both trees with the scheduler `h2`.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["trees"],
+                tables: &["Trees"],
+                claims: FIG_4,
+            }),
         },
         Exhibit {
             number: "Fig. 5",
             about: "A drawing of a stream in HTTP/2's tree whose parent is gone.",
             concludes: "It becomes a child of the root and shares with streams that nobody meant it to share \
                         with.",
-            place: Place::Elsewhere(
-                "A concept drawing. The test `a_missing_parent_is_the_default_priority` in \
-                 crates/research/src/h2/tests.rs has the same streams.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["trees"],
+                tables: &["Trees"],
+                claims: FIG_5,
+            }),
         },
         Exhibit {
             number: "Fig. 6",
@@ -136,20 +141,23 @@ pub const PAPER: Paper = Paper {
             number: "Fig. 7",
             about: "A drawing of two exclusive PRIORITY messages that overtake each other.",
             concludes: "On streams of their own, messages can turn the intended tree upside down.",
-            place: Place::Elsewhere(
-                "A concept drawing. The test `exclusive_messages_that_overtake_each_other_invert_the_tree` \
-                 in crates/research/src/h3_draft/tests.rs has the same messages in both orders.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["trees"],
+                tables: &["Trees"],
+                claims: FIG_7,
+            }),
         },
         Exhibit {
             number: "Fig. 8",
             about: "A drawing of a PRIORITY message that overtakes that of its parent.",
             concludes: "For a time the stream takes bandwidth from one that should go before it.",
-            place: Place::Elsewhere(
-                "A concept drawing. The test \
-                 `a_message_that_overtakes_that_of_its_parent_steals_from_the_root_in_http_2` in \
-                 crates/research/src/h3_draft/tests.rs has the same messages.",
-            ),
+            place: Place::Experiment(Shown {
+                by: "drawings",
+                charts: &["trees"],
+                tables: &["Trees"],
+                claims: FIG_8,
+            }),
         },
         Exhibit {
             number: "Fig. 9",
@@ -266,6 +274,114 @@ pub const PAPER: Paper = Paper {
         },
     ],
 };
+
+/// The share of packets that a stream gets from a tree.
+const fn tree(tree: RowTexts, stream: &'static str) -> CellAt {
+    CellAt { table: "Trees", row: tree, column: stream }
+}
+
+const FIG_2: &[Claim] = &[
+    Claim {
+        says: "TCP, which knows of no streams, holds packets 3 and 4 until packet 2 is there.",
+        paper: "2",
+        ours: Quantity::Of(CellAt {
+            table: "Waiting",
+            row: &[("drawing", "three streams"), ("order", "total")],
+            column: "wait",
+        }),
+        bound: None,
+        holds: Condition::Between(2.0, 2.0),
+        because: None,
+    },
+    Claim {
+        says: "QUIC passes both on at once.",
+        paper: "none",
+        ours: Quantity::Of(CellAt {
+            table: "Waiting",
+            row: &[("drawing", "three streams"), ("order", "named")],
+            column: "wait",
+        }),
+        bound: None,
+        holds: Condition::AtMost(0.0),
+        because: None,
+    },
+];
+
+const FIG_4: &[Claim] = &[
+    Claim {
+        says: "Added without exclusivity, a stream shares with its siblings.",
+        paper: "a third",
+        ours: Quantity::Of(tree(&[("tree", "D below A")], "D")),
+        bound: None,
+        holds: Condition::Between(0.3, 0.35),
+        because: None,
+    },
+    Claim {
+        says: "Added exclusively, it goes before all of them.",
+        paper: "all",
+        ours: Quantity::Of(tree(&[("tree", "D below A, exclusively")], "D")),
+        bound: None,
+        holds: Condition::AtLeast(1.0),
+        because: None,
+    },
+];
+
+const FIG_5: &[Claim] = &[
+    Claim {
+        says: "Below its parent, the stream waits while that has something to send.",
+        paper: "none",
+        ours: Quantity::Of(tree(&[("tree", "E below C")], "E")),
+        bound: None,
+        holds: Condition::AtMost(0.0),
+        because: None,
+    },
+    Claim {
+        says: "If its parent is gone, it gets a share of the root's bandwidth that nobody wanted it to have.",
+        paper: "half",
+        ours: Quantity::Of(tree(&[("tree", "E below C, which is gone")], "E")),
+        bound: None,
+        holds: Condition::Between(0.5, 0.5),
+        because: None,
+    },
+];
+
+const FIG_7: &[Claim] = &[
+    Claim {
+        says: "As sent, C goes before B.",
+        paper: "all",
+        ours: Quantity::Of(tree(&[("tree", "B, then C, between A and the rest")], "C")),
+        bound: None,
+        holds: Condition::AtLeast(1.0),
+        because: None,
+    },
+    Claim {
+        says: "If C's message overtakes B's, the tree is upside down: B goes before C.",
+        paper: "all",
+        ours: Quantity::Of(tree(&[("tree", "C's message overtakes B's")], "B")),
+        bound: None,
+        holds: Condition::AtLeast(1.0),
+        because: None,
+    },
+];
+
+const FIG_8: &[Claim] = &[
+    Claim {
+        says: "As sent, B waits for the stream above it.",
+        paper: "none",
+        ours: Quantity::Of(tree(&[("tree", "A below D, then B below A")], "B")),
+        bound: None,
+        holds: Condition::AtMost(0.0),
+        because: None,
+    },
+    Claim {
+        says: "If B's message overtakes that of its parent, B takes half of the bandwidth for a time.",
+        paper: "half",
+        ours: Quantity::Of(tree(&[("tree", "B's message overtakes A's")], "B")),
+        bound: None,
+        holds: Condition::Between(0.5, 0.5),
+        because: None,
+    },
+];
 
 const FIG_1: &[Claim] = &[
     Claim {

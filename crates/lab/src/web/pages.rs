@@ -10,7 +10,7 @@ use sutura_sim::{Failure, Scenario};
 use super::{Client, Reply, Request, Server, load};
 use crate::pages::{Load, Page, chrome, priority};
 
-/// Loads a page once, on a connection of its own. `link` is the path in each direction; `config`
+/// Loads a page once, on a connection of its own. The links are the way to the server and back; `config`
 /// is for both ends, and its scheduler decides which data the server sends next. Times are since the first
 /// request, which follows the handshake. All randomness derives from `seed`.
 ///
@@ -18,7 +18,7 @@ use crate::pages::{Load, Page, chrome, priority};
 /// The page is not complete after an hour, or the connection is lost.
 pub fn load_over(
     page: &Arc<Page>,
-    link: &LinkConfig,
+    [up, down]: [&LinkConfig; 2],
     config: &TransportConfig,
     seed: u64,
 ) -> Result<Load, Failure> {
@@ -38,7 +38,7 @@ pub fn load_over(
         let page = page.clone();
         Server::app(move |request| answer(&page, request)).early()
     };
-    let scenario = Scenario::new(seed).link(link, link).transport(config);
+    let scenario = Scenario::new(seed).link(up, down).transport(config);
     Ok(load(&scenario, client, server, 0)?.load)
 }
 
@@ -65,7 +65,7 @@ mod tests {
 
     fn load(page: &Arc<Page>, link: &str, scheduler: Scheme) -> Load {
         let config = TransportConfig::default().with_scheduler(Arc::new(scheduler));
-        load_over(page, &link.parse().unwrap(), &config, 7).unwrap()
+        load_over(page, [&link.parse().unwrap(); 2], &config, 7).unwrap()
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
     fn a_path_that_carries_nothing_is_a_failure() {
         let page = Arc::new(Page::of(&[(Kind::Html, 500, Trigger::Start(Duration::ZERO))]));
         let link = "loss=bern:1".parse().unwrap();
-        let error = load_over(&page, &link, &TransportConfig::default(), 7).unwrap_err();
+        let error = load_over(&page, [&link; 2], &TransportConfig::default(), 7).unwrap_err();
         assert_eq!(error.seed, Some(7));
         assert!(matches!(error.kind, FailureKind::ConnectionLost(_)), "{error}");
     }

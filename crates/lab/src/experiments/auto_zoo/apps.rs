@@ -1,14 +1,18 @@
 //! The generator of applications.
 
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
-use sutura_link::DurationText;
+use sutura_link::{DurationText, ParseError, parse_duration, parse_size};
 use sutura_proto::Algorithm;
 use sutura_random::Rng;
 use sutura_sim::TimedMessage;
 
 use crate::experiments::draw::{log_uniform, millis, pick, rounded, uniform};
+use crate::own::OwnPath;
+
+use super::paths::Extent;
 
 /// Packets of a flow, more or less.
 const PACKETS: f64 = 2500.0;
@@ -117,6 +121,26 @@ impl ZooApp {
         }
     }
 
+    /// Small and large files, frames of a video call and moves of a game, which take no more than a third of a path.
+    pub fn usual(path: &OwnPath) -> Vec<Self> {
+        let Extent { rate, rtt } = Extent::of(&path.up, &path.down);
+        let files =
+            |bytes, count| Self::Files { bytes, count, pause: Duration::from_secs(1) + rtt };
+        let feed = |carriage, most: f64, every_ms, seconds: u32, slack_ms| {
+            let every = Duration::from_millis(every_ms);
+            let size = most.min(rate / 8.0 / 3.0 * every.as_secs_f64()) as usize;
+            let within = Some(path.down.delay + Duration::from_millis(slack_ms));
+            let count = (f64::from(seconds) / every.as_secs_f64()) as u32;
+            Self::Feed(Feed { carriage, size, every, burst: 1, count, within })
+        };
+        vec![
+            files(50_000, 5),
+            files(1_000_000, 2),
+            feed(Carriage::Streams, 6000.0, 33, 30, 100),
+            feed(Carriage::Datagrams, 200.0, 10, 20, 50),
+        ]
+    }
+
     /// The bytes that the application hands over.
     pub fn payload(&self) -> u64 {
         match self {
@@ -174,6 +198,64 @@ impl fmt::Display for ZooApp {
     }
 }
 
+/// How an application is written.
+const FORMS: &str = "expected files=SIZE count=N pause=TIME, or messages=SIZE every=TIME count=N [burst=N] \
+                     [within=TIME], or datagrams=SIZE in place of messages";
+/// The most messages or files, and the most bytes of each.
+const MOST: u64 = 1_000_000;
+const LARGEST: u64 = 1 << 30;
+
+impl FromStr for ZooApp {
+    type Err = ParseError;
+
+    /// The inverse of [`Display`](fmt::Display).
+    fn from_str(text: &str) -> Result<Self, ParseError> {
+        let wrong = |problem: &str| ParseError::new("application", text, problem);
+        let inside = |error: ParseError| error.inside("application", text);
+        let words: Option<Vec<(&str, &str)>> =
+            text.split_whitespace().map(|word| word.split_once('=')).collect();
+        let words = words.ok_or_else(|| wrong(FORMS))?;
+        let Some((&(kind, size), settings)) = words.split_first() else { return Err(wrong(FORMS)) };
+        let known: &[&str] = match kind {
+            "files" => &["count", "pause"],
+            "messages" | "datagrams" => &["every", "count", "burst", "within"],
+            _ => return Err(wrong(FORMS)),
+        };
+        if settings.iter().any(|(key, _)| !known.contains(key)) {
+            return Err(wrong(FORMS));
+        }
+        let given =
+            |key| settings.iter().rev().find(|(name, _)| *name == key).map(|(_, value)| *value);
+        let needed = |key| given(key).ok_or_else(|| wrong(FORMS));
+        let time = |text: &str| match parse_duration(text).map_err(inside)? {
+            Duration::ZERO => Err(wrong("a time must be above 0")),
+            time => Ok(time),
+        };
+        let number = |value: &str| match value.parse() {
+            Ok(number) if (1..=MOST).contains(&u64::from(number)) => Ok(number),
+            _ => Err(wrong(&format!("`{value}` is not a number from 1 to {MOST}"))),
+        };
+        let bytes = parse_size(size).map_err(inside)?;
+        let largest = if kind == "datagrams" { IN_A_PACKET as u64 } else { LARGEST };
+        if !(1..=largest).contains(&bytes) {
+            return Err(wrong(&format!("a size must be from 1 to {largest} bytes")));
+        }
+        let count: u32 = number(needed("count")?)?;
+        if kind == "files" {
+            return Ok(Self::Files { bytes, count, pause: time(needed("pause")?)? });
+        }
+        let carriage = if kind == "datagrams" { Carriage::Datagrams } else { Carriage::Streams };
+        Ok(Self::Feed(Feed {
+            carriage,
+            size: bytes as usize,
+            every: time(needed("every")?)?,
+            burst: given("burst").map_or(Ok(1), number)?,
+            count,
+            within: given("within").map(time).transpose()?,
+        }))
+    }
+}
+
 named! {
     /// The flow beside the measured one.
     pub enum Beside {
@@ -216,6 +298,28 @@ mod tests {
         let heavy = feeds.iter().filter(|feed| load(feed) > 0.78 * 5e6).count();
         assert!((5..40).contains(&heavy), "{heavy}");
         assert!(feeds.iter().any(|feed| feed.within.is_some() && feed.burst > 1));
+    }
+
+    #[test]
+    fn an_application_is_read_as_it_is_written() {
+        for seed in 0..200 {
+            let app = ZooApp::draw(&mut Rng::new(seed), 5e6, Duration::from_millis(40));
+            assert_eq!(app.to_string().parse(), Ok(app), "{app}");
+        }
+        for (wrong, why) in [
+            ("", "expected files="),
+            ("files", "expected files="),
+            ("files=1kb count=3", "expected files="),
+            ("files=1kb count=3 pause=1s every=1s", "expected files="),
+            ("files=0b count=3 pause=1s", "from 1 to"),
+            ("files=1kb count=0 pause=1s", "`0` is not a number"),
+            ("files=1kb count=3 pause=0ms", "above 0"),
+            ("datagrams=1200b every=1ms count=3", "from 1 to 1150"),
+            ("messages=1kb every=1 count=3", "expected a number and a unit"),
+        ] {
+            let error = wrong.parse::<ZooApp>().unwrap_err().to_string();
+            assert!(error.contains(why), "{wrong}: {error}");
+        }
     }
 
     #[test]

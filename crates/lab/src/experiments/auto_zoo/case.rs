@@ -10,6 +10,7 @@ use sutura_random::Rng;
 use super::apps::{Beside, Feed, ZooApp, draw_controller};
 use super::paths::{Extent, Kinds, Traced, links};
 use crate::link_trace::LinkTrace;
+use crate::own::OwnPath;
 use crate::{Error, comparison::seed};
 
 /// What a byte may take longer than the path without being late, where the application has no deadline.
@@ -19,11 +20,12 @@ const PATIENCE: Duration = Duration::from_millis(10);
 const ALONE: (f64, f64) = (200e6, 800.0);
 const TOGETHER: (f64, f64) = (10e6, 300.0);
 
-/// A case, which its number and the seed of the zoo determine.
+/// A case. One of the zoo is determined by its number and the seed of the zoo.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZooCase {
     pub number: u64,
-    pub kinds: Kinds,
+    /// The kinds that it was drawn from; `None` of a path that somebody described.
+    pub kinds: Option<Kinds>,
     pub size: Extent,
     /// When the link from the server can send, if a trace says so.
     pub traced: Option<Traced>,
@@ -65,7 +67,19 @@ impl ZooCase {
         if let Some(traced) = &traced {
             (down.rate, down.trace) = (None, Some(traced.opportunities.clone()));
         }
-        Ok(Self { number, kinds, size, traced, up, down, app, congestion, beside })
+        Ok(Self { number, kinds: Some(kinds), size, traced, up, down, app, congestion, beside })
+    }
+
+    /// An application over a path that somebody described.
+    pub fn of(
+        number: u64,
+        OwnPath { up, down, .. }: OwnPath,
+        app: ZooApp,
+        congestion: Algorithm,
+    ) -> Self {
+        let size = Extent::of(&up, &down);
+        let (kinds, traced, beside) = (None, None, None);
+        Self { number, kinds, size, traced, up, down, app, congestion, beside }
     }
 
     /// Whether a code can be told from the packets what it could have done: losses are not made by what is

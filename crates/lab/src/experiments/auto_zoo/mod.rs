@@ -16,9 +16,14 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use self::bed::Outcome;
-use self::case::ZooCase;
-use crate::comparison::{Runs, redundancy, seed};
+pub(super) use self::apps::ZooApp;
+pub(super) use self::bed::Outcome;
+pub(super) use self::case::ZooCase;
+pub(super) use self::compare::{Lineup, Reference};
+#[cfg(test)]
+pub(super) use self::paths::Extent;
+pub(super) use self::report::{interval, name as policy_name};
+use crate::comparison::{Runs, seed};
 use crate::report::Report;
 use crate::{Error, Options};
 
@@ -42,20 +47,20 @@ const POLICIES: [&str; 8] = [
 ];
 
 experiment! {
-    "auto-zoo": "Random applications over random paths, with every kind of redundancy",
+    "auto-zoo": "Random applications over random paths, with every kind of redundancy" (Seeds, Paths, Only, Policies, Traces),
     one in 12 takes 15 s
 }
 
 /// A case with a policy.
 #[derive(Clone, Debug)]
-struct ZooArm {
+pub(super) struct ZooArm {
     case: Arc<ZooCase>,
     /// `None` for none.
     policy: Option<String>,
 }
 
 /// The runs of an arm.
-type ArmRuns = Runs<ZooArm, Outcome>;
+pub(super) type ArmRuns = Runs<ZooArm, Outcome>;
 
 fn run(options: &Options) -> Result<Report, Error> {
     let cases = cases(options)?;
@@ -71,14 +76,14 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report::of_all(&rows, &lineups(&further, &policies[..1]), &policies, &alone))
 }
 
-fn lineups<'a>(arms: &'a [ArmRuns], policies: &[String]) -> Vec<compare::Lineup<'a>> {
-    arms.chunks(policies.len() + 1).map(compare::Lineup::of).collect()
+pub(super) fn lineups<'a>(arms: &'a [ArmRuns], policies: &[String]) -> Vec<Lineup<'a>> {
+    arms.chunks(policies.len() + 1).map(Lineup::of).collect()
 }
 
 /// Runs the cases that the first policy seems to harm with further seeds, to tell harm from chance.
 fn further(
     options: &Options,
-    rows: &[compare::Lineup<'_>],
+    rows: &[Lineup<'_>],
     policies: &[String],
     seeds: u64,
 ) -> Result<Vec<ArmRuns>, Error> {
@@ -98,15 +103,11 @@ fn cases(options: &Options) -> Result<Vec<ZooCase>, Error> {
 }
 
 fn policies(options: &Options) -> Vec<String> {
-    if options.policies.is_empty() {
-        POLICIES.map(str::to_owned).to_vec()
-    } else {
-        options.policies.clone()
-    }
+    options.policies_or(&POLICIES).into_iter().map(str::to_owned).collect()
 }
 
 /// Runs each case without redundancy and with each policy, with the seeds of these numbers.
-fn measure(
+pub(super) fn measure(
     options: &Options,
     cases: &[ZooCase],
     policies: &[String],
@@ -119,7 +120,7 @@ fn measure(
         arms.extend(named.map(|policy| ZooArm { case: case.clone(), policy }));
     }
     Runs::measure(options, &arms, seeds.end - seeds.start, |arm, n| {
-        let policy = redundancy(arm.policy.as_deref())?;
+        let policy = options.redundancy(arm.policy.as_deref())?;
         // Its seeds stay the same when a case is run alone.
         let own = seed(options.seed ^ arm.case.number.rotate_left(32), seeds.start + n);
         bed::run(&arm.case, &policy, own)

@@ -98,6 +98,14 @@ pub struct Extent {
 }
 
 impl Extent {
+    /// That of a path with these links; one without a rate has a gigabit.
+    pub fn of(up: &LinkConfig, down: &LinkConfig) -> Self {
+        const UNLIMITED: f64 = 1e9;
+        let traced = down.trace.as_ref().map(Opportunities::mean_rate);
+        let limited = down.rate.map(|rate| rate.bits_per_second() as f64);
+        Self { rate: traced.or(limited).unwrap_or(UNLIMITED), rtt: up.delay + down.delay }
+    }
+
     /// A path that is not faster and not longer than this.
     pub fn draw(rng: &mut Rng, fastest: f64, longest: f64) -> Self {
         let rate = rounded(log_uniform(rng, 1e6, fastest));

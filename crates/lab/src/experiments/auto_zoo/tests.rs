@@ -39,7 +39,7 @@ fn every_kind_is_drawn() {
             runs: vec![Outcome::default()],
         })
         .collect();
-    let rows: Vec<compare::Lineup<'_>> = arms.chunks(1).map(compare::Lineup::of).collect();
+    let rows: Vec<Lineup<'_>> = arms.chunks(1).map(Lineup::of).collect();
     for (name, holds) in report::groups() {
         let count = rows.iter().filter(|row| holds(row)).count();
         assert!(count >= 5, "{name}: {count}");
@@ -117,8 +117,8 @@ fn a_ratio_without_late_messages_is_one_and_the_ideal_counts_only_where_it_gains
     let idle = [outcome(0.1, 0.1, 1.0), outcome(0.12, 0.12, 1.0)];
     let policies = [("auto", ideal), ("tail", twice), ("block", idle)];
     let arms = arms(&case, none, &policies);
-    let row = compare::Lineup::of(&arms);
-    let ratio = |arm| row.ratio(arm, compare::Reference::Ideal);
+    let row = Lineup::of(&arms);
+    let ratio = |arm| row.ratio(arm, Reference::Ideal);
     assert!((ratio(1) - 1.0).abs() < 1e-9 && (ratio(2) - 2.0).abs() < 1e-9, "{}", ratio(2));
     assert_eq!([1, 2, 3].map(|arm| row.has_ideal(arm)), [true, true, false]);
     // No other policy sends as few bytes as none and gains anything.
@@ -134,11 +134,11 @@ fn the_best_fixed_policy_is_known_afterwards_and_the_foreseen_one_from_other_see
     let policies =
         [("auto", scores(0.1, 0.1)), ("tail", scores(0.0, 0.3)), ("block", scores(0.3, 0.1))];
     let arms = arms(&case, scores(0.4, 0.4), &policies);
-    let row = compare::Lineup::of(&arms);
+    let row = Lineup::of(&arms);
     assert_eq!(row.best_fixed_within(1), 2);
     // The second seed chooses `block`, which is poor with the first, and the first chooses `tail`.
     assert_eq!(row.foreseen(1), compare::BySeed(vec![0.3, 0.3]));
-    let fixed = [compare::Reference::Fixed, compare::Reference::Foreseen];
+    let fixed = [Reference::Fixed, Reference::Foreseen];
     assert_eq!(fixed.map(|reference| row.is_level(1, reference)), [true, true]);
     assert_eq!(fixed.map(|reference| row.is_level(3, reference)), [false, true]);
 }
@@ -154,7 +154,7 @@ fn a_neighbour_is_slowed_only_if_that_is_certain_and_the_report_has_its_command(
     let policies = [("auto", [times(1.1), times(2.2)]), ("tail", [times(1.5), times(2.0)])];
     let names = policies.map(|(name, _)| name.to_owned());
     let arms = arms(&case, none, &policies);
-    let row = compare::Lineup::of(&arms);
+    let row = Lineup::of(&arms);
     assert_eq!([0, 1, 2].map(|arm| row.is_slowed(arm)), [false, true, false]);
     let options = Options { seed: 9, seeds: Some(2), ..Options::default() };
     let alone = report::Alone::of(&options);
@@ -213,7 +213,7 @@ fn the_report_has_a_row_for_each_policy_and_a_line_for_each_harmed_case() {
     let mut arms = measure(&options, &cases, &names, 0..options.seeds(SEEDS)).unwrap();
     // As if chance had harmed the first case.
     arms[1].runs.iter_mut().for_each(|run| run.score += 1.0);
-    let rows: Vec<compare::Lineup<'_>> = arms.chunks(3).map(compare::Lineup::of).collect();
+    let rows: Vec<Lineup<'_>> = arms.chunks(3).map(Lineup::of).collect();
     let options = Options { policies: names.to_vec(), reduce: 12, ..options };
     let alone = report::Alone::of(&options);
     let further = further(&options, &rows, &names, 2).unwrap();

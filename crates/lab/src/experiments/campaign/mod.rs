@@ -17,7 +17,7 @@ use crate::{Error, Options};
 const SEEDS: u64 = 20_000;
 
 experiment! {
-    "campaign": "Random paths, peers, settings and policies: nothing is lost, changed or stalls",
+    "campaign": "Random paths, peers, settings and policies: nothing is lost, changed or stalls" (Seeds),
     one in 20 takes 12 s
 }
 

@@ -14,7 +14,7 @@ use crate::report::Report;
 use crate::{Error, Options};
 
 experiment! {
-    "controllers": "One flow on many paths, by congestion controller, beside quinn's",
+    "controllers": "One flow on many paths, by congestion controller, beside quinn's" (Seeds),
     one in 10 takes 5 s
 }
 

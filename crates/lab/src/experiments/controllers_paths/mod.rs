@@ -36,7 +36,7 @@ const QUEUES: [f64; 3] = [0.5, 1.0, 4.0];
 const WINDOW: u32 = 8 << 20;
 
 experiment! {
-    "controllers-paths": "BBR beside quinn's CUBIC and among its own kind, on random paths",
+    "controllers-paths": "BBR beside quinn's CUBIC and among its own kind, on random paths" (Seeds, Paths, Seconds),
     one in 20 takes 25 s
 }
 

@@ -206,7 +206,7 @@ fn measure(
 }
 
 experiment! {
-    "controllers-shared": "Several flows at a bottleneck, by congestion controller, beside quinn's",
+    "controllers-shared": "Several flows at a bottleneck, by congestion controller, beside quinn's" (Seeds),
     one in 10 takes 8 s
 }
 

@@ -77,8 +77,8 @@ fn table(summaries: &[Contests]) -> Table {
             ("incumbent", &|s| mixed(s, s.share(0)).into()),
             ("to incumbent", &|s| mixed(s, s.share(0) / s.among_themselves(summaries)).into()),
             ("Jain", &|s| Cell::Number(s.mean(Figures::jain))),
-            ("utilisation", &|s| Cell::Share(s.mean(Figures::utilisation))),
-            ("lost in queue", &|s| Cell::Share(s.mean(|run| run.overflow))),
+            ("utilisation", &|s| s.mean_share_cell(Figures::utilisation)),
+            ("lost in queue", &|s| s.mean_share_cell(|run| run.overflow)),
             ("queue delay", &|s| Cell::Millis(s.mean(|run| run.queue_delay))),
         ],
     )

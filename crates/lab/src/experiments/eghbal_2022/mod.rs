@@ -220,7 +220,7 @@ pub fn measure(setups: &[Visit], seeds: u64, options: &Options) -> Result<Vec<Vi
 }
 
 experiment! {
-    "eghbal-2022": "Completion times of a page of which only the urgent resources are protected",
+    "eghbal-2022": "Completion times of a page of which only the urgent resources are protected" (Seeds),
     one in 5 takes 20 s
 }
 

@@ -61,8 +61,8 @@ pub(super) fn table(summaries: &[ScreenFigures]) -> Table {
             ("gain, share", &|c| {
                 Cell::Share(c.gain() / millis(ByController::waits(c.total)).max(1e-9))
             }),
-            ("complete, total", &|c| Cell::Number(c.total.measured.complete)),
-            ("complete, RS 1.05", &|c| Cell::Number(c.repaired.measured.complete)),
+            ("complete, total", &|c| Cell::NumberWithin(c.total.measured.complete)),
+            ("complete, RS 1.05", &|c| Cell::NumberWithin(c.repaired.measured.complete)),
         ],
     )
 }

@@ -52,7 +52,8 @@ pub(super) fn chart(rows: &[&ScreenFigures]) -> Option<Chart> {
     let first = rows.first()?;
     let shown = rows.iter().filter(|s| SCHEMES.contains(&s.setup.scheme.name));
     let series = shown.map(|s| {
-        let label = format!("{}, complete after {:.2} s", s.setup.scheme.name, s.measured.complete);
+        let label =
+            format!("{}, complete after {:.2} s", s.setup.scheme.name, s.measured.complete.value);
         Series::points(label, s.measured.drawn.clone())
     });
     Some(Chart {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sutura_analysis::interval::Estimate;
 use sutura_analysis::statistics::Distribution;
 use sutura_link::LinkConfig;
 use sutura_proto::policy::{LossReactionFactory, ResendAtOnce};
@@ -291,13 +292,13 @@ struct ScreenTimes {
     responses: Distribution,
     /// Means over the runs: gaps longer than a round trip, seconds until everything was delivered,
     /// bytes, bytes sent again, n/k, repair symbols, recovered symbols.
-    long_gaps: f64,
-    complete: f64,
-    wire: f64,
-    again: f64,
-    rate: f64,
-    repairs: f64,
-    recovered: f64,
+    long_gaps: Estimate,
+    complete: Estimate,
+    wire: Estimate,
+    again: Estimate,
+    rate: Estimate,
+    repairs: Estimate,
+    recovered: Estimate,
 }
 
 impl ScreenTimes {
@@ -316,19 +317,19 @@ impl ScreenTimes {
             gaps: pooled(gaps.iter().map(Vec::as_slice), |gap| (gap.length, 1)),
             drawn: runs.first().map_or_else(Vec::new, |run| gaps::drawn(&run.gaps, pause, longest)),
             responses: all.all_times(|run| &run.responses),
-            long_gaps: all.mean(long),
-            complete: all.mean(|run| run.complete.as_secs_f64()),
-            wire: all.mean(|run| run.wire),
-            again: all.mean(|run| run.again),
-            rate: all.mean(|run| run.rate),
-            repairs: all.mean(|run| run.repairs),
-            recovered: all.mean(|run| run.recovered),
+            long_gaps: all.mean_estimate(long),
+            complete: all.mean_estimate(|run| run.complete.as_secs_f64()),
+            wire: all.mean_estimate(|run| run.wire),
+            again: all.mean_estimate(|run| run.again),
+            rate: all.mean_estimate(|run| run.rate),
+            repairs: all.mean_estimate(|run| run.repairs),
+            recovered: all.mean_estimate(|run| run.recovered),
         }
     }
 }
 
 experiment! {
-    "eghbal-2025": "Screen updates in total and in partial order, with each code",
+    "eghbal-2025": "Screen updates in total and in partial order, with each code" (Seeds),
     one in 5 takes 260 s
 }
 

@@ -237,7 +237,7 @@ pub fn setups() -> Vec<Sending> {
 }
 
 experiment! {
-    "eghbal-order": "The order in which messages arrive, of which the urgent ones are protected",
+    "eghbal-order": "The order in which messages arrive, of which the urgent ones are protected" (Seeds),
     one in 5 takes 18 s
 }
 

@@ -76,7 +76,7 @@ fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
     let waited = |s: &Sendings| {
         let own = lossless.iter().find(|(sender, _)| *sender == s.setup.sender);
         let least = own.map(|(_, time)| *time).unwrap_or_default();
-        s.times(Arrivals::urgent_complete).share_above(least + WAITED)
+        s.times(Arrivals::urgent_complete).cell_above(least + WAITED)
     };
     table(
         "Urgent messages",
@@ -88,7 +88,7 @@ fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
             ("all complete p50", &|s| complete(s, 0.5)),
             ("p90", &|s| complete(s, 0.9)),
             ("p99", &|s| complete(s, 0.99)),
-            ("waited", &|s| Cell::Share(waited(s))),
+            ("waited", &|s| waited(s)),
         ],
     )
 }

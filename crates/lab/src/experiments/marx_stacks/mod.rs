@@ -151,7 +151,7 @@ fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error>
 }
 
 experiment! {
-    "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up",
+    "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up" (Seeds),
     one in 10 takes 11 s
 }
 

@@ -160,8 +160,8 @@ fn figures<'a>() -> [Column<'a, &'a ServedRuns>; 9] {
         ("p90", &|s| s.ratios().cell(0.9)),
         ("QUIC bytes", &|s| Cell::Count(s.median(|sample| sample.max_quic) as u64)),
         ("TCP bytes", &|s| Cell::Count(s.median(|sample| sample.max_tcp) as u64)),
-        ("waited QUIC", &|s| Cell::Share(s.mean(|sample| sample.waited_quic))),
-        ("waited TCP", &|s| Cell::Share(s.mean(|sample| sample.waited_tcp))),
+        ("waited QUIC", &|s| s.mean_share_cell(|sample| sample.waited_quic)),
+        ("waited TCP", &|s| s.mean_share_cell(|sample| sample.waited_tcp)),
         ("in a row", &|s| Cell::Number(s.mean(|sample| sample.retransmitted_run))),
     ]
 }

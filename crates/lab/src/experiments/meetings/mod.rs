@@ -17,7 +17,7 @@ use crate::{Error, Options};
 const SEEDS: u64 = 10_000;
 
 experiment! {
-    "meetings": "Two ends do anything at random: nothing is wrong, stuck or left",
+    "meetings": "Two ends do anything at random: nothing is wrong, stuck or left" (Seeds),
     one in 20 takes 10 s
 }
 

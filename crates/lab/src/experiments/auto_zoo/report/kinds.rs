@@ -2,30 +2,35 @@
 
 use super::super::apps::Beside;
 use super::super::compare::{BySeed, Lineup, Reference, Spread};
-use super::super::paths::{Course, Lossy, QueueKind};
+use super::super::paths::{Course, Kinds, Lossy, QueueKind};
 use super::share_of;
 use crate::report::{Cell, Table};
 
 /// The cases of a table: a name, and whether a case is among them.
 type Group = (String, Box<dyn Fn(&Lineup<'_>) -> bool>);
 
+/// Whether a case was drawn from such kinds.
+fn is(row: &Lineup<'_>, of: impl Fn(Kinds) -> bool) -> bool {
+    row.case.kinds.is_some_and(of)
+}
+
 /// All kinds of cases that the generator makes.
 pub fn groups() -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for kind in QueueKind::ALL {
         let name = format!("queue: {}", kind.name());
-        groups.push((name, Box::new(move |row| row.case.kinds.bottleneck == kind)));
+        groups.push((name, Box::new(move |row| is(row, |of| of.bottleneck == kind))));
     }
     for kind in Lossy::ALL {
         let name = format!("loss: {}", kind.name());
-        groups.push((name, Box::new(move |row| row.case.kinds.lossy == kind)));
+        groups.push((name, Box::new(move |row| is(row, |of| of.lossy == kind))));
     }
     for kind in Course::ALL {
         let name = format!("changes: {}", kind.name());
-        groups.push((name, Box::new(move |row| row.case.kinds.course == kind)));
+        groups.push((name, Box::new(move |row| is(row, |of| of.course == kind))));
     }
-    groups.push(("jitter or reordering".to_owned(), Box::new(|row| row.case.kinds.unsteady)));
-    groups.push(("slower way back".to_owned(), Box::new(|row| row.case.kinds.asymmetric)));
+    groups.push(("jitter or reordering".to_owned(), Box::new(|row| is(row, |of| of.unsteady))));
+    groups.push(("slower way back".to_owned(), Box::new(|row| is(row, |of| of.asymmetric))));
     for kind in ["messages", "messages in time", "datagrams", "files"] {
         let name = format!("application: {kind}");
         groups.push((name, Box::new(move |row| row.case.app.kind() == kind)));

@@ -85,7 +85,7 @@ pub fn of_all(
     Report { data: Some(single::table(rows, alone)), ..report }
 }
 
-fn name(arm: &ZooArm) -> &str {
+pub fn name(arm: &ZooArm) -> &str {
     arm.policy.as_deref().unwrap_or("none")
 }
 
@@ -100,7 +100,7 @@ fn by_application<'a>(rows: &[Lineup<'a>]) -> [(&'static str, Vec<Lineup<'a>>); 
     [("messages", of(true)), ("files", of(false)), ("all", rows.to_vec())]
 }
 
-fn interval(change: &BySeed, unit: &str) -> String {
+pub fn interval(change: &BySeed, unit: &str) -> String {
     let [low, high] = change.interval();
     format!("{:+.2} {unit} ({low:+.2}..{high:+.2})", change.mean())
 }

@@ -5,6 +5,7 @@ mod document;
 mod experiment;
 mod index;
 mod paper;
+mod strip;
 mod verdicts;
 
 pub use document::STYLE;

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 
 use super::Exhibited;
 use super::document::{document, inline, picture};
+use super::strip::{legend, strip};
 use crate::papers::{Exhibit, Finding, JudgedClaim, Paper, Place, Shown};
 
 /// The page of a paper, for a file a folder below that of the index. `all` has the experiments that were run.
@@ -12,6 +13,7 @@ pub fn paper(paper: &Paper, all: &[Exhibited]) -> String {
         h1 { (paper.title()) }
         p.about { (paper.reference) }
         p { (paper.about) }
+        (legend())
         @for exhibit in paper.exhibits { (section(paper, exhibit, all)) }
     };
     document(&paper.title(), "../", &body)
@@ -72,6 +74,7 @@ fn claims(claims: &[JudgedClaim]) -> Markup {
                 thead { tr {
                     th scope="col" { "what the paper says" }
                     th scope="col" { "paper" }
+                    th scope="col" { "" }
                     th scope="col" { "here" }
                     @if has_bound { th scope="col" { "ideal" } }
                     th scope="col" { "holds, if" }
@@ -94,6 +97,7 @@ fn row(claim: &JudgedClaim, has_bound: bool) -> Markup {
                 }
             }
             td { (inline(&claim.paper)) }
+            td { @if let Some(scale) = &claim.scale { (strip(scale)) } }
             td.number { (text(&claim.ours)) }
             @if has_bound { td.number { (text(&claim.bound)) } }
             td {

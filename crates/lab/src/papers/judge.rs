@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sutura_analysis::report::Report;
 
-use super::{Claim, Exhibit, Place};
+use super::{Claim, Exhibit, Place, Scale};
 
 /// A figure or table beside what was measured here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +51,8 @@ pub struct JudgedClaim {
     pub condition: String,
     /// Whether it is; `None` if the experiment was too small to tell.
     pub holds: Option<bool>,
+    /// Its numbers, to be drawn; `None` if the experiment was too small.
+    pub scale: Option<Scale>,
     /// Why it is not, if that is known.
     pub because: Option<String>,
 }
@@ -123,6 +125,7 @@ impl Claim {
             bound: self.bound.and_then(|bound| bound.text(report)),
             condition: self.holds.describe(|number| self.ours.with_unit(report, number)),
             holds,
+            scale: Scale::of(self, report),
             because: self.because.filter(|_| holds == Some(false)).map(str::to_owned),
         }
     }

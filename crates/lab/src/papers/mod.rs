@@ -13,11 +13,13 @@ mod holzinger_2025;
 mod judge;
 mod marx_2020;
 mod michel_2022;
+mod scale;
 
 use sutura_analysis::report::Report;
 
 pub use claim::{CellAt, Claim, Condition, Quantity, RowTexts};
 pub use judge::{Finding, Judged, JudgedClaim};
+pub use scale::Scale;
 
 /// The papers, the newest first.
 pub const PAPERS: [&Paper; 5] = [

@@ -219,6 +219,10 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["lab", "all"], "--out");
     wrong_usage(&["lab", "all", "--out", "x", "--reduce", "9"], "--reduce");
     wrong_usage(&["lab", "holzinger-page", "--full"], "--full");
+    wrong_usage(&["lab", "marx-pages", "--seeds", "3"], "marx-pages does not take --seeds");
+    wrong_usage(&["lab", "own-paths", "--path", "delay=3"], "duration `3`");
+    wrong_usage(&["lab", "own-paths", "--path", "trace=@/nowhere"], "/nowhere");
+    wrong_usage(&["lab", "verdicts"], "<DIRECTORY>");
     let job = |job| wrong_usage(&["lab", "run", "x", "--out", "x", "--job", job], "such as 0-17");
     ["7", "a-b"].into_iter().for_each(job);
     wrong_usage(&["frobnicate"], "frobnicate");

@@ -52,6 +52,13 @@ impl Report {
         out
     }
 
+    /// The tables with the names of their files: `table-1` for the first, and `data` for the single results.
+    pub fn named_tables(&self) -> impl Iterator<Item = (String, &Table)> {
+        let tables =
+            (1..).zip(&self.tables).map(|(number, table)| (format!("table-{number}"), table));
+        tables.chain(self.data.as_ref().map(|data| ("data".to_owned(), data)))
+    }
+
     /// All charts and pictures, named after the report and the chart or picture.
     ///
     /// # Errors
@@ -172,6 +179,14 @@ mod tests {
         let pictures = report().all_pictures().unwrap();
         let names: Vec<_> = pictures.iter().map(|picture| picture.name.as_str()).collect();
         assert_eq!(names, ["x-first-1-mb", "x-first-by-2-mb", "x-third"]);
+    }
+
+    #[test]
+    fn tables_have_names_for_files() {
+        let data = Some(Table::new("Single results", ["x"]));
+        let report = Report { data, ..report() };
+        let names: Vec<_> = report.named_tables().map(|(name, _)| name).collect();
+        assert_eq!(names, ["table-1", "data"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 #[macro_use]
 mod named;
 
+pub mod columns;
 pub mod comparison;
 pub mod demo;
 pub mod design;

@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use sutura_analysis::figure::{ChartError, Picture};
 use sutura_analysis::report::{Origin, Place, Report, machine};
 
+#[cfg(feature = "parquet")]
+use crate::columns::{Columns, ParquetError};
 use crate::gallery::{self, Exhibited};
 use crate::papers::PAPERS;
 use crate::results::{ResultFolder, Results, write_whole};
@@ -95,6 +97,10 @@ pub enum SurveyError {
     /// The data of an experiment has no serialised form, which is a bug.
     #[error("cannot write JSON: {0}")]
     Json(#[from] serde_json::Error),
+    /// The same for Parquet.
+    #[cfg(feature = "parquet")]
+    #[error(transparent)]
+    Parquet(#[from] ParquetError),
 }
 
 /// What says that an experiment is done.
@@ -245,19 +251,19 @@ impl Survey {
             fs::remove_dir_all(&folder).map_err(at(&folder))?;
         }
         fs::create_dir_all(&folder).map_err(at(&folder))?;
-        let write = |name: &str, content: &str| {
+        let write_bytes = |name: &str, content: &[u8]| {
             let file = folder.join(name);
             fs::write(&file, content).map_err(at(&file))
         };
+        let write = |name: &str, content: &str| write_bytes(name, content.as_bytes());
         let origin = Origin { command: shown.command.clone(), place: Place::VirtualTime };
         write("index.html", &gallery::experiment(shown, report))?;
         write("report.md", &report.to_page(&origin))?;
         write("report.json", &serde_json::to_string(report)?)?;
-        for (number, table) in (1..).zip(&report.tables) {
-            write(&format!("table-{number}.csv"), &table.to_csv())?;
-        }
-        if let Some(data) = &report.data {
-            write("data.csv", &data.to_csv())?;
+        for (name, table) in report.named_tables() {
+            write(&format!("{name}.csv"), &table.to_csv())?;
+            #[cfg(feature = "parquet")]
+            write_bytes(&format!("{name}.parquet"), &Columns::of(table).to_parquet()?)?;
         }
         for picture in pictures {
             write(&format!("{}.svg", picture.name), &picture.svg)?;
@@ -370,6 +376,8 @@ mod tests {
         for file in ["index.html", "report.md", "report.json", "table-1.csv"] {
             assert!(out.join("experiments/squares").join(file).exists(), "{file}");
         }
+        let parquet = out.join("experiments/squares/table-1.parquet");
+        assert_eq!(parquet.exists(), cfg!(feature = "parquet"));
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! `sutura lab jobs`, `run` and `merge`: an experiment as independent jobs, for several processes or machines that share
-//! a directory.
+//! a directory or an object store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde::Serialize;
 use sutura_analysis::report::Report;
-use sutura_lab::results::{JobId, ResultError, ResultFolder, Results, Share};
+use sutura_lab::columns::Remembering;
+use sutura_lab::results::{JobId, ResultError, ResultStore, Results, Share};
 use sutura_lab::{Error, Progress};
 
 use super::experiment::{ExperimentArgs, failure};
-use super::{OutputArgs, print, program};
+use super::place::KeptAt;
+use super::{OutputArgs, print, program, tables};
 use crate::failure::{Exit, Failure};
 use crate::output;
 
@@ -22,16 +24,19 @@ next are listed; nothing is listed when all is done.
 Examples:
   sutura lab jobs flec-bulk --out results
   sutura lab jobs flec-bulk --out results | xargs -n 1 sutura lab run flec-bulk --out results --job
-  sutura lab merge flec-bulk --out results --report flec-bulk.md";
+  sutura lab merge flec-bulk --out results --report flec-bulk.md
+  sutura lab merge flec-bulk --out results --results flec-bulk.parquet
+  sutura lab jobs flec-bulk --out s3://bucket/flec-bulk";
 
 /// An experiment, and where the results of its jobs are.
 #[derive(Debug, clap::Args)]
 struct KeptArgs {
     /// The experiment
     name: String,
-    /// The directory of the results: one for each experiment and its options
-    #[arg(long, value_name = "DIRECTORY")]
-    out: PathBuf,
+    /// Where the results are, one place for each experiment and its options: a directory, or the URL of a prefix in
+    /// an object store (s3://, gs://, az://) with settings in the environment, if the program has the feature `cloud`
+    #[arg(long, value_name = "DIRECTORY|URL")]
+    out: KeptAt,
     #[command(flatten)]
     experiment: ExperimentArgs,
 }
@@ -59,6 +64,10 @@ pub struct RunArgs {
 pub struct MergeArgs {
     #[command(flatten)]
     kept: KeptArgs,
+    /// Write each number and text in the results of the jobs to this file too, as a table in Parquet of job, path
+    /// within the result, number and text, overwriting an existing one
+    #[arg(long, value_name = "FILE")]
+    results: Option<PathBuf>,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -66,15 +75,21 @@ pub struct MergeArgs {
 impl KeptArgs {
     /// Runs a share of the experiment.
     fn run(&self, share: Share) -> Result<Result<Report, Error>, Failure> {
-        let results = Results::kept_in(Arc::new(self.store()?)).share(share);
+        self.run_with(self.store()?, share)
+    }
+
+    fn run_with(
+        &self,
+        store: Arc<dyn ResultStore>,
+        share: Share,
+    ) -> Result<Result<Report, Error>, Failure> {
+        let results = Results::kept_in(store).share(share);
         let options = self.experiment.options(Progress::default(), results)?;
         Ok(sutura_lab::run(&self.name, &options))
     }
 
-    fn store(&self) -> Result<ResultFolder, Failure> {
-        let key = format!("{} {}, by {}", self.name, self.experiment.key(), program()?);
-        ResultFolder::new(&self.out, &key)
-            .map_err(|error| Failure::local(format!("{}: {error}", self.out.display())))
+    fn store(&self) -> Result<Arc<dyn ResultStore>, Failure> {
+        self.out.open(&format!("{} {}, by {}", self.name, self.experiment.key(), program()?))
     }
 }
 
@@ -121,12 +136,16 @@ pub fn run(args: &RunArgs) -> Result<Exit, Failure> {
 
 /// Makes the report of what all jobs have done.
 pub fn merge(args: &MergeArgs) -> Result<Exit, Failure> {
-    let report = args.kept.run(Share::Nothing)?;
+    let store = Remembering::new(args.kept.store()?);
+    let report = args.kept.run_with(Arc::new(store.clone()), Share::Nothing)?;
     let report = report.map_err(|error| match error {
         Error::Result(error @ ResultError::Missing { .. }) => {
             Failure::local(format!("{}: {error}: `sutura lab jobs` lists them", args.kept.name))
         }
         error => failure(&args.kept.name, error),
     })?;
+    if let Some(path) = &args.results {
+        tables::write_results(&store.loaded(), path)?;
+    }
     print(&args.kept.name, &report, &args.output)
 }

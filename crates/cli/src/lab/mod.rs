@@ -16,6 +16,10 @@ use crate::output;
 mod all;
 mod experiment;
 mod jobs;
+#[cfg(any(test, feature = "cloud"))]
+mod objects;
+mod place;
+mod tables;
 mod verdicts;
 
 use experiment::ExperimentArgs;
@@ -43,6 +47,7 @@ Examples:
   sutura lab own-paths --path 'trace=@lte.down delay=20ms | back trace=@lte.up delay=20ms'
   sutura lab own-paths --path paper --app 'messages=3kb every=20ms count=500 within=150ms'
   sutura lab auto-zoo --paths 50
+  sutura lab auto-zoo --paths 50 --tables zoo
   sutura lab auto-zoo --policy auto --policy auto:budget=0.1 --csv zoo.csv
   sutura lab auto-zoo --paths 50 --trace lte.down --trace wifi.down
   sutura lab auto-zoo --only 17 --policy auto --policy tail:burst=2";
@@ -91,6 +96,9 @@ pub struct OutputArgs {
     /// existing one
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+    /// Write the report's tables to this directory, as CSV and as Parquet, overwriting existing ones
+    #[arg(long, value_name = "DIRECTORY")]
+    tables: Option<PathBuf>,
     /// Print the report as JSON instead of Markdown
     #[arg(long)]
     json: bool,
@@ -136,6 +144,9 @@ fn print(name: &str, report: &Report, output: &OutputArgs) -> Result<Exit, Failu
     if let Some(path) = &output.csv {
         let none = || Failure::usage(format!("{name} has no single results for --csv"));
         output::write_file(path, &report.data.as_ref().ok_or_else(none)?.to_csv())?;
+    }
+    if let Some(directory) = &output.tables {
+        tables::write(report, directory)?;
     }
     match report.failures.len() {
         0 => Ok(Exit::Success),

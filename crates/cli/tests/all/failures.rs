@@ -223,6 +223,8 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["lab", "own-paths", "--path", "delay=3"], "duration `3`");
     wrong_usage(&["lab", "own-paths", "--path", "trace=@/nowhere"], "/nowhere");
     wrong_usage(&["lab", "verdicts"], "<DIRECTORY>");
+    wrong_usage(&["lab", "jobs", "x", "--out", "memory://x"], "no other would see them");
+    wrong_usage(&["lab", "jobs", "x", "--out", "http://x"], "there are file, s3, gs, az");
     let job = |job| wrong_usage(&["lab", "run", "x", "--out", "x", "--job", job], "such as 0-17");
     ["7", "a-b"].into_iter().for_each(job);
     wrong_usage(&["frobnicate"], "frobnicate");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
-use std::process::ChildStdout;
+use std::process::{ChildStdout, Command};
 use std::sync::Arc;
 
 use crate::support::*;
@@ -500,6 +500,28 @@ fn lines(args: &[&str]) -> Vec<String> {
     success(&run(args)).lines().map(str::to_owned).collect()
 }
 
+fn with(mut command: Command, path: &Path) -> Command {
+    command.arg(path);
+    command
+}
+
+/// Whether a file begins and ends as a Parquet file does.
+fn is_parquet(path: &Path) -> bool {
+    let bytes = fs::read(path).unwrap();
+    bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1")
+}
+
+#[test]
+fn tables_of_a_report_are_files() {
+    let scratch = Scratch::new();
+    let tables = scratch.path().join("tables");
+    let command = with(sutura(["lab", "holzinger-page", "--reduce", "1000", "--tables"]), &tables);
+    success(&Process::spawn(command).output());
+    assert!(is_parquet(&tables.join("holzinger-page-table-1.parquet")));
+    let csv = fs::read_to_string(tables.join("holzinger-page-table-1.csv")).unwrap();
+    assert!(csv.lines().count() > 1, "{csv}");
+}
+
 #[test]
 fn an_experiment_can_be_done_job_by_job() {
     let scratch = Scratch::new();
@@ -518,7 +540,11 @@ fn an_experiment_can_be_done_job_by_job() {
     success(&run(of("run", &["--job", "0-0", "--job", "0-2", "--job", "0-3"])));
     assert_eq!(lines(&of("jobs", &[])), [""; 0]);
     assert_eq!(success(&run(of("jobs", &["--json"]))).trim(), "null");
-    assert_eq!(lines(&of("merge", &[])), lines(&["lab", "holzinger-page"]));
+    let long = scratch.path().join("long.parquet");
+    let merge = sutura(of("merge", &["--results"]));
+    let merged = success(&Process::spawn(with(merge, &long)).output());
+    assert_eq!(merged.lines().collect::<Vec<_>>(), lines(&["lab", "holzinger-page"]));
+    assert!(is_parquet(&long));
     let other = run(of("merge", &["--seed", "2"]));
     assert!(String::from_utf8_lossy(&other.stderr).contains("another run"), "{other:?}");
     let beyond = run(of("run", &["--job", "0-5"]));

@@ -1,0 +1,67 @@
+//! The options of experiments.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use sutura_lab::Options;
+use sutura_lab::link_trace::LinkTrace;
+
+use crate::size::Fits;
+
+const NAMES: &str = "seed, reduce, seeds, paths, only, seconds, policies, pages, corpus, traces";
+
+/// A number from `low` on.
+fn from<T>(value: &Bound<'_, PyAny>, low: T) -> PyResult<T>
+where
+    T: PartialOrd + std::fmt::Display + for<'a, 'py> FromPyObject<'a, 'py, Error = PyErr>,
+{
+    let Fits(number) = value.extract()?;
+    if number < low {
+        return Err(PyValueError::new_err(format!("{number} is less than {low}")));
+    }
+    Ok(number)
+}
+
+/// Sets one option. `None` leaves it to the experiment.
+fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    match name {
+        "seed" => options.seed = from(value, 0)?,
+        "reduce" => options.reduce = from(value, 1)?,
+        "seeds" => options.seeds = Some(from(value, 1)?),
+        "paths" => options.paths = Some(from(value, 1)?),
+        "only" => options.only = Some(from(value, 0)?),
+        "seconds" => options.seconds = Some(from(value, 1)?),
+        "pages" => options.pages = Some(from(value, 1)?),
+        "corpus" => options.corpus = Some(value.extract()?),
+        "policies" if value.is_instance_of::<PyString>() => {
+            return Err(PyTypeError::new_err("it is a list of texts, not a text"));
+        }
+        "policies" => options.policies = value.extract()?,
+        "traces" => {
+            let files: Vec<std::path::PathBuf> = value.extract()?;
+            let traces = files.iter().map(|file| LinkTrace::read(file)).collect();
+            let traces: Result<Vec<_>, _> = traces;
+            options.traces = traces.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        }
+        _ => {
+            let unknown = format!("experiments have no such option: there are {NAMES}");
+            return Err(PyTypeError::new_err(unknown));
+        }
+    }
+    Ok(())
+}
+
+/// The options of these names and values, for one thread.
+pub(crate) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let mut options = Options { threads: 1, ..Options::default() };
+    for (name, value) in given {
+        let name: String = name.extract()?;
+        if !value.is_none() {
+            set(&mut options, &name, &value).map_err(|error| {
+                let text = format!("{name}: {}", error.value(given.py()));
+                PyErr::from_type(error.get_type(given.py()), text)
+            })?;
+        }
+    }
+    Ok(options)
+}

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::create_exception;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict};
@@ -65,9 +65,12 @@ fn run_share(
 fn raised(error: Error) -> PyErr {
     let text = error.to_string();
     match error {
-        Error::Unknown { .. } | Error::Policy(_) | Error::LinkTrace(_) | Error::Pages(_) => {
-            PyValueError::new_err(text)
-        }
+        Error::NotTaken { .. } => PyTypeError::new_err(text),
+        Error::Unknown { .. }
+        | Error::Link(_)
+        | Error::Policy(_)
+        | Error::LinkTrace(_)
+        | Error::Pages(_) => PyValueError::new_err(text),
         Error::Result(ResultError::NoSuchJob { .. }) => PyValueError::new_err(text),
         Error::Result(ResultError::Missing { .. }) => MissingResults::new_err(text),
         _ => LabError::new_err(text),

@@ -5,10 +5,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 use sutura_lab::Options;
 use sutura_lab::link_trace::LinkTrace;
+use sutura_lab::own::OwnPath;
 
 use crate::size::Fits;
 
-const NAMES: &str = "seed, reduce, seeds, paths, only, seconds, policies, pages, corpus, traces";
+const NAMES: &str =
+    "seed, reduce, seeds, paths, only, seconds, policies, pages, corpus, traces, links, apps";
 
 /// A number from `low` on.
 fn from<T>(value: &Bound<'_, PyAny>, low: T) -> PyResult<T>
@@ -33,10 +35,17 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
         "seconds" => options.seconds = Some(from(value, 1)?),
         "pages" => options.pages = Some(from(value, 1)?),
         "corpus" => options.corpus = Some(value.extract()?),
-        "policies" if value.is_instance_of::<PyString>() => {
+        "policies" | "links" | "apps" if value.is_instance_of::<PyString>() => {
             return Err(PyTypeError::new_err("it is a list of texts, not a text"));
         }
         "policies" => options.policies = value.extract()?,
+        "apps" => options.apps = value.extract()?,
+        "links" => {
+            let texts: Vec<String> = value.extract()?;
+            let links = texts.iter().map(|text| OwnPath::read(text)).collect();
+            let links: Result<Vec<_>, _> = links;
+            options.links = links.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        }
         "traces" => {
             let files: Vec<std::path::PathBuf> = value.extract()?;
             let traces = files.iter().map(|file| LinkTrace::read(file)).collect();

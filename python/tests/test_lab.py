@@ -119,12 +119,19 @@ def test_long_tables_have_numbers_and_texts(results):
         ({"reduce": 0}, ValueError, "reduce: 0 is less than 1"),
         ({"policies": "auto"}, TypeError, "policies: it is a list"),
         ({"traces": ["/nonexistent"]}, ValueError, "traces: "),
+        ({"links": ["delay=3"]}, ValueError, "links: duration `3`"),
+        ({"links": "delay=3ms"}, TypeError, "links: "),
     ],
 )
 def test_wrong_options_are_told(options, error, told):
     for call in [lab.jobs, lambda name, **options: lab.run(name, "0-0", **options)]:
         with pytest.raises(error, match=told):
             call(NAME, **options)
+
+
+def test_an_option_that_an_experiment_does_not_take_is_told():
+    with pytest.raises(TypeError, match=f"{NAME} does not take --seeds; these do: "):
+        lab.jobs(NAME, seeds=3)
 
 
 def test_an_option_that_is_none_is_the_default(results):

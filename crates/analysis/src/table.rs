@@ -44,7 +44,28 @@ pub enum Cell {
     ShareWithin(Estimate),
 }
 
+/// The unit of a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Milliseconds.
+    Millis,
+    /// A share from 0 to 1.
+    Share,
+    /// None: a count, a mean or a ratio.
+    Plain,
+}
+
 impl Cell {
+    /// The unit of its number; `None` for text.
+    pub const fn unit(&self) -> Option<Unit> {
+        match self {
+            Self::Text(_) => None,
+            Self::Millis(_) | Self::MillisWithin(_) => Some(Unit::Millis),
+            Self::Share(_) | Self::ShareWithin(_) => Some(Unit::Share),
+            Self::Count(_) | Self::Number(_) | Self::NumberWithin(_) => Some(Unit::Plain),
+        }
+    }
+
     /// An empty cell.
     pub fn none() -> Self {
         Self::from("-")
@@ -64,8 +85,9 @@ impl Cell {
 
     /// A cell with another number in the same unit.
     #[must_use]
-    pub const fn like(&self, number: f64) -> Self {
+    pub fn like(&self, number: f64) -> Self {
         match self {
+            Self::Count(_) if number >= 0.0 && number.fract() == 0.0 => Self::Count(number as u64),
             Self::Share(_) | Self::ShareWithin(_) => Self::Share(number),
             Self::Millis(_) | Self::MillisWithin(_) => Self::Millis(number),
             Self::Text(_) | Self::Count(_) | Self::Number(_) | Self::NumberWithin(_) => {
@@ -393,6 +415,7 @@ mod tests {
         assert_eq!(shown, ["2.0 ms (1.0..3.5)", "2.000 (1.000..)", "2.000"]);
         let share = Estimate { value: 0.0025, ..Estimate::exact(0.125) };
         assert_eq!(Cell::ShareWithin(share).to_string(), "0.250 % (12.5..12.5)");
+        assert_eq!(Cell::ShareWithin(share).unit(), Some(Unit::Share));
         let csv = "x,time,time low,time high,y\na,2,1,3.5,1\nb,2,1,,2\nc,2,,,3\n";
         assert_eq!(table.to_csv(), csv);
         let json = serde_json::to_value(&table).unwrap();

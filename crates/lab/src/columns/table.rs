@@ -1,7 +1,7 @@
 //! Tables of reports as columns.
 
 use sutura_analysis::interval::Interval;
-use sutura_analysis::table::{Cell, Table};
+use sutura_analysis::table::{Cell, Table, Unit};
 
 use super::{Cells, Columns, TypedColumn};
 
@@ -44,10 +44,10 @@ fn told(cell: &Cell) -> Option<&Cell> {
 
 /// The unit of all cells that have one, if it is the same.
 fn unit(cells: &[Option<&Cell>]) -> Option<&'static str> {
-    let of = |cell: &Cell| match cell {
-        Cell::Share(_) => Some("share"),
-        Cell::Millis(_) | Cell::MillisWithin(_) => Some("ms"),
-        Cell::Text(_) | Cell::Count(_) | Cell::Number(_) | Cell::NumberWithin(_) => None,
+    let of = |cell: &Cell| match cell.unit()? {
+        Unit::Share => Some("share"),
+        Unit::Millis => Some("ms"),
+        Unit::Plain => None,
     };
     let mut units = cells.iter().flatten().map(|cell| of(cell));
     let first = units.next().flatten();
@@ -60,7 +60,7 @@ fn typed(cells: &[Option<&Cell>]) -> Cells {
     let count = |cell: &Cell| match cell {
         Cell::Count(count) => i64::try_from(*count).ok(),
         Cell::Text(_) | Cell::Share(_) | Cell::Millis(_) | Cell::Number(_) => None,
-        Cell::MillisWithin(_) | Cell::NumberWithin(_) => None,
+        Cell::MillisWithin(_) | Cell::NumberWithin(_) | Cell::ShareWithin(_) => None,
     };
     let text = |cell: &Cell| match cell {
         Cell::Text(text) => text.clone(),

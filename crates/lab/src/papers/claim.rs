@@ -166,6 +166,7 @@ impl Condition {
         match self {
             Self::AtMost(most) => format!("at most {}", text(most)),
             Self::AtLeast(least) => format!("at least {}", text(least)),
+            Self::Between(least, most) if least == most => format!("just {}", text(most)),
             Self::Between(least, most) => format!("{} to {}", text(least), text(most)),
         }
     }
@@ -265,5 +266,6 @@ mod tests {
         let text = |condition: Condition| condition.describe(|number| format!("{number} ms"));
         assert_eq!(text(Condition::Between(1.0, 2.5)), "1 ms to 2.5 ms");
         assert_eq!(text(Condition::AtMost(1.0)), "at most 1 ms");
+        assert_eq!(text(Condition::Between(2.0, 2.0)), "just 2 ms");
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sutura_analysis::report::Report;
-use sutura_analysis::table::Cell;
+use sutura_analysis::table::{Cell, Unit};
 
 use super::{Claim, Condition, Quantity};
 
@@ -45,26 +45,12 @@ impl Scale {
     }
 }
 
-/// A unit of cells.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Unit {
-    Millis,
-    Share,
-    Plain,
-}
-
 fn unit(quantity: Quantity, report: &Report) -> Unit {
     let cell = match quantity {
         Quantity::Of(cell) | Quantity::Difference(cell, _) => cell.find(report),
         Quantity::Ratio(..) => None,
     };
-    match cell {
-        Some(Cell::Millis(_) | Cell::MillisWithin(_)) => Unit::Millis,
-        Some(Cell::Share(_) | Cell::ShareWithin(_)) => Unit::Share,
-        Some(Cell::Text(_) | Cell::Count(_) | Cell::Number(_) | Cell::NumberWithin(_)) | None => {
-            Unit::Plain
-        }
-    }
+    cell.and_then(Cell::unit).unwrap_or(Unit::Plain)
 }
 
 /// The number that the paper gives in words such as `about 28 ms`, `4 %`, `x3.5` or `half`; `None` if the words have no

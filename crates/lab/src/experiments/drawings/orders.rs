@@ -118,10 +118,10 @@ pub(super) fn run() -> Result<(Vec<Ordered>, Chart), Error> {
         };
         let complete = order.by_rule.first().map_or(&[][..], Vec::as_slice);
         let complete = Series::points("complete", at(|message| message.completed, complete));
-        let delivered = Rule::ALL.into_iter().zip(&order.by_rule).map(|(rule, all)| {
-            let label = format!("delivered, {}", rule.name());
-            Series::points(label, at(|message| message.delivered, all))
-        });
+        let delivered = Rule::ALL
+            .into_iter()
+            .zip(&order.by_rule)
+            .map(|(rule, all)| Series::points(rule.name(), at(|message| message.delivered, all)));
         Panel {
             title: order.drawing.name.to_owned(),
             ..Panel::of(std::iter::once(complete).chain(delivered))
@@ -129,7 +129,12 @@ pub(super) fn run() -> Result<(Vec<Ordered>, Chart), Error> {
     };
     let panels: Vec<Panel> = orders.iter().map(panel).collect();
     let axes = [Axis::linear("time in ms"), Axis::linear("message")];
-    let chart = panels_of("orders", "When messages are complete and delivered", axes, panels);
+    let chart = panels_of(
+        "orders",
+        "When messages are complete, and delivered in each order",
+        axes,
+        panels,
+    );
     Ok((orders, chart))
 }
 

@@ -1,0 +1,368 @@
+"""The systems: what each carries, whether it is there, and how a run of it is made.
+
+Programs are looked for in target/others, where build.sh puts them, then in $SUTURA_OTHERS/NAME, where those are that
+have to be built by hand, then where Debian's packages have them.
+"""
+
+import os
+import re
+import shutil
+import struct
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from jobs import Point, encoded
+from process import FEED, Failed, Link, Run, tcp_port, udp_port, values_in, version_of
+
+ROOT = Path(__file__).parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
+BUILT = TARGET / "others"
+BY_HAND = os.environ.get("SUTURA_OTHERS")
+
+Values = list[float | None]
+
+
+def program(name: str, system: str) -> Path | None:
+    """A program of a system, if it is there."""
+    places = [BUILT / name, TARGET / "release" / name]
+    if BY_HAND:
+        places.append(Path(BY_HAND) / system / name)
+    found = next((place for place in places if os.access(place, os.X_OK)), None)
+    which = shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin")
+    return found or (Path(which) if which else None)
+
+
+@dataclass(frozen=True)
+class System:
+    """A system with its settings."""
+
+    name: str
+    family: str
+    programs: tuple[str, ...]
+    carries: Callable[[Point], bool]
+    # Makes a run over a link, and gives the times and the link's counters.
+    run: Callable[["System", Run, Point, int], tuple[Values, dict]]
+    version: Callable[["System"], str]
+    settings: tuple[str, ...] = ()
+    # Where to get it, for those that are missing.
+    source: str = ""
+
+    def path(self, name: str) -> Path:
+        found = program(name, self.family)
+        if found is None:
+            raise Failed(f"there is no {name}")
+        return found
+
+    def missing(self) -> str | None:
+        """Why it cannot run here."""
+        absent = [name for name in self.programs if program(name, self.family) is None]
+        if absent:
+            return f"there is no {' and no '.join(absent)}{self.source and ': ' + self.source}"
+        if self.family == "wireguard-go" and (os.geteuid() != 0 or not Path("/dev/net/tun").exists()):
+            return "tunnels need root and /dev/net/tun"
+        return None
+
+
+def link(run: Run, point: Point, to: int, seed: int) -> Link:
+    sutura = program("sutura", "sutura")
+    if sutura is None:
+        raise Failed("there is no sutura")
+    return Link(run, sutura, to, point.up, point.down, seed)
+
+
+def anything(_: Point) -> bool:
+    return True
+
+
+def only_messages(point: Point) -> bool:
+    return point.request["kind"] == "messages"
+
+
+# Sutura
+
+
+def run_sutura(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    (redundancy,) = system.settings
+    common = [system.path("sutura-feed"), "--redundancy", redundancy, "--certificate", run.directory / "cert.der"]
+    server = run.start("server", [*common, "serve"])
+    port = int(server.await_line("127.0.0.1", 20).rsplit(":", 1)[1])
+    path = link(run, point, port, seed)
+    values = run.values("client", [*common, "fetch", f"127.0.0.1:{path.port}", encoded(point.request)])
+    return values, path.stop()
+
+
+# KCP
+
+
+def run_kcp(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    source, server, client = tcp_port(), udp_port(), tcp_port()
+    kcp = system.path("kcp")
+    run.start("feed", [*FEED, "tcp-serve", "127.0.0.1", source], wait_for="ready")
+    run.start("server", [kcp, "server", f"127.0.0.1:{server}", f"127.0.0.1:{source}"], wait_for="ready")
+    path = link(run, point, server, seed)
+    run.start("client", [kcp, "client", f"127.0.0.1:{client}", f"127.0.0.1:{path.port}"], wait_for="ready")
+    values = run.values("fetch", [*FEED, "tcp-fetch", "127.0.0.1", client, encoded(point.request)])
+    return values, path.stop()
+
+
+# SRT
+
+
+def run_srt(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    (latency,) = system.settings
+    transmit, request = system.path("srt-live-transmit"), encoded(point.request)
+    source, server, sink = udp_port(), udp_port(), udp_port()
+    receiver = run.start("sink", [*FEED, "udp-receive", sink, request], wait_for="ready")
+    options = f"latency={latency}"
+    quiet = ["-loglevel:error"]
+    listener = f"srt://127.0.0.1:{server}?mode=listener&{options}"
+    # Bursts of messages wait in the socket of the source until it is read.
+    udp = f"udp://127.0.0.1:{source}?rcvbuf=4000000"
+    server_end = run.start("server", [transmit, *quiet, udp, listener], joined=True)
+    path = link(run, point, server, seed)
+    caller = f"srt://127.0.0.1:{path.port}?mode=caller&{options}"
+    command = [transmit, *quiet, caller, f"udp://127.0.0.1:{sink}"]
+    client = run.start("client", command, joined=True)
+    server_end.await_line("Accepted", 20)
+    run.finish("source", [*FEED, "udp-send", source, request])
+    lines = receiver.result(run.limit)
+    if client.process.poll() is not None:
+        raise Failed(f"client: {client.trouble()}")
+    return values_in(lines), path.stop()
+
+
+# wireguard-go
+
+
+class Tunnel:
+    """Two ends of a WireGuard tunnel in network namespaces of their own, whose UDP sockets are outside."""
+
+    NETWORK = "10.99.0"
+
+    def __init__(self, system: System, run: Run) -> None:
+        self.system, self.run = system, run
+        tag = uuid.uuid4().hex[:6]
+        self.names = [f"su{tag}{end}" for end in "ab"]
+        self.keys = [self.call("wg", "genkey").strip() for _ in self.names]
+        self.ports = [udp_port(), udp_port()]
+
+    def call(self, *command: str) -> str:
+        return self.run.finish(f"{command[0]}-{uuid.uuid4().hex[:4]}", list(command))
+
+    def key_file(self, end: int) -> Path:
+        file = self.run.directory / f"key{end}"
+        file.write_text(self.keys[end])
+        file.chmod(0o600)
+        return file
+
+    def public(self, end: int) -> str:
+        command = ["sh", "-c", f"wg pubkey < {self.key_file(end)}"]
+        return self.run.finish(f"pubkey{end}", command).strip()
+
+    def open(self, end: int, endpoint: int | None) -> None:
+        """Opens an end, which sends to `endpoint` of 127.0.0.1 or waits for the other."""
+        name, peer = self.names[end], self.public(1 - end)
+        self.call("ip", "netns", "add", name)
+        self.run.stack.callback(self.call, "ip", "netns", "delete", name)
+        environment = os.environ | {"LOG_LEVEL": "error"}
+        self.run.start(name, [self.system.path("wireguard-go"), "--foreground", name], env=environment)
+        self.run.await_(lambda: Path(f"/var/run/wireguard/{name}.sock").exists(), "wireguard-go did not start")
+        where = ["endpoint", f"127.0.0.1:{endpoint}"] if endpoint else []
+        key = str(self.key_file(end))
+        listen = ["listen-port", str(self.ports[end]), "private-key", key]
+        self.call("wg", "set", name, *listen, "peer", peer, *where, "allowed-ips", f"{self.NETWORK}.0/24")
+        self.call("ip", "link", "set", name, "netns", name)
+        inside = ["ip", "-n", name]
+        self.call(*inside, "addr", "add", f"{self.NETWORK}.{end + 1}/24", "dev", name)
+        self.call(*inside, "link", "set", name, "mtu", "1420", "up")
+        self.call(*inside, "link", "set", "lo", "up")
+
+    def at(self, end: int, command: list) -> list:
+        return ["ip", "netns", "exec", self.names[end], *command]
+
+
+def run_wireguard(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    (congestion,) = system.settings
+    tunnel = Tunnel(system, run)
+    tunnel.open(1, None)
+    path = link(run, point, tunnel.ports[1], seed)
+    tunnel.open(0, path.port)
+    address, source = f"{Tunnel.NETWORK}.2", tcp_port()
+    server = [*FEED, "tcp-serve", address, source, congestion]
+    run.start("feed", tunnel.at(1, server), wait_for="ready")
+    fetch = [*FEED, "tcp-fetch", address, source, encoded(point.request)]
+    values = run.values("fetch", tunnel.at(0, fetch))
+    return values, path.stop()
+
+
+# The fork of quiche of Holzinger 2025: its client writes down when each 16 bytes came, and how long they took
+
+
+def steady_or_download(point: Point) -> bool:
+    """Downloads on connections of their own, and pieces of one size in order."""
+    return only_steady(point) if only_messages(point) else point.request["fresh"]
+
+
+def only_steady(point: Point) -> bool:
+    sizes = {size for _, size in point.request["messages"]}
+    return point.request["ordered"] and len(sizes) == 1
+
+
+def pieces(dump: bytes) -> dict[int, float]:
+    """The largest delay of a part of each piece, by the time at which the piece was made.
+
+    After the times of the request and of the response's headers, a cell for each 16 bytes has when it came, from the
+    headers on, and its delay, both in microseconds; it is zero where a read ended amid it. The last has the end."""
+    made: dict[int, float] = {}
+    headers = struct.unpack(">QQ", dump[16:32])[1]
+    for at in range(32, len(dump) - 31, 16):
+        arrived, delay = struct.unpack_from(">QQ", dump, at)
+        if arrived or delay:
+            born = headers + arrived - delay
+            made[born] = max(made.get(born, 0.0), delay / 1e3)
+    return made
+
+
+def fork_query(request: dict, burst: int) -> str:
+    """What the fork's server makes, and how many repair symbols it sends behind it."""
+    incremental = request["kind"] == "messages"
+    field = f"u=3{',i' if incremental else ''}" + (f",exp_b={burst}" if burst else "")
+    query = f"exp_eps={field.replace('=', '%3D').replace(',', '%2C')}"
+    if not incremental:
+        return f"length={request['bytes']}&{query}"
+    (first, size), (second, _) = request["messages"][:2]
+    # It rounds pieces up to 16 bytes, and stops after the piece with which it has more than the length.
+    length = -(-size // 16) * 16 * len(request["messages"]) - 1
+    return f"length={length}&interval_us={second - first}&interval_len={size}&{query}"
+
+
+def run_fork(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    burst, request = int(system.settings[0]), point.request
+    port, common = udp_port(), ["--cc-algorithm", "bbr2", "--enable-fec", "--http-version", "HTTP/3"]
+    run.certificate()
+    server = [system.path("quiche-server"), "--listen", f"127.0.0.1:{port}", "--no-retry", *common]
+    run.start("server", [*server, "--cert", "cert.pem", "--key", "key.pem", "--root", "."])
+    path = link(run, point, port, seed)
+    url = f"https://127.0.0.1:{path.port}/of?{fork_query(request, burst)}"
+    values: Values = []
+    for number in range(request.get("count", 1)):
+        directory = run.directory / f"dump{number}"
+        directory.mkdir()
+        client = [system.path("quiche-client"), "--no-verify", "--dump-responses", directory, *common, url]
+        run.finish(f"client{number}", client)
+        files = list(directory.iterdir())
+        if not files:
+            raise Failed("the client wrote no response")
+        dump = files[0].read_bytes()
+        if request["kind"] == "download":
+            sent, end = (int.from_bytes(part, "big") for part in (dump[:16], dump[-16:]))
+            values.append((end - sent) / 1e3)
+        else:
+            values += list(pieces(dump).values())
+            values += [None] * (len(request["messages"]) - len(values))
+    return values, path.stop()
+
+
+# XQUIC: its test client prints how long each request took
+
+
+def asked_for(point: Point) -> bool:
+    return not point.request.get("fresh", True)
+
+
+def run_xquic(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
+    request, port = point.request, udp_port()
+    schemes = system.settings
+    run.certificate("server.crt", "server.key")
+    common = ["-c", "B", "-C", "-l", "e"]
+    server = [system.path("test_server"), "-p", port, "-s", request["bytes"], *common]
+    run.start("server", [*server, *(["-f"] if schemes else [])])
+    path = link(run, point, port, seed)
+    fec = ["-g", "--fec_encoder", schemes[0], "--fec_decoder", schemes[0]] if schemes else []
+    # One more, because the time of the first has the handshake in it.
+    client = [system.path("test_client"), "-a", "127.0.0.1", "-p", path.port, "-h", "localhost", "-G", "-t", "30"]
+    printed = run.finish("client", [*client, "-n", request["count"] + 1, *common, *fec])
+    took = [int(time) / 1e3 for time in re.findall(r"request time cost:(\d+) us", printed)][1:]
+    if len(took) < request["count"]:
+        raise Failed(f"{len(took)} of {request['count']} requests were answered")
+    return list(took), path.stop()
+
+
+# All
+
+
+def of_debian(package: str) -> Callable[[System], str]:
+    query = ["dpkg-query", "--show", "--showformat=${Version}", package]
+    return lambda _: version_of(query)
+
+
+def of_kcp(_: System) -> str:
+    return next(line.split()[-1] for line in (ROOT / "interop/others/kcp/go.mod").open() if "kcp-go" in line)
+
+
+def of_sutura(_: System) -> str:
+    return version_of([str(program("sutura", "sutura")), "--version"]).split()[-1]
+
+
+def of_file(system: System) -> str:
+    """The commit that was built, which is in a file beside the programs."""
+    file = system.path(system.programs[0]).with_name("commit")
+    return file.read_text().strip() if file.exists() else "unknown commit"
+
+
+BY_HAND_ONLY = "build it by hand, see interop/others/README.md"
+
+
+def sutura(name: str, redundancy: str) -> System:
+    programs = ("sutura", "sutura-feed")
+    return System(name, "sutura", programs, anything, run_sutura, of_sutura, (redundancy,))
+
+
+def fork(burst: int) -> System:
+    programs = ("quiche-server", "quiche-client")
+    name = f"fork of quiche, exp_b={burst}"
+    return System(name, "quiche-fork", programs, steady_or_download, run_fork, of_file, (str(burst),), BY_HAND_ONLY)
+
+
+def xquic(name: str, *scheme: str) -> System:
+    programs = ("test_server", "test_client")
+    return System(f"xquic, {name}", "xquic", programs, asked_for, run_xquic, of_file, scheme, BY_HAND_ONLY)
+
+
+def srt(latency: int) -> System:
+    programs, name = ("srt-live-transmit",), f"srt, latency={latency}"
+    version = of_debian("srt-tools")
+    return System(name, "srt", programs, only_messages, run_srt, version, (str(latency),), "Debian's srt-tools")
+
+
+def wireguard(congestion: str) -> System:
+    programs, name = ("wireguard-go", "wg", "ip"), f"wireguard-go, TCP {congestion.upper()}"
+    version = of_debian("wireguard-go")
+    source = "Debian's wireguard-go, wireguard-tools and iproute2"
+    return System(name, "wireguard-go", programs, anything, run_wireguard, version, (congestion,), source)
+
+
+SYSTEMS = [
+    sutura("sutura, auto", "auto"),
+    sutura("sutura, none", "none"),
+    sutura("sutura, tail:3", "tail:3"),
+    fork(0),
+    fork(3),
+    xquic("no FEC"),
+    xquic("Reed-Solomon", "8"),
+    xquic("XOR", "11"),
+    xquic("packet mask", "12"),
+    System("kcp-go", "kcp", ("kcp",), anything, run_kcp, of_kcp, source="interop/others/build.sh kcp"),
+    srt(120),
+    srt(400),
+    wireguard("cubic"),
+    wireguard("bbr"),
+]
+
+# Systems that were to be compared, and cannot be.
+LEFT_OUT = {
+    "kcptun": "the Go module proxy does not serve it (403 Forbidden, \"This module version is not available\"); kcp-go, "
+    "the library that it is made of, is there: a tunnel of our own has its default settings",
+}

@@ -30,6 +30,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="append the lines of JSON to this file, too")
     parser.add_argument("--report", type=Path, help="write the page")
     parser.add_argument("--from", dest="read", type=Path, help="make the page of these lines, and run nothing")
+    parser.add_argument("--must", metavar="FAMILY", help="fail if a run of this system fails, or there is none")
     parser.add_argument("--list", action="store_true", help="what is there and what is not, and how many runs it makes")
     return parser.parse_args()
 
@@ -56,14 +57,19 @@ def run_once(system: System, job: Job, point: Point, seed: int, repetition: int)
 
 
 def plan(systems: list[System], jobs: list[Job], wanted: argparse.Namespace) -> list[tuple[System, Job, Point, int]]:
-    """All runs, in the order in which they are made: systems in turns, so that all see the same times."""
+    """All runs, in the order in which they are made: systems in turns, another one first in each repetition."""
+
+    def turns(repetition: int) -> list[System]:
+        first = repetition % len(systems) if systems else 0
+        return systems[first:] + systems[:first]
+
     return [
         (system, job, point, repetition)
         for repetition in range(wanted.repetitions)
         for job in jobs
         for index, point in enumerate(job.points)
         if wanted.point in (None, index)
-        for system in systems
+        for system in turns(repetition)
         if system.carries(point)
     ]
 
@@ -109,6 +115,9 @@ def main() -> int:
         wanted.report.write_text(page(Results(runs), jobs, made(wanted, started, runs), left_out))
     ok = sum(run["outcome"] == "ok" for run in runs)
     print(f"{ok} passed, {len(runs) - ok} failed", file=sys.stderr)
+    if wanted.must:
+        outcomes = [run["outcome"] for run in runs if run["family"] == wanted.must]
+        return 0 if outcomes and all(outcome == "ok" for outcome in outcomes) else 1
     return 0
 
 

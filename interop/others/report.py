@@ -52,11 +52,16 @@ def cost(run: dict, point: Point) -> float:
     return run["link"]["down"]["sent_bytes"] / point.payload()
 
 
+def missing(run: dict, _: Point) -> float:
+    return 100 * sum(value is None for value in run["values_ms"]) / len(run["values_ms"])
+
+
 METRICS = {
     "median": Metric("Median, ms", lambda run, _: percentile(run["values_ms"], 0.5), INFINITE, only_messages=False),
     "p90": Metric("90th percentile, ms", lambda run, _: percentile(run["values_ms"], 0.9), INFINITE, only_messages=False),
     "p99": Metric("99th percentile, ms", lambda run, _: percentile(run["values_ms"], 0.99), INFINITE),
     "on time": Metric("On time, %", on_time, 0.0, digits=1),
+    "missing": Metric("Did not arrive, %", missing, 100.0, 1, False),
     "bytes": Metric("Bytes on the link to the client for each byte asked for", cost, INFINITE, 2, False),
 }
 
@@ -100,6 +105,7 @@ class Results:
         return [run for run in self.runs if (run["job"], run["system"], run["point"]) == wanted]
 
     def systems(self, job: str) -> list[str]:
+        """Those that did a job, in the order of the first repetition."""
         return list(dict.fromkeys(run["system"] for run in self.runs if run["job"] == job))
 
     def table(self, job: Job, metric: Metric) -> list[str]:

@@ -86,7 +86,7 @@ def only_messages(point: Point) -> bool:
 
 
 def run_sutura(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
-    (redundancy,) = system.settings
+    redundancy = system.settings[0].format(limit=point.limit_ms)
     common = [system.path("sutura-feed"), "--redundancy", redundancy, "--certificate", run.directory / "cert.der"]
     server = run.start("server", [*common, "serve"])
     port = int(server.await_line("127.0.0.1", 20).rsplit(":", 1)[1])
@@ -328,9 +328,9 @@ def of_file(system: System) -> str:
 BY_HAND_ONLY = "build it by hand, see interop/others/README.md"
 
 
-def sutura(name: str, redundancy: str) -> System:
+def sutura(name: str, redundancy: str, carries: Callable[[Point], bool] = anything) -> System:
     programs = ("sutura", "sutura-feed")
-    return System(name, "sutura", programs, anything, run_sutura, of_sutura, (redundancy,))
+    return System(name, "sutura", programs, carries, run_sutura, of_sutura, (redundancy,))
 
 
 def fork(burst: int) -> System:
@@ -359,6 +359,8 @@ def wireguard(congestion: str) -> System:
 
 SYSTEMS = [
     sutura("sutura, auto", "auto"),
+    # It is told when a message is late, also on a stream, whose pieces have no deadlines of their own.
+    sutura("sutura, auto:within", "auto:within={limit}ms", only_messages),
     sutura("sutura, none", "none"),
     sutura("sutura, tail:3", "tail:3"),
     fork(0),

@@ -16,6 +16,8 @@ from systems import LEFT_OUT, SYSTEMS, System
 
 # Seconds that a run may take beyond what its request takes.
 SLACK = 20.0
+# Seconds that a run takes on average.
+TYPICAL = 7.0
 # Seconds that a run of downloads may take.
 LONGEST = 90.0
 
@@ -37,6 +39,7 @@ def arguments() -> argparse.Namespace:
 
 def run_once(system: System, job: Job, point: Point, seed: int, repetition: int) -> dict:
     """One run as a line of the results. That it fails is a result."""
+    started = time.monotonic()
     result = {
         "system": system.name,
         "family": system.family,
@@ -52,7 +55,8 @@ def run_once(system: System, job: Job, point: Point, seed: int, repetition: int)
         with Run(min(point.duration(), LONGEST) + SLACK) as run:
             values, counters = system.run(system, run, point, seed)
     except (Failed, OSError, ValueError, KeyError, IndexError) as error:
-        return result | {"outcome": f"failed: {error}"}
+        return result | {"outcome": f"failed: {error}", "seconds": time.monotonic() - started}
+    result["seconds"] = time.monotonic() - started
     return result | {"outcome": "ok", "values_ms": [v and round(v, 3) for v in values], "link": counters}
 
 
@@ -80,29 +84,29 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} threads, {platform.system().lower()}"
 
 
-def made(wanted: argparse.Namespace, started: float, runs: list[dict]) -> dict:
+def made(runs: list[dict]) -> dict:
     """What a page says of how it was made."""
     return {
         "command": " ".join(["interop/others/run.sh", *sys.argv[1:]]),
         "machine": machine(),
         "date": datetime.date.today().isoformat(),
-        "minutes": (time.monotonic() - started) / 60,
+        "minutes": sum(run["seconds"] for run in runs) / 60,
         "repetitions": 1 + max((run["repetition"] for run in runs), default=0),
     }
 
 
 def main() -> int:
-    wanted, started = arguments(), time.monotonic()
+    wanted = arguments()
     chosen = [s for s in SYSTEMS if not wanted.system or any(s.name.startswith(name) for name in wanted.system)]
-    left_out = dict(LEFT_OUT) | {s.name: reason for s in chosen if (reason := s.missing())}
-    systems = [system for system in chosen if system.name not in left_out]
+    left_out = dict(LEFT_OUT) | {s.family: reason for s in chosen if (reason := s.missing())}
+    systems = [system for system in chosen if system.family not in left_out]
     jobs = [job for job in JOBS if not wanted.job or job.name in wanted.job]
     for name, reason in left_out.items():
         print(f"left out: {name}: {reason}", file=sys.stderr)
     runs = [json.loads(line) for line in wanted.read.open()] if wanted.read else []
     planned = [] if wanted.read else plan(systems, jobs, wanted)
     if wanted.list:
-        print(f"{len(planned)} runs of {', '.join(system.name for system in systems)}")
+        print(f"{len(planned)} runs, about {len(planned) * TYPICAL / 60:.0f} minutes, of {', '.join(system.name for system in systems)}")
         return 0
     for system, job, point, repetition in planned:
         runs.append(run_once(system, job, point, wanted.seed + repetition, repetition))
@@ -112,7 +116,7 @@ def main() -> int:
             with wanted.results.open("a") as results:
                 results.write(line + "\n")
     if wanted.report:
-        wanted.report.write_text(page(Results(runs), jobs, made(wanted, started, runs), left_out))
+        wanted.report.write_text(page(Results(runs), jobs, made(runs), left_out))
     ok = sum(run["outcome"] == "ok" for run in runs)
     print(f"{ok} passed, {len(runs) - ok} failed", file=sys.stderr)
     if wanted.must:

@@ -33,14 +33,10 @@ class Metric:
     # What a run that failed counts as.
     worst: float
     digits: int = 0
-    only_messages: bool = True
 
     def value(self, run: dict, point: Point) -> float:
         return self.of(run, point) if run["outcome"] == "ok" else self.worst
 
-    def ahead(self, first: float, second: float) -> bool:
-        """Whether the first value is better."""
-        return first < second if self.worst > 0 else first > second
 
 
 def on_time(run: dict, point: Point) -> float:
@@ -57,12 +53,12 @@ def missing(run: dict, _: Point) -> float:
 
 
 METRICS = {
-    "median": Metric("Median, ms", lambda run, _: percentile(run["values_ms"], 0.5), INFINITE, only_messages=False),
-    "p90": Metric("90th percentile, ms", lambda run, _: percentile(run["values_ms"], 0.9), INFINITE, only_messages=False),
+    "median": Metric("Median, ms", lambda run, _: percentile(run["values_ms"], 0.5), INFINITE),
+    "p90": Metric("90th percentile, ms", lambda run, _: percentile(run["values_ms"], 0.9), INFINITE),
     "p99": Metric("99th percentile, ms", lambda run, _: percentile(run["values_ms"], 0.99), INFINITE),
     "on time": Metric("On time, %", on_time, 0.0, digits=1),
-    "missing": Metric("Did not arrive, %", missing, 100.0, 1, False),
-    "bytes": Metric("Bytes on the link to the client for each byte asked for", cost, INFINITE, 2, False),
+    "missing": Metric("Did not arrive, %", missing, 100.0, 1),
+    "bytes": Metric("Bytes on the link to the client for each byte asked for", cost, INFINITE, 2),
 }
 
 
@@ -108,8 +104,13 @@ class Results:
         """Those that did a job, in the order of the first repetition."""
         return list(dict.fromkeys(run["system"] for run in self.runs if run["job"] == job))
 
+    def points(self, job: Job) -> list[Point]:
+        """The points of a job that were measured."""
+        there = {run["point"] for run in self.runs if run["job"] == job.name}
+        return [point for point in job.points if point.name in there]
+
     def table(self, job: Job, metric: Metric) -> list[str]:
-        points = [point for point in job.points if point.limit_ms is not None or metric is not METRICS["on time"]]
+        points = self.points(job)
         lines = ["| system | " + " | ".join(point.name for point in points) + " |", "| --- |" + " --- |" * len(points)]
         for system in self.systems(job.name):
             cells = [self.of(job.name, system, point.name) for point in points]
@@ -134,16 +135,13 @@ class Results:
         return f"| {point.name} | {shown(level[:1])} | {shown(level[1:])} | {shown(behind)} |"
 
     def section(self, job: Job) -> list[str]:
-        has_messages = any(point.request["kind"] == "messages" for point in job.points)
         lines = [f"## {job.title}", "", job.text, ""]
-        for metric in METRICS.values():
-            if metric.only_messages and not has_messages:
-                continue
+        for metric in (METRICS[name] for name in job.metrics()):
             lines += [f"{metric.title}:", "", *self.table(job, metric), ""]
         decides = METRICS[job.decides].title.lower()
         lines += [f"Who is ahead, by the {decides}; level is who has a spread that meets the first one's:", ""]
         lines += ["| point | first | level with it | behind |", "| --- | --- | --- | --- |"]
-        lines += [self.order(job, point) for point in job.points]
+        lines += [self.order(job, point) for point in self.points(job)]
         return [*lines, "", *self.failures(job)]
 
     def failures(self, job: Job) -> list[str]:
@@ -162,11 +160,11 @@ def page(results: Results, jobs: list[Job], head: dict, left_out: dict[str, str]
     versions = {run["family"]: run["version"] for run in results.runs}
     late = [run["link"]["late_ms"]["mean"] for run in results.runs if run["outcome"] == "ok"]
     lines = ["# Beside other systems", "", "<!-- Generated. Do not edit. -->", ""]
-    lines += [f"Made by `{head['command']}` on {head['machine']}, {head['date']}. It took {head['minutes']:.0f} minutes.", ""]
+    lines += [f"Made by `{head['command']}` on {head['machine']}, {head['date']}. The runs took {head['minutes']:.0f} minutes.", ""]
     lines += [
         "Systems that we did not write, beside Sutura, over UDP sockets through `sutura link`, with the same seeds for all: "
         "[interop/others](../../interop/others/README.md) says what each is and how it is set. "
-        f"{head['repetitions']} repetitions, all systems in turns; median [smallest largest]. A run that failed counts as "
+        f"Repetitions: {head['repetitions']}, all systems in turns; median [smallest largest]. A run that failed counts as "
         "the worst there is. All was in real time: the link passed datagrams on "
         f"{max(late, default=0):.2f} ms late on average in the worst run.",
         "",

@@ -45,6 +45,13 @@ class Figures(unittest.TestCase):
         late = Job("job", "A job", "Text.", [POINT], decides="on time")
         self.assertEqual(Results(runs).order(late, POINT), "| here | fast (100.0) | near (50.0) | slow (0.0) |")
 
+    def test_points_that_were_not_measured_are_left_out(self) -> None:
+        elsewhere = both("elsewhere", "delay=1ms", POINT.request, limit_ms=50)
+        job = Job("job", "A job", "Text.", [elsewhere, POINT], decides="p99")
+        section = "\n".join(Results([run("a", [1])]).section(job))
+        self.assertIn("| here | a (1) | none | none |", section)
+        self.assertNotIn("elsewhere", section)
+
     def test_each_reason_for_a_failure_is_given_once(self) -> None:
         runs = [run("a", [], "failed: no"), run("a", [], "failed: no")]
         self.assertIn("- a, here: no (2)", Results(runs).section(JOB))

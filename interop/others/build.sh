@@ -71,11 +71,7 @@ xquic() {
     by_hand xquic test_server test_client
 }
 
-pquic() {
-    by_hand pquic picoquicdemo
-}
-
-all="sutura kcp srt wireguard-go quiche-fork xquic pquic"
+all="sutura kcp srt wireguard-go quiche-fork xquic"
 if [ $# -gt 0 ]; then
     [[ " $all " == *" $1 "* ]] || fail "usage: $0 [NAME], a name of: $all"
     "$1"

@@ -126,6 +126,16 @@ class Child:
             raise Failed(f"{self.name} did not start: {self.trouble()}")
         return line
 
+    def await_lines(self, text: str, count: int, limit: float) -> list[str]:
+        """Waits for so many lines that have `text` in them, and gives those that came."""
+
+        def found() -> list[str]:
+            return [line for line in self.lines if text in line]
+
+        with self.printed:
+            self.printed.wait_for(lambda: len(found()) >= count or not self.reader.is_alive(), limit)
+            return found()
+
     def result(self, limit: float) -> str:
         try:
             code = self.process.wait(limit)

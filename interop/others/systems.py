@@ -299,9 +299,12 @@ def run_xquic(system: System, run: Run, point: Point, seed: int) -> tuple[Values
     path = link(run, point, port, seed)
     fec = ["-g", "--fec_encoder", schemes[0], "--fec_decoder", schemes[0]] if schemes else []
     # One more, because the time of the first has the handshake in it.
-    client = [system.path("test_client"), "-a", "127.0.0.1", "-p", path.port, "-h", "localhost", "-G", "-t", "30"]
-    printed = run.finish("client", [*client, "-n", request["count"] + 1, *common, *fec])
-    took = [int(time) / 1e3 for time in re.findall(r"request time cost:(\d+) us", printed)][1:]
+    count = request["count"] + 1
+    # The client stays when it has all; its lines come at once only with stdbuf.
+    client = ["stdbuf", "-oL", system.path("test_client"), "-a", "127.0.0.1", "-p", path.port, "-h", "localhost", "-G"]
+    child = run.start("client", [*client, "-t", "30", "-n", count, *common, *fec])
+    printed = child.await_lines("request time cost", count, run.limit)
+    took = [int(re.search(r"cost:(\d+) us", line)[1]) / 1e3 for line in printed][1:]
     if len(took) < request["count"]:
         raise Failed(f"{len(took)} of {request['count']} requests were answered")
     return list(took), path.stop()

@@ -7,7 +7,9 @@ use sutura_lab::columns::JobResults;
 #[cfg(feature = "parquet")]
 use sutura_lab::columns::{Columns, ParquetError};
 
-use crate::failure::{Exit, Failure};
+#[cfg(feature = "parquet")]
+use crate::failure::Exit;
+use crate::failure::Failure;
 use crate::file;
 #[cfg(feature = "parquet")]
 use crate::file::{Readers, cannot_write};

@@ -27,11 +27,16 @@ create_exception!(
 /// The results of jobs by their names.
 type Given = HashMap<String, PyBackedBytes>;
 
+/// The results that a run makes, by the names of their jobs.
+type Made = BTreeMap<String, Vec<u8>>;
+/// What comes of a run of an experiment.
+type Outcome = Result<sutura_analysis::report::Report, Error>;
+
 /// Results that were passed in, and those that a job makes.
 #[derive(Debug)]
 struct Passed {
     given: Given,
-    made: Mutex<BTreeMap<String, Vec<u8>>>,
+    made: Mutex<Made>,
 }
 
 impl ResultStore for Passed {
@@ -46,19 +51,24 @@ impl ResultStore for Passed {
     }
 }
 
-/// Runs a share of an experiment, while other threads of Python go on. Also what it made.
+/// Runs a share of an experiment, while other threads of Python go on. Also what it made. An exception of a policy is
+/// that of the run.
 fn run_share(
     py: Python<'_>,
     name: &str,
     given: Given,
-    options: Options,
+    settings: &Bound<'_, PyDict>,
     share: Share,
-) -> (Result<sutura_analysis::report::Report, Error>, BTreeMap<String, Vec<u8>>) {
+) -> PyResult<(Outcome, Made)> {
+    let (options, raised) = options(settings)?;
     let store = Arc::new(Passed { given, made: Mutex::default() });
     let results = Results::kept_in(store.clone()).share(share);
     let outcome = py.detach(|| sutura_lab::run(name, &Options { results, ..options }));
     let made = std::mem::take(&mut *store.made.lock().unwrap_or_else(PoisonError::into_inner));
-    (outcome, made)
+    match raised.take() {
+        Some(error) => Err(error),
+        None => Ok((outcome, made)),
+    }
 }
 
 /// What Python gets to know of an error.
@@ -90,7 +100,7 @@ pub(crate) fn jobs(
     given: Given,
     settings: &Bound<'_, PyDict>,
 ) -> PyResult<Option<(usize, Vec<String>, usize)>> {
-    match run_share(py, name, given, options(settings)?, Share::Nothing).0 {
+    match run_share(py, name, given, settings, Share::Nothing)?.0 {
         Ok(_) => Ok(None),
         Err(Error::Result(ResultError::Missing { round, missing, of })) => {
             Ok(Some((round, missing.iter().map(ToString::to_string).collect(), of)))
@@ -108,7 +118,7 @@ pub(crate) fn run<'py>(
     settings: &Bound<'_, PyDict>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let id: JobId = job.parse().map_err(|error| PyValueError::new_err(format!("{error}")))?;
-    let (outcome, made) = run_share(py, name, given, options(settings)?, Share::One(id));
+    let (outcome, made) = run_share(py, name, given, settings, Share::One(id))?;
     match outcome {
         Ok(_) => Err(PyValueError::new_err(format!("there is no job {job}: no such round"))),
         Err(Error::Result(ResultError::Done(_))) => match made.get(&id.to_string()) {
@@ -126,7 +136,7 @@ pub(crate) fn merge(
     given: Given,
     settings: &Bound<'_, PyDict>,
 ) -> PyResult<Report> {
-    let outcome = run_share(py, name, given, options(settings)?, Share::Nothing).0;
+    let outcome = run_share(py, name, given, settings, Share::Nothing)?.0;
     outcome.map(Report).map_err(raised)
 }
 

@@ -4,6 +4,7 @@
 mod block;
 mod lab;
 mod options;
+mod policy;
 mod size;
 mod table;
 mod window;
@@ -16,6 +17,8 @@ mod _native {
     use crate::block::BlockCode;
     #[pymodule_export]
     use crate::lab::{LabError, MissingResults, Report, experiments, jobs, merge, run};
+    #[pymodule_export]
+    use crate::policy::View;
     #[pymodule_export]
     use crate::table::{Table, long, raw};
     #[pymodule_export]

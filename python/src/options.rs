@@ -7,10 +7,11 @@ use sutura_lab::Options;
 use sutura_lab::link_trace::LinkTrace;
 use sutura_lab::own::OwnPath;
 
+use crate::policy::{PolicyClass, Raised};
 use crate::size::Fits;
 
-const NAMES: &str =
-    "seed, reduce, seeds, paths, only, seconds, policies, pages, corpus, traces, links, apps";
+const NAMES: &str = "seed, reduce, seeds, paths, only, seconds, policies, own, pages, corpus, traces, \
+                     links, apps";
 
 /// A number from `low` on.
 fn from<T>(value: &Bound<'_, PyAny>, low: T) -> PyResult<T>
@@ -25,7 +26,12 @@ where
 }
 
 /// Sets one option. `None` leaves it to the experiment.
-fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<()> {
+fn set(
+    options: &mut Options,
+    raised: &Raised,
+    name: &str,
+    value: &Bound<'_, PyAny>,
+) -> PyResult<()> {
     match name {
         "seed" => options.seed = from(value, 0)?,
         "reduce" => options.reduce = from(value, 1)?,
@@ -39,6 +45,12 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
             return Err(PyTypeError::new_err("it is a list of texts, not a text"));
         }
         "policies" => options.policies = value.extract()?,
+        "own" => {
+            for class in value.try_iter()? {
+                let policy = PolicyClass::of(&class?, raised)?;
+                options.own = std::mem::take(&mut options.own).with_redundancy(policy);
+            }
+        }
         "apps" => options.apps = value.extract()?,
         "links" => {
             let texts: Vec<String> = value.extract()?;
@@ -60,17 +72,18 @@ fn set(options: &mut Options, name: &str, value: &Bound<'_, PyAny>) -> PyResult<
     Ok(())
 }
 
-/// The options of these names and values, for one thread.
-pub(crate) fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
+/// The options of these names and values, for one thread, and what their own policies raise.
+pub(crate) fn options(given: &Bound<'_, PyDict>) -> PyResult<(Options, Raised)> {
+    let raised = Raised::default();
     let mut options = Options { threads: 1, ..Options::default() };
     for (name, value) in given {
         let name: String = name.extract()?;
         if !value.is_none() {
-            set(&mut options, &name, &value).map_err(|error| {
+            set(&mut options, &raised, &name, &value).map_err(|error| {
                 let text = format!("{name}: {}", error.value(given.py()));
                 PyErr::from_type(error.get_type(given.py()), text)
             })?;
         }
     }
-    Ok(options)
+    Ok((options, raised))
 }

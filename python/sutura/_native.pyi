@@ -48,6 +48,60 @@ class Report:
     def data(self) -> Optional[Table]:
         """The single results behind the tables, of experiments that tell them."""
 
+class View:
+    """What a policy knows of its session and of the path. Times are in seconds."""
+
+    @property
+    def first(self) -> int:
+        """The first symbol of the coding window: those below have arrived or were given up."""
+    @property
+    def timely(self) -> int:
+        """The first symbol that may still be in time."""
+    @property
+    def next(self) -> int:
+        """The number of the next source symbol."""
+    @property
+    def unacked(self) -> int:
+        """Symbols from ``timely`` on that are not known to have arrived."""
+    @property
+    def missing(self) -> int:
+        """Those that were lost, were not sent again, and have no repair symbol at the peer."""
+    @property
+    def added(self) -> int:
+        """Repair symbols in flight."""
+    @property
+    def unprotected(self) -> int:
+        """Symbols that are newer than all that a repair symbol covers."""
+    @property
+    def deadline(self) -> Optional[float]:
+        """The time until the earliest deadline of the unprotected symbols."""
+    @property
+    def left(self) -> int:
+        """Bytes that were written and never sent."""
+    @property
+    def has_source(self) -> bool:
+        """Whether there is new data that may be sent now."""
+    @property
+    def idle(self) -> bool:
+        """Whether nothing but redundancy waits on the whole connection."""
+    @property
+    def rtt(self) -> float:
+        """The smoothed round-trip time."""
+    @property
+    def min_rtt(self) -> float: ...
+    @property
+    def loss(self) -> float:
+        """The share of recent packets that were lost, 0 to 1."""
+    @property
+    def burst(self) -> float:
+        """How many packets in a row are lost on average."""
+    @property
+    def window(self) -> int:
+        """The congestion window in bytes."""
+    @property
+    def in_flight(self) -> int:
+        """Bytes in flight."""
+
 def experiments() -> list[tuple[str, str]]: ...
 def jobs(
     name: str, given: Mapping[str, bytes], settings: Mapping[str, Any]

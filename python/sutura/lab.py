@@ -10,8 +10,9 @@ them. ``sweep`` does all of it, on a Dask or Ray cluster if there is one::
     print(report.markdown)
 
 Options of experiments are keyword arguments, and are the same in all calls for one experiment: ``seed``, ``reduce`` (one
-in so many repetitions), ``seeds``, ``paths``, ``only``, ``seconds``, ``policies`` (a list of texts), ``pages``,
-``corpus`` and ``traces`` (files, which workers need to have too). ``sutura lab --help`` describes them. An option that
+in so many repetitions), ``seeds``, ``paths``, ``only``, ``seconds``, ``policies``,
+``links`` and ``apps`` (lists of texts), ``own`` (a list of classes of :mod:`sutura.policy`), ``pages``, ``corpus`` and
+``traces`` (files, which workers need to have too). ``sutura lab --help`` describes them. An option that
 does not exist is a ``TypeError``, one with a wrong value a ``ValueError``. An experiment that fails raises ``LabError``.
 """
 

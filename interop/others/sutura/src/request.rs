@@ -60,7 +60,8 @@ impl FromStr for Redundancy {
 }
 
 impl Redundancy {
-    /// The protection that a stream asks for itself: incremental on a stream of messages.
+    /// The protection that a stream asks for itself, incremental on a stream of messages; `None` leaves it to the
+    /// connection.
     pub fn protection(&self, incremental: bool) -> Option<Protection> {
         let make = if incremental { Protection::incremental } else { Protection::tail };
         match self {

@@ -60,12 +60,12 @@ async fn answer(
     let request = serde_json::from_slice(&recv.read_to_end(MAX_REQUEST).await?)?;
     match request {
         Request::Download { bytes, .. } => {
-            send.protect(redundancy.protection(false))?;
+            protect(&send, redundancy, false)?;
             send.write_all(&vec![1; bytes]).await?;
             send.finish()?;
         }
         Request::Messages { messages, ordered: true, .. } => {
-            send.protect(redundancy.protection(true))?;
+            protect(&send, redundancy, true)?;
             stream(&mut send, &messages).await?;
             send.finish()?;
         }
@@ -75,6 +75,14 @@ async fn answer(
         }
     }
     Ok(())
+}
+
+/// Protects a stream as the redundancy says, if it does: otherwise the connection's policy decides.
+fn protect(send: &SendStream, redundancy: &Redundancy, incremental: bool) -> Result<(), Error> {
+    match redundancy.protection(incremental) {
+        Some(protection) => Ok(send.protect(Some(protection))?),
+        None => Ok(()),
+    }
 }
 
 /// A message that was made `late` ago.

@@ -66,6 +66,7 @@ experiments! {
     flec_messages,
     flec_messages_design,
     holzinger_bulk,
+    holzinger_coding,
     holzinger_http,
     holzinger_page,
     holzinger_stream,

@@ -10,6 +10,8 @@ import shlex
 
 MADE_BY = re.compile(r"^Made by (?:`([^`]+)`)", re.MULTILINE)
 STRING = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+# What `sutura lab` makes of several experiments.
+OF_SEVERAL = {"verdicts"}
 # Where the sources of a program are, by the manifest or the script that runs it.
 SOURCES = {
     "benches/Cargo.toml": ["benches/src", "crates/analysis/src"],
@@ -67,7 +69,7 @@ def complaints_of(root, name, text, experiments, sources):
     if program not in SOURCES:
         yield f"{name}: no such program: {found[1]}"
         return
-    if experiment is not None and experiment not in experiments:
+    if experiment is not None and experiment not in experiments | OF_SEVERAL:
         yield f"{name}: no experiment {experiment}"
     if words[0].startswith("interop/") and not (root / words[0]).is_file():
         yield f"{name}: no script {words[0]}"

@@ -20,14 +20,14 @@ const SPEED: f64 = 30e9;
 
 named! {
     /// Where the lost symbols are in the window.
-    enum Place {
+    enum LossPlace {
         Early = "early",
         Late = "late",
         Spread = "spread",
     }
 }
 
-impl Place {
+impl LossPlace {
     /// The lost symbols of a window.
     fn lost(self, window: usize) -> Vec<u64> {
         let count = (window / ONE_IN).max(1);
@@ -55,13 +55,13 @@ experiment! {
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
-    let jobs = WINDOWS.iter().flat_map(|window| Place::ALL.map(|place| (*window, place)));
-    let jobs: Vec<(usize, Place)> = jobs.collect();
+    let jobs = WINDOWS.iter().flat_map(|window| LossPlace::ALL.map(|place| (*window, place)));
+    let jobs: Vec<(usize, LossPlace)> = jobs.collect();
     let all = parallel::map(options, &jobs, |(window, place)| {
         Ok::<_, Error>(recover(*window, *place, options.seed))
     })?;
     let rows: Vec<_> = jobs.iter().zip(&all).collect();
-    let series = Place::ALL.map(|place| {
+    let series = LossPlace::ALL.map(|place| {
         let of_place = rows.iter().filter(|((_, of), _)| *of == place);
         let points = of_place.map(|((window, _), work)| (*window as f64, millis(work.total)));
         Series::line(place.name(), points.collect())
@@ -83,7 +83,7 @@ fn limits(window: usize) -> DecoderLimits {
 }
 
 /// Gives a decoder all symbols of a window but the lost ones, and then as many repair symbols as are lost.
-fn recover(window: usize, place: Place, base: u64) -> Recovery {
+fn recover(window: usize, place: LossPlace, base: u64) -> Recovery {
     let (mut rng, limits) = (Rng::new(seed(base, window as u64)), limits(window));
     let (mut encoder, mut decoder) = (Encoder::new(limits.window()), Decoder::new(limits));
     let lost = place.lost(window);
@@ -119,7 +119,7 @@ fn encoding() -> Table {
     )
 }
 
-fn decoding(rows: &[(&(usize, Place), &Recovery)]) -> Table {
+fn decoding(rows: &[(&(usize, LossPlace), &Recovery)]) -> Table {
     let megabytes = |bytes: u64| Cell::Number(bytes as f64 / 1e6);
     Table::of(
         "Recovery of one symbol in twenty by as many repair symbols, one at a time",
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn all_losses_are_recovered_wherever_they_are() {
         for window in [10, 100, 500] {
-            let work = Place::ALL.map(|place| recover(window, place, 1));
+            let work = LossPlace::ALL.map(|place| recover(window, place, 1));
             let count = (window / ONE_IN).max(1);
             assert!(work.iter().all(|of| of.lost == count && of.last <= of.total), "{work:?}");
             let [early, late, _] = work.map(|of| of.total as f64);
@@ -162,9 +162,9 @@ mod tests {
 
     #[test]
     fn lost_symbols_are_where_they_are_said_to_be() {
-        assert_eq!(Place::Early.lost(100), [0, 1, 2, 3, 4]);
-        assert_eq!(Place::Late.lost(100), [95, 96, 97, 98, 99]);
-        assert_eq!(Place::Spread.lost(100), [10, 30, 50, 70, 90]);
-        assert_eq!(Place::Late.lost(10), [9]);
+        assert_eq!(LossPlace::Early.lost(100), [0, 1, 2, 3, 4]);
+        assert_eq!(LossPlace::Late.lost(100), [95, 96, 97, 98, 99]);
+        assert_eq!(LossPlace::Spread.lost(100), [10, 30, 50, 70, 90]);
+        assert_eq!(LossPlace::Late.lost(10), [9]);
     }
 }

@@ -121,17 +121,23 @@ fn at(path: &Path) -> impl Fn(io::Error) -> SurveyError + '_ {
 pub fn shown_in(out: &Path) -> Result<Vec<Exhibited>, SurveyError> {
     let mut all = Vec::new();
     for experiment in EXPERIMENTS {
-        let path = out.join(FOLDERS[0]).join(experiment.name).join(DONE);
-        let bytes = match fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(at(&path)(error)),
-        };
-        let Done { shown, .. } =
-            serde_json::from_slice(&bytes).map_err(|error| at(&path)(io::Error::other(error)))?;
-        all.push(shown);
+        let done = done_in(&out.join(FOLDERS[0]).join(experiment.name))?;
+        all.extend(done.map(|done| done.shown));
     }
     Ok(all)
+}
+
+/// What says that the experiment of this folder is done, if it is.
+fn done_in(folder: &Path) -> Result<Option<Done>, SurveyError> {
+    let path = folder.join(DONE);
+    let bytes = match fs::read(&path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(at(&path)(error)),
+    };
+    let done =
+        serde_json::from_slice(&bytes).map_err(|error| at(&path)(io::Error::other(error)))?;
+    Ok(Some(done))
 }
 
 impl Survey {
@@ -203,8 +209,8 @@ impl Survey {
 
     /// What is there of an experiment, if it was done by this program with these options.
     fn kept(&self, experiment: &Experiment) -> Option<Exhibited> {
-        let bytes = fs::read(self.folder(experiment).join(DONE)).ok()?;
-        let Done { key, shown } = serde_json::from_slice(&bytes).ok()?;
+        // One that cannot be read is done again.
+        let Done { key, shown } = done_in(&self.folder(experiment)).ok()??;
         (key == self.key(experiment)).then_some(shown)
     }
 

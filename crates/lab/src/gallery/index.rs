@@ -26,7 +26,7 @@ impl Findings {
 }
 
 /// The finding of a figure or table; `None` if its experiment was not run.
-fn found(paper: &Paper, exhibit: &Exhibit, all: &[Exhibited]) -> Option<Finding> {
+pub(super) fn found(paper: &Paper, exhibit: &Exhibit, all: &[Exhibited]) -> Option<Finding> {
     let Place::Experiment(shown) = &exhibit.place else { return Some(Finding::Elsewhere) };
     let run = all.iter().find(|run| run.name == shown.by)?;
     run.judged(paper, exhibit).map(|judged| judged.finding)

@@ -1,7 +1,8 @@
 //! The verdicts of several surveys beside each other, such as those of several seeds.
 
 use super::Exhibited;
-use crate::papers::{Exhibit, Finding, PAPERS, Paper, Place};
+use super::index::found;
+use crate::papers::{Exhibit, Finding, PAPERS, Place};
 use crate::report::{Cell, Report, Table, report_of};
 
 /// A survey: what tells it apart, such as its folder, and what was shown in it.
@@ -26,17 +27,6 @@ pub fn verdicts(surveys: &[NamedSurvey]) -> Report {
         }
     }
     report_of("Verdicts of several surveys", &[counts.text(surveys.len())], [table], [])
-}
-
-/// The finding of a survey; `None` if it did not run the experiment.
-fn found(paper: &Paper, exhibit: &Exhibit, all: &[Exhibited]) -> Option<Finding> {
-    match &exhibit.place {
-        Place::Elsewhere(_) => Some(Finding::Elsewhere),
-        Place::Experiment(shown) => {
-            let run = all.iter().find(|run| run.name == shown.by)?;
-            run.judged(paper, exhibit).map(|judged| judged.finding)
-        }
-    }
 }
 
 /// The command that shows it, as the first survey that ran it did.

@@ -1,9 +1,8 @@
 //! Which streams a dependency tree serves.
 
 use sutura_analysis::figure::{PacketRow, Picture, packets};
-use sutura_research::h2::Dependency;
 use sutura_research::h3_draft::{Carriage, DraftMessages, Element, Message};
-use sutura_schedule::{Grant, Priority, Scheduler, StreamKey};
+use sutura_schedule::{Grant, Scheduler, StreamKey};
 
 use crate::Error;
 use crate::report::{Cell, Table};
@@ -124,7 +123,7 @@ impl Tree {
         let mut scheduler = sutura_research::schedulers().find(self.scheme)?.build();
         if self.scheme == "h2" {
             for message in self.told {
-                scheduler.insert(message.element.key(), priority(message));
+                scheduler.insert(message.element.key(), message.priority());
             }
         } else {
             let mut messages = DraftMessages::new(Carriage::OwnStreams);
@@ -137,12 +136,6 @@ impl Tree {
         let streams = (0..TURNS).map_while(|_| turn(&mut *scheduler));
         Ok(Chosen { tree: self, packets: streams.map(|stream| (stream / 4) as usize).collect() })
     }
-}
-
-fn priority(message: &Message) -> Priority {
-    let Message { parent, weight, exclusive, .. } = *message;
-    let parent = parent.map(Element::key);
-    Priority::default().with_extension(Dependency { parent, weight, exclusive })
 }
 
 fn turn(scheduler: &mut dyn Scheduler) -> Option<StreamKey> {

@@ -175,6 +175,12 @@ class Link:
         return counted | {"late_ms": stats["late_ms"]}
 
 
+def absent_libraries(program: Path) -> list[str]:
+    """The shared libraries that a program needs and the system does not have."""
+    said = subprocess.run(["ldd", program], capture_output=True, text=True)
+    return [line.split()[0] for line in said.stdout.splitlines() if line.endswith("=> not found")]
+
+
 def version_of(command: list[str]) -> str:
     """What a program says of its version."""
     try:

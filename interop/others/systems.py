@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jobs import Point, encoded
-from process import FEED, Failed, Link, Run, tcp_port, udp_port, values_in, version_of
+from process import FEED, Failed, Link, Run, absent_libraries, tcp_port, udp_port, values_in, version_of
 
 ROOT = Path(__file__).parents[2]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
@@ -62,6 +62,9 @@ class System:
         absent = [name for name in self.programs if program(name, self.family) is None]
         if absent:
             return f"there is no {' and no '.join(absent)}{self.source and ': ' + self.source}"
+        libraries = {library for name in self.programs for library in absent_libraries(self.path(name))}
+        if libraries:
+            return f"there is no {' and no '.join(sorted(libraries))}, with which it is linked"
         if self.family == "wireguard-go" and (os.geteuid() != 0 or not Path("/dev/net/tun").exists()):
             return "tunnels need root and /dev/net/tun"
         return None

@@ -2,15 +2,20 @@
 
 import json
 import math
+import os
 import socket
 import struct
+import sys
+import tempfile
 import threading
 import unittest
+from pathlib import Path
+from unittest import mock
 
 import feed
 from jobs import JOBS, Job, both, downloads, flec_path, messages, steady
 from measure import run_once
-from process import Failed
+from process import Failed, absent_libraries
 from report import METRICS, Results, Spread, percentile
 from systems import System, fork_query, pieces
 
@@ -111,6 +116,18 @@ class Feed(unittest.TestCase):
             feed.stream(ours, messages(steady(1000, 1000, 3), ordered=True), times)
         self.assertEqual(len(times), 4)
         self.assertNotIn(None, times)
+
+
+class Programs(unittest.TestCase):
+    def test_libraries_that_are_not_there_are_named(self) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            # A program that says what ldd says of one that lacks a library.
+            ldd = Path(directory) / "ldd"
+            ldd.write_text("#!/bin/sh\nprintf '\\tlibc.so.6 => /lib/libc.so.6 (0x1)\\n\\tlibssl.so.0 => not found\\n'\n")
+            ldd.chmod(0o755)
+            with mock.patch.dict(os.environ, {"PATH": f"{directory}:{os.environ['PATH']}"}):
+                self.assertEqual(absent_libraries(Path("any")), ["libssl.so.0"])
+        self.assertEqual(absent_libraries(Path(sys.executable)), [])
 
 
 class Fork(unittest.TestCase):

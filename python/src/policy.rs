@@ -45,6 +45,18 @@ impl PolicyClass {
         }
         Ok(Self { name, class: class.clone().unbind(), raised: raised.clone() })
     }
+
+    /// A policy for a session.
+    fn session(&self, py: Python<'_>) -> PyResult<Session> {
+        let class = self.class.bind(py);
+        let base = py.import("sutura.policy")?.getattr("Redundancy")?;
+        Ok(Session {
+            policy: Some(class.call0()?.unbind()),
+            mends: class.getattr("mends")?.is_truthy()?,
+            protects_all: class.getattr("protects")?.is(&base.getattr("protects")?),
+            ..Session::without_policy(self.raised.clone())
+        })
+    }
 }
 
 impl RedundancyFactory for PolicyClass {
@@ -57,9 +69,9 @@ impl RedundancyFactory for PolicyClass {
     }
 
     fn build(&self) -> Box<dyn Redundancy> {
-        let made = Python::attach(|py| Ok(self.class.bind(py).call0()?.unbind()));
-        let policy = made.map_err(|error| self.raised.keep(error)).ok();
-        Box::new(Session { policy, began: OnceCell::new(), raised: self.raised.clone() })
+        let made = Python::attach(|py| self.session(py));
+        let session = made.map_err(|error| self.raised.keep(error)).ok();
+        Box::new(session.unwrap_or_else(|| Session::without_policy(self.raised.clone())))
     }
 }
 
@@ -67,12 +79,20 @@ impl RedundancyFactory for PolicyClass {
 #[derive(Debug)]
 struct Session {
     policy: Option<Py<PyAny>>,
+    mends: bool,
+    /// Whether the class has no method of its own that says what it protects.
+    protects_all: bool,
     /// When the policy was first asked or told something.
     began: OnceCell<Instant>,
     raised: Raised,
 }
 
 impl Session {
+    /// A session in which no repair symbol is sent.
+    const fn without_policy(raised: Raised) -> Self {
+        Self { policy: None, mends: false, protects_all: true, began: OnceCell::new(), raised }
+    }
+
     fn seconds(&self, now: Instant) -> f64 {
         now.saturating_duration_since(*self.began.get_or_init(|| now)).as_secs_f64()
     }
@@ -126,8 +146,29 @@ impl Redundancy for Session {
         self.tell("on_arrived", now, id, view);
     }
 
+    fn mends(&self) -> bool {
+        self.mends
+    }
+
+    fn protects(&self, view: &Seen) -> bool {
+        let ask = |policy: &Bound<'_, PyAny>| {
+            policy.call_method1("protects", (View::timeless(view),))?.is_truthy()
+        };
+        self.protects_all || self.call(ask)
+    }
+
     fn protects_all(&self) -> bool {
-        true
+        self.protects_all
+    }
+
+    fn timeout(&self) -> Option<Instant> {
+        let began = self.began.get()?;
+        self.call(|policy| {
+            let at: Option<f64> = policy.call_method0("timeout")?.extract()?;
+            let wrong = |error| PyValueError::new_err(format!("timeout: {error}"));
+            let after = at.map(|at| Duration::try_from_secs_f64(at).map_err(wrong)).transpose()?;
+            Ok(after.and_then(|after| began.checked_add(after)))
+        })
     }
 
     fn decide(&self, now: Instant, view: &Seen) -> Decision {
@@ -176,7 +217,12 @@ pub(crate) struct View {
 
 impl View {
     fn of(now: Instant, seen: &Seen) -> Self {
-        let until = |at: Instant| at.saturating_duration_since(now);
+        let until = |at: Instant| at.saturating_duration_since(now).as_secs_f64();
+        Self { deadline: seen.deadline.map(until), ..Self::timeless(seen) }
+    }
+
+    /// The same without the deadline, for questions that come without the time.
+    fn timeless(seen: &Seen) -> Self {
         Self {
             first: seen.first,
             timely: seen.timely,
@@ -185,7 +231,7 @@ impl View {
             missing: seen.missing,
             added: seen.added,
             unprotected: seen.unprotected,
-            deadline: seen.deadline.map(until).as_ref().map(Duration::as_secs_f64),
+            deadline: None,
             left: seen.left,
             has_source: seen.has_source,
             idle: seen.idle,

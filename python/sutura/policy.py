@@ -42,6 +42,10 @@ class Redundancy:
     name = ""
     """The name of the policy in experiments: without colons, commas and blanks."""
 
+    mends = False
+    """Whether the policy sends repair symbols in place of lost data, which then waits for them, and is sent again only if
+    they fail to mend it."""
+
     def on_source_sent(self, now: float, symbol: int, view: View) -> None:
         """The source symbol with this number was sent for the first time."""
 
@@ -56,6 +60,16 @@ class Redundancy:
 
     def on_arrived(self, now: float, symbol: int, view: View) -> None:
         """The peer has this source symbol."""
+
+    def protects(self, view: View) -> bool:
+        """Whether data that is sent now becomes a source symbol. Other data saves the symbol's header, and no repair
+        symbol covers it. ``view.deadline`` is None here."""
+        return True
+
+    def timeout(self) -> Optional[float]:
+        """When :meth:`decide` may answer otherwise without any other event, in seconds since the session began: while
+        there is nothing to send, it is not asked before."""
+        return None
 
     def decide(self, now: float, view: View) -> Union[bool, None, tuple[int, int]]:
         """Whether a repair symbol goes next: over all symbols that are not known to have arrived (``True``), or over

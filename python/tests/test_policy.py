@@ -1,6 +1,7 @@
 """Policies that are written in Python."""
 
 import re
+from statistics import median
 
 import pytest
 
@@ -40,6 +41,61 @@ class LastTwo(EveryFive):
         return (view.next - 2, view.next) if self.uncovered >= 5 else None
 
 
+class Later(EveryFive):
+    """Covers what was sent 7 ms before."""
+
+    name = "later"
+    late = []
+
+    def __init__(self):
+        self.due = None
+
+    def on_source_sent(self, now, symbol, view):
+        self.due = now + 0.007
+
+    def on_repair_sent(self, now, view):
+        self.late.append(now - self.due)
+        self.due = None
+
+    def timeout(self):
+        return self.due
+
+    def decide(self, now, view):
+        return self.due is not None and now >= self.due
+
+
+class Untimed(Later):
+    """The same, asked only when something else happens."""
+
+    name = "untimed"
+    late = []
+
+    def timeout(self):
+        return None
+
+
+class Nothing(EveryFive):
+    """Protects no data, so that it is told of none."""
+
+    name = "nothing"
+
+    def protects(self, view):
+        return False
+
+    def on_source_sent(self, now, symbol, view):
+        raise AssertionError("nothing is protected")
+
+
+class Mending(Redundancy):
+    """A repair symbol for each lost one."""
+
+    name = "mending"
+    mends = True
+
+    def decide(self, now, view):
+        return view.missing > view.added
+
+
 def figures(own, **options):
     """Late messages and repair symbols for each packet, of none and each policy, by name."""
     names = [policy.name for policy in own]
@@ -56,12 +112,31 @@ def test_a_policy_decides():
     assert found["last-two"][1] > 0.1
 
 
+def test_a_policy_is_asked_again_at_its_time():
+    Later.late.clear()
+    Untimed.late.clear()
+    found = figures([Later, Untimed])
+    assert found["later"][1] > 0.2
+    # A timer goes by microseconds; sometimes pacing has no room at its time.
+    assert median(Later.late) < 0.0001 < median(Untimed.late)
+
+
+def test_what_a_policy_does_not_protect_is_no_symbol():
+    found = figures([Nothing])
+    assert found["nothing"] == found["none"]
+
+
+def test_a_policy_mends_what_is_lost():
+    found = figures([Mending])
+    assert 0.02 < found["mending"][1] < 0.2
+
+
 def test_results_are_the_same_each_time():
     options = dict(own=[EveryFive], policies=["every-five"], seeds=1, **LOSSY)
     assert lab.run("own-paths", "0-1", **options) == lab.run("own-paths", "0-1", **options)
 
 
-@pytest.mark.parametrize("method", ["__init__", "on_source_sent", "decide"])
+@pytest.mark.parametrize("method", ["__init__", "on_source_sent", "protects", "timeout", "decide"])
 def test_an_exception_is_that_of_the_job(method):
     def fail(self, *_):
         raise KeyError("by design")

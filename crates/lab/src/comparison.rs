@@ -89,8 +89,35 @@ impl<S, R> Runs<S, R> {
 
     /// The same as an estimate.
     pub fn mean_estimate(&self, value: impl Fn(&R) -> f64) -> Estimate {
-        let values: Vec<f64> = self.runs.iter().map(value).collect();
-        Estimate::of_mean(&values, Level::NineteenInTwenty)
+        mean_within(self.runs.iter().map(value))
+    }
+
+    /// The mean of milliseconds of each run, with its interval.
+    pub fn mean_millis_cell(&self, value: impl Fn(&R) -> f64) -> Cell {
+        Cell::MillisWithin(self.mean_estimate(value))
+    }
+
+    /// A quantity of a figure of each run, divided by the same of others with the same seeds, with its
+    /// [interval](paired_ratio).
+    pub fn ratio_to(
+        &self,
+        others: &Self,
+        figure: impl Fn(&R) -> f64,
+        of: impl Fn(&[f64]) -> f64,
+    ) -> Estimate {
+        let [these, others] =
+            [self, others].map(|all| all.runs.iter().map(&figure).collect::<Vec<f64>>());
+        paired_ratio(&these, &others, of)
+    }
+
+    /// The [ratio](Self::ratio_to) of the means of a figure.
+    pub fn mean_ratio_to(&self, others: &Self, figure: impl Fn(&R) -> f64) -> Estimate {
+        self.ratio_to(others, figure, |figures| mean_of(figures, |figure| *figure))
+    }
+
+    /// The [ratio](Self::ratio_to) of the medians of a figure.
+    pub fn median_ratio_to(&self, others: &Self, figure: impl Fn(&R) -> f64) -> Estimate {
+        self.ratio_to(others, figure, |figures| Values::of(figures.iter().copied()).at(0.5))
     }
 
     /// The mean of a share of each run, 0 to 1, with its interval.
@@ -198,6 +225,41 @@ impl Deref for Values {
     fn deref(&self) -> &[f64] {
         &self.0
     }
+}
+
+/// The mean of independent values that are not too far from normal, with its interval.
+pub fn mean_within(values: impl IntoIterator<Item = f64>) -> Estimate {
+    let values: Vec<f64> = values.into_iter().collect();
+    Estimate::of_mean(&values, Level::NineteenInTwenty)
+}
+
+/// A quantity of runs, divided by the same of others; 1 if there are none, or the others have nothing of it.
+fn ratio<R>(these: &[R], others: &[R], of: impl Fn(&[R]) -> f64) -> f64 {
+    let others = of(others);
+    if others > 0.0 && !these.is_empty() { of(these) / others } else { 1.0 }
+}
+
+/// A quantity of runs, divided by the same of as many others with the same seeds, with its interval by the bootstrap:
+/// the same of pairs of runs drawn again and again from those that there are (Efron and Tibshirani 1993, chapter 13).
+/// A single pair has no interval.
+pub fn paired_ratio<R: Clone>(these: &[R], others: &[R], of: impl Fn(&[R]) -> f64) -> Estimate {
+    const DRAWS: usize = 1000;
+    let count = these.len().min(others.len());
+    let (these, others) = (&these[..count], &others[..count]);
+    let value = ratio(these, others, &of);
+    if count < 2 {
+        return Estimate { value, within: Interval { low: None, high: None } };
+    }
+    let mut rng = sutura_random::Rng::new(0);
+    let mut draw = |_| {
+        let drawn = (0..count).map(|_| rng.index(count));
+        let pair = |at: usize| (these[at].clone(), others[at].clone());
+        let (these, others): (Vec<R>, Vec<R>) = drawn.map(pair).unzip();
+        ratio(&these, &others, &of)
+    };
+    let draws = Values::of((0..DRAWS).map(&mut draw));
+    let [low, high] = [0.025, 0.975].map(|q| Some(draws.at(q)));
+    Estimate { value, within: Interval { low, high } }
 }
 
 /// The mean of a figure of `all`; 0 if there are none.
@@ -310,33 +372,15 @@ impl<S: Subject> Compared<S> {
     /// A quantity of the runs with a policy, divided by the same quantity without protection.
     pub fn ratio(&self, policy: usize, of: impl Fn(&[S::Outcome]) -> f64) -> f64 {
         let with = self.with(policy);
-        let plain = of(self.plain.get(..with.len()).unwrap_or(&self.plain));
-        if plain > 0.0 && !with.is_empty() { of(with) / plain } else { 1.0 }
+        ratio(with, self.plain.get(..with.len()).unwrap_or(&self.plain), of)
     }
 
-    /// The [`ratio`](Self::ratio) with its interval by the bootstrap: the same of pairs of runs drawn again and again
-    /// from those that there are (Efron and Tibshirani 1993, chapter 13).
+    /// The [`ratio`](Self::ratio) with its interval, as a cell of a table.
     pub fn ratio_cell(&self, policy: usize, of: impl Fn(&[S::Outcome]) -> f64) -> Cell
     where
         S::Outcome: Clone,
     {
-        const DRAWS: usize = 1000;
-        let value = self.ratio(policy, &of);
-        let pairs: Vec<_> = self.plain.iter().zip(self.with(policy)).collect();
-        if pairs.len() < 2 {
-            return Cell::Number(value);
-        }
-        let mut rng = sutura_random::Rng::new(0);
-        let mut draw = |_| {
-            let drawn = (0..pairs.len()).map(|_| pairs[rng.index(pairs.len())]);
-            let (plain, with): (Vec<_>, Vec<_>) =
-                drawn.map(|(a, b)| (a.clone(), b.clone())).unzip();
-            let plain = of(&plain);
-            if plain > 0.0 { of(&with) / plain } else { 1.0 }
-        };
-        let draws = Values::of((0..DRAWS).map(&mut draw));
-        let [low, high] = [0.025, 0.975].map(|q| Some(draws.at(q)));
-        Cell::NumberWithin(Estimate { value, within: Interval { low, high } })
+        Cell::NumberWithin(paired_ratio(self.with(policy), &self.plain, of))
     }
 
     /// A quantity of the run without losses, divided by the same quantity without protection.
@@ -385,10 +429,10 @@ impl<'a, K, S: Subject> Arm<'a, K, S> {
         self.all.first().map(|compared| compared.with(self.index).len())
     }
 
-    /// The mean of a figure over all runs with the policy, as a cell of a table.
+    /// The mean over the comparisons of the mean of a figure of the runs with the policy, as a cell of a table.
     pub fn mean(&self, value: impl Fn(&S::Outcome) -> f64) -> Cell {
-        let runs = self.all.iter().flat_map(|compared| compared.with(self.index));
-        Cell::Number(statistics::mean(runs.map(value)))
+        let mean = |compared: &Compared<S>| mean_of(compared.with(self.index), &value);
+        Cell::NumberWithin(mean_within(self.all.iter().map(mean)))
     }
 }
 

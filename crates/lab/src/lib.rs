@@ -65,6 +65,8 @@ pub struct Options {
     /// The applications to run, for experiments that take some, as `own-paths` describes them; the experiment's own if
     /// empty.
     pub apps: Vec<String>,
+    /// Connections that were recorded, for experiments that show such beside their own.
+    pub recorded: Vec<own::OwnTrace>,
     /// Policies of one's own, which may be named among [`policies`](Self::policies).
     pub own: own::OwnPolicies,
     /// When bottlenecks could send, for experiments that draw paths: one for each path, in turn. Random rates if
@@ -91,6 +93,7 @@ impl Default for Options {
             policies: Vec::new(),
             links: Vec::new(),
             apps: Vec::new(),
+            recorded: Vec::new(),
             own: own::OwnPolicies::default(),
             traces: Vec::new(),
             progress: Progress::default(),

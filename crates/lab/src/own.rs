@@ -1,8 +1,9 @@
-//! What users bring to experiments: their paths and their policies. Those from a crate of their own are added to
+//! What users bring to experiments: their paths, their traces and their policies. Those from a crate of their own are added to
 //! [`Options`](crate::Options) by a program of theirs; `examples/own-policies` has one.
 
 use std::sync::Arc;
 
+use sutura_analysis::{StreamFrame, Trace};
 use sutura_link::LinkConfig;
 use sutura_proto::policy::RedundancyFactory;
 
@@ -34,6 +35,18 @@ impl OwnPath {
         let [down, up] = [read_link(down)?, read_link(up)?];
         Ok(Self { text: text.to_owned(), up, down })
     }
+}
+
+/// A connection that somebody recorded as qlog.
+#[derive(Clone, Debug)]
+pub struct OwnTrace {
+    /// What it is called in tables and plots.
+    pub name: String,
+    /// What one end recorded.
+    pub trace: Arc<Trace>,
+    /// The STREAM frames that the other end sent, in order, if its record is there; empty if they are to be
+    /// estimated from the order of the packets.
+    pub order: Arc<[StreamFrame]>,
 }
 
 /// Policies of one's own, which experiments find by their names before they look among those that are built in.

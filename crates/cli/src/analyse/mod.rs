@@ -1,6 +1,6 @@
 //! `sutura qlog`: analyses records of connections.
 
-mod load;
+pub mod load;
 mod report;
 
 use std::collections::BTreeSet;

@@ -1,13 +1,15 @@
 //! The options of experiments.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use sutura_lab::link_trace::LinkTrace;
-use sutura_lab::own::{OwnPath, OwnPolicies};
+use sutura_lab::own::{OwnPath, OwnPolicies, OwnTrace};
 use sutura_lab::results::Results;
 use sutura_lab::{Error, Options, Progress};
 
 use super::threads;
+use crate::analyse::load::{Record, load, resolve};
 use crate::failure::{Exit, Failure};
 
 /// What a single experiment does. Results depend on all of it but the number of threads.
@@ -34,8 +36,8 @@ pub struct ExperimentArgs {
     /// Virtual seconds of each run, in controllers-paths [default: the experiment's own number]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: Option<u64>,
-    /// A redundancy policy to compare, in own-paths, auto-zoo and flec-bulk, -buffer and -buffer-design; may be
-    /// repeated [default: the experiment's own]
+    /// A redundancy policy to compare, in own-paths, auto-zoo, vnc-scenes and flec-bulk, -buffer, -buffer-design and
+    /// -starlink; may be repeated [default: the experiment's own]
     #[arg(long = "policy", value_name = "POLICY")]
     policies: Vec<String>,
     /// A path of your own, in own-paths: a link in both directions as `sutura link` has it, or LINK | back LINK; may
@@ -45,6 +47,10 @@ pub struct ExperimentArgs {
     /// An application of your own, in own-paths; may be repeated
     #[arg(long = "app", value_name = "APPLICATION")]
     apps: Vec<String>,
+    /// A qlog file of your own, in marx-stacks: how its streams took turns, and what losses held up, beside the stacks;
+    /// may be repeated
+    #[arg(long = "qlog", value_name = "FILE")]
+    qlogs: Vec<PathBuf>,
     /// A trace of the times at which the bottleneck sends, in the form of Mahimahi, in auto-zoo: milliseconds,
     /// one for each 1500 bytes; may be repeated [default: random rates]
     #[arg(long = "trace", value_name = "FILE")]
@@ -83,6 +89,7 @@ impl ExperimentArgs {
             policies: self.policies.clone(),
             links: self.links.clone(),
             apps: self.apps.clone(),
+            recorded: recorded(&self.qlogs)?,
             own: OwnPolicies::default(),
             traces: traces.map_err(|error| Failure::local(error.to_string()))?,
             results,
@@ -93,6 +100,18 @@ impl ExperimentArgs {
     pub fn key(&self) -> String {
         format!("{:?}", Self { threads: None, ..self.clone() })
     }
+}
+
+/// The connections in qlog files, each with what its other end sent if that is among them.
+fn recorded(files: &[PathBuf]) -> Result<Vec<OwnTrace>, Failure> {
+    let mut records = load(files)?;
+    resolve(&mut records);
+    let own = |Record { name, trace, order, .. }| OwnTrace {
+        name,
+        trace: Arc::new(trace),
+        order: order.unwrap_or_default().into(),
+    };
+    Ok(records.into_iter().map(own).collect())
 }
 
 fn read_path(text: &str) -> Result<OwnPath, String> {
@@ -127,5 +146,12 @@ mod tests {
         for args in [["--seed", "2"], ["--seeds", "2"], ["--policy", "auto"], ["--corpus", "x"]] {
             assert_ne!(key(&args), key(&[]), "{args:?}");
         }
+    }
+
+    #[test]
+    fn a_file_that_is_not_qlog_is_named() {
+        let args = Command::parse_from(["x", "--qlog", "Cargo.toml"]).args;
+        let failure = args.options(Progress::default(), Results::default()).unwrap_err();
+        assert!(failure.message.contains("cannot read Cargo.toml: "), "{failure:?}");
     }
 }

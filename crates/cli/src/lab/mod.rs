@@ -35,6 +35,7 @@ Examples:
   sutura lab holzinger-bulk --json > bulk.json
   sutura lab marx-pages --plots .
   sutura lab marx-stacks --plots pictures
+  sutura lab marx-stacks --qlog client.sqlog --plots pictures
   sutura lab marx-link --pages 10
   sutura lab marx-link --corpus pages.jsonl.gz
   sutura lab eghbal-2022 --seeds 1000

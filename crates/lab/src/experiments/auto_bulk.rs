@@ -10,7 +10,7 @@ use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Scenario, Transfer};
 
-use crate::comparison::{Compared, Subject, Values, unless_broken};
+use crate::comparison::{Compared, Subject, Values, pooled, unless_broken};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
 
@@ -156,6 +156,12 @@ fn time(runs: &[Completions], q: f64) -> f64 {
     Values::of(runs.iter().flat_map(|run| run.times.iter().copied())).at(q)
 }
 
+/// The median of the times of all downloads of some runs, as a cell of a table.
+fn median_cell(runs: &[Completions]) -> Cell {
+    let time = |seconds: &f64| Duration::try_from_secs_f64(*seconds).unwrap_or(Duration::MAX);
+    pooled(runs.iter().map(|run| run.times.as_slice()), |seconds| (time(seconds), 1)).cell(0.5)
+}
+
 /// The mean of a figure, for each download of the runs that were completed.
 fn each(runs: &[Completions], value: fn(&Completions) -> f64) -> f64 {
     let complete = || runs.iter().filter(|run| run.wire.is_finite());
@@ -232,12 +238,12 @@ fn lossy_table(rows: &[Compared<Downloads>], clear: &[Compared<Downloads>]) -> T
             ("losses", &|row| row.setup.losses.name().into()),
             ("controller", &|row| row.setup.congestion.to_string().into()),
             ("download", &|row| row.setup.work.name().into()),
-            ("without p50", &|row| Cell::Millis(1000.0 * time(&row.plain, 0.5))),
+            ("without p50", &|row| median_cell(&row.plain)),
             ("p50", &|row| row.ratio_cell(0, |runs| time(runs, 0.5))),
             ("p90", &|row| row.ratio_cell(0, |runs| time(runs, 0.9))),
             ("p99", &|row| row.ratio_cell(0, |runs| time(runs, 0.99))),
             ("ideal p50", &|row| ideal(row).into()),
-            ("bytes", &|row| Cell::Number(row.wire_ratio(0))),
+            ("bytes", &|row| row.ratio_cell(0, |runs| each(runs, |run| run.wire))),
             ("repairs", &|row| Cell::Number(row.repairs(0))),
             ("recovered", &|row| Cell::Number(row.recovered(0))),
         ],

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sutura_analysis::interval::Estimate;
 use sutura_analysis::statistics::mean;
 use sutura_proto::{Algorithm, Protection};
 
 use super::controllers::bed::{Flow, FlowOutcome};
 use super::controllers::sender::Sender;
 use super::controllers_shared::{Figures, LENGTH, RATE, STAGGER, share};
-use crate::comparison::{Runs, pooled, protection, seed};
+use crate::comparison::{Runs, mean_within, pooled, protection, seed};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
 
@@ -126,9 +127,9 @@ impl Shared {
 type SharedRuns = Runs<Sharing, Shared>;
 
 impl SharedRuns {
-    fn share(&self, protected: bool) -> Option<f64> {
+    fn share(&self, protected: bool) -> Option<Estimate> {
         let shares: Vec<f64> = self.runs.iter().filter_map(|run| run.share(protected)).collect();
-        (!shares.is_empty()).then(|| mean(shares))
+        (!shares.is_empty()).then(|| mean_within(shares))
     }
 
     /// A quantile of the times of the downloads of the flows with `auto`, or of the other flows.
@@ -168,13 +169,13 @@ fn report(summaries: &[SharedRuns]) -> Report {
             ("random loss", &|s| Cell::Share(s.setup.loss)),
             ("downloads", &|s| s.setup.kind.name().into()),
             ("with auto", &|s| (s.setup.protected as u64).into()),
-            ("share with", &|s| s.share(true).map(Cell::Number).into()),
-            ("without", &|s| s.share(false).map(Cell::Number).into()),
-            ("Jain", &|s| Cell::Number(s.mean(|run| run.figures.jain()))),
+            ("share with", &|s| s.share(true).map(Cell::NumberWithin).into()),
+            ("without", &|s| s.share(false).map(Cell::NumberWithin).into()),
+            ("Jain", &|s| s.mean_cell(|run| run.figures.jain())),
             ("utilisation", &|s| s.mean_share_cell(|run| run.figures.utilisation())),
             ("lost in queue", &|s| s.mean_share_cell(|run| run.figures.overflow)),
-            ("queue delay", &|s| Cell::Millis(s.mean(|run| run.figures.queue_delay))),
-            ("repairs", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
+            ("queue delay", &|s| s.mean_millis_cell(|run| run.figures.queue_delay)),
+            ("repairs", &|s| s.mean_cell(|run| run.repairs as f64)),
             ("time p50 with", &|s| s.time(true, 0.5).into()),
             ("without", &|s| s.time(false, 0.5).into()),
             ("p95 with", &|s| s.time(true, 0.95).into()),
@@ -245,7 +246,7 @@ mod tests {
         let options = Options { seeds: Some(3), ..Options::default() };
         for summary in measure(&setups, Duration::from_secs(20), &options).unwrap() {
             let name = summary.setup.congestion.to_string();
-            let (with, without) = (summary.share(true).unwrap(), summary.share(false).unwrap());
+            let [with, without] = [true, false].map(|is| summary.share(is).unwrap().value);
             assert!((with + 2.0 * without - 3.0).abs() < 1e-9, "{name}: {with}, {without}");
             assert!(with < 1.3, "{name}: {with}");
             assert!(summary.mean(|run| run.repairs as f64) > 5.0, "{name}");

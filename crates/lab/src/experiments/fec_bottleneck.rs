@@ -49,6 +49,13 @@ struct Slowed {
     rtts: Vec<Duration>,
 }
 
+impl Slowed {
+    /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
+    fn lost(&self) -> f64 {
+        self.lost as f64 / self.sent.max(1) as f64
+    }
+}
+
 fn transfer(setup: &Bottleneck, seed: u64) -> Result<Slowed, Error> {
     let up: LinkConfig = PATH.parse()?;
     let down = format!("{PATH} loss=bern:{}", setup.loss).parse()?;
@@ -100,18 +107,8 @@ impl BottleneckRuns {
     }
 
     /// A count of bytes for each byte transferred.
-    fn per_byte(&self, bytes: fn(&Slowed) -> u64) -> f64 {
-        self.sum(bytes) / (BYTES * self.runs.len() as u64) as f64
-    }
-
-    /// Bytes of repair symbols for each byte transferred.
-    fn repair(&self) -> f64 {
-        self.per_byte(|run| run.repair)
-    }
-
-    /// Share of the server's datagrams that were lost, at random or for want of room in the queue.
-    fn lost(&self) -> f64 {
-        self.sum(|run| run.lost) / self.sum(|run| run.sent).max(1.0)
+    fn per_byte_cell(&self, bytes: fn(&Slowed) -> u64) -> Cell {
+        self.mean_cell(|run| bytes(run) as f64 / BYTES as f64)
     }
 }
 
@@ -155,9 +152,9 @@ fn report(summaries: &[BottleneckRuns]) -> Report {
             ("goodput", &|s| format!("{:.2} Mbit/s", s.goodput() * 8.0 / 1e6).into()),
             ("slowed at", &|s| s.slowed().map_or("never".into(), Cell::from)),
             ("rtt p50", &|s| s.all_times(|run| &run.rtts).cell(0.5)),
-            ("repair/byte", &|s| Cell::Number(s.repair())),
-            ("resent/byte", &|s| Cell::Number(s.per_byte(|run| run.resent))),
-            ("lost", &|s| Cell::Share(s.lost())),
+            ("repair/byte", &|s| s.per_byte_cell(|run| run.repair)),
+            ("resent/byte", &|s| s.per_byte_cell(|run| run.resent)),
+            ("lost", &|s| s.mean_share_cell(Slowed::lost)),
         ],
     );
     report_of(
@@ -200,11 +197,12 @@ mod tests {
             let [without, with] = &summaries[..] else { panic!("two configurations") };
             let ratio = with.goodput() / without.goodput();
             assert!((0.99..=1.01).contains(&ratio), "{congestion}: {ratio}");
-            let repair = with.repair();
+            let repair = with.mean(|run| run.repair as f64 / BYTES as f64);
             assert!(repair > 0.0 && repair < 0.002, "{congestion}: {repair}");
             let [before, after] = [without, with].map(|s| s.slowed().unwrap().as_secs_f64());
             assert!((after / before - 1.0).abs() < 0.05, "{congestion}: {before} {after}");
-            assert!(with.lost() <= without.lost() + 0.002, "{congestion}: {}", with.lost());
+            let [before, after] = [without, with].map(|s| s.mean(Slowed::lost));
+            assert!(after <= before + 0.002, "{congestion}: {after}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! A receiver with a small buffer on a satellite path (Michel et al. 2022, FlEC, section VII-B1, Figs.
 //! 6 to 9): 5 MB over 8 Mbit/s and 400 ms of round trip with receive windows of 70 kB to 6 MB.
 
-use super::flec_path::{Completion, Download, Path, mean_wire, median_time, ratio_chart};
+use super::flec_path::{
+    Completion, Download, Path, mean_wire, median_cell, median_time, ratio_chart,
+};
 use crate::comparison::{Compared, Values};
 use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 use crate::{Error, Options};
@@ -58,7 +60,7 @@ fn report(compared: &[Compared<Download>], policies: &[&str]) -> Report {
             ("policy", &|(_, name, _)| (*name).into()),
             ("loss", &|(_, _, row)| Cell::Share(row.setup.path.loss_down / 100.0)),
             ("window", &|(_, _, row)| row.setup.buffer.into()),
-            ("time without", &|(_, _, row)| Cell::Millis(1000.0 * median_time(&row.plain))),
+            ("time without", &|(_, _, row)| median_cell(&row.plain)),
             ("median time", &|row| ratio(row, median_time)),
             ("p5", &|row| at(row, 0.05)),
             ("p25", &|row| at(row, 0.25)),

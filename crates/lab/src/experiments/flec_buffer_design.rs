@@ -2,7 +2,7 @@
 //! section VII-B2, Figs. 10 and 11): losses at random and in bursts.
 
 use super::flec_path::{
-    Download, Path, mean_burst, mean_wire, median_time, points, ratio_chart, worst,
+    Download, Path, mean_burst, mean_wire, median_cell, median_time, points, ratio_chart, worst,
 };
 use crate::comparison::{Arm, Compared, Grouped, share};
 use crate::design::{Range, latin_hypercube};
@@ -143,9 +143,9 @@ fn worst_table(groups: &[WindowDownloads], policy: &str) -> Table {
             ("losses", &|((kind, _), _)| kind.name().into()),
             ("window", &|((_, window), _)| (*window).into()),
             ("path", &|(_, point)| point.setup.path.to_string().into()),
-            ("time ratio", &|(_, point)| Cell::Number(point.ratio(0, median_time))),
-            ("time without", &|(_, point)| Cell::Millis(1000.0 * median_time(&point.plain))),
-            ("bytes ratio", &|(_, point)| Cell::Number(point.ratio(0, mean_wire))),
+            ("time ratio", &|(_, point)| point.ratio_cell(0, median_time)),
+            ("time without", &|(_, point)| median_cell(&point.plain)),
+            ("bytes ratio", &|(_, point)| point.ratio_cell(0, mean_wire)),
         ],
     )
 }

@@ -2,12 +2,12 @@
 //! Figs. 3 and 4): completion times with a policy divided by the times without.
 
 use super::flec_path::{
-    Completion, Download, Path, mean_time, mean_wire, median_time, points, quantile_time,
-    ratio_chart, worst,
+    Completion, Download, Path, mean_time, mean_wire, median_cell, median_time, points,
+    quantile_time, ratio_chart, worst,
 };
 use crate::comparison::{Arm, Compared, Grouped, Subject};
 use crate::design::{Range, latin_hypercube};
-use crate::report::{Cell, Chart, Report, Table, report_of};
+use crate::report::{Chart, Report, Table, report_of};
 use crate::{Error, Options};
 
 /// Bytes of the files, with the number of seeds of the first policy, and of further policies: long transfers
@@ -135,8 +135,8 @@ fn worst_table(sizes: &[SizeDownloads], policy: &str) -> Table {
         &[
             ("bytes", &|(bytes, _)| (**bytes).into()),
             ("path", &|(_, point)| point.setup.path.to_string().into()),
-            ("time ratio", &|(_, point)| Cell::Number(point.ratio(0, median_time))),
-            ("time without", &|(_, point)| Cell::Millis(1000.0 * median_time(&point.plain))),
+            ("time ratio", &|(_, point)| point.ratio_cell(0, median_time)),
+            ("time without", &|(_, point)| median_cell(&point.plain)),
         ],
     )
 }

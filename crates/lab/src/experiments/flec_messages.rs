@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use sutura_analysis::interval::Estimate;
 use sutura_analysis::statistics::millis;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{MessagePlan, Scenario, TimedMessage};
@@ -128,10 +129,10 @@ pub type Conferences = Runs<Conference, Messages>;
 
 /// Bytes that were sent, for each byte that QUIC sent over the same path.
 #[must_use]
-pub fn bytes_by_quic(summaries: &[Conferences], of: &Conferences) -> f64 {
+pub fn bytes_by_quic(summaries: &[Conferences], of: &Conferences) -> Estimate {
     let quic = Conference { variant: Variant::Quic, ..of.setup };
-    let quic = summaries.iter().find(|summary| summary.setup == quic);
-    of.sum(|run| run.bytes) / quic.map_or(0.0, |quic| quic.sum(|run| run.bytes))
+    let quic = summaries.iter().find(|summary| summary.setup == quic).unwrap_or(of);
+    of.mean_ratio_to(quic, |run| run.bytes as f64)
 }
 
 /// The path of a configuration.
@@ -190,7 +191,6 @@ fn run(options: &Options) -> Result<Report, Error> {
 }
 
 fn report(summaries: &[Conferences]) -> Report {
-    let number = |value: f64| Cell::Number(value);
     let table = Table::of(
         "Messages",
         summaries,
@@ -200,11 +200,11 @@ fn report(summaries: &[Conferences]) -> Report {
             ("p95 ms", &|s| s.mean_cell(|run| run.percentile(0.95))),
             ("p98 ms", &|s| s.mean_cell(|run| run.percentile(0.98))),
             ("p99 ms", &|s| s.mean_cell(|run| run.percentile(0.99))),
-            ("worst p99", &|s| number(s.most(|run| run.percentile(0.99)))),
+            ("worst p99", &|s| Cell::Number(s.most(|run| run.percentile(0.99)))),
             ("on time", &|s| s.mean_share_cell(Messages::on_time)),
             ("worst on time", &|s| Cell::Share(-s.most(|run| -run.on_time()))),
-            ("bytes/QUIC", &|s| number(bytes_by_quic(summaries, s))),
-            ("repairs", &|s| number(s.mean(|run| run.repairs as f64))),
+            ("bytes/QUIC", &|s| Cell::NumberWithin(bytes_by_quic(summaries, s))),
+            ("repairs", &|s| s.mean_cell(|run| run.repairs as f64)),
         ],
     );
     let text = [
@@ -234,7 +234,9 @@ fn report(summaries: &[Conferences]) -> Report {
         percentile("p98", 0.98),
         percentile("p99", 0.99),
         chart(summaries, "on-time", "share of messages in time", |s| s.mean(Messages::on_time)),
-        chart(summaries, "bytes", "bytes for each that QUIC sent", |s| bytes_by_quic(summaries, s)),
+        chart(summaries, "bytes", "bytes for each that QUIC sent", |s| {
+            bytes_by_quic(summaries, s).value
+        }),
     ];
     report_of("Messages with deadlines", &text, [table], charts)
 }
@@ -253,7 +255,7 @@ fn findings(summaries: &[Conferences]) -> String {
             || "no repair symbol is sent".to_owned(),
             |s| format!("repair symbols are sent from {} ms on", s.setup.one_way.as_millis()),
         );
-        let bytes = of_variant().map(|s| bytes_by_quic(summaries, s)).fold(0.0, f64::max);
+        let bytes = of_variant().map(|s| bytes_by_quic(summaries, s).value).fold(0.0, f64::max);
         format!(
             "With `{}` the 99th percentile {failed}, {coded}, and at most {bytes:.2} times as many \
              bytes as with QUIC.",

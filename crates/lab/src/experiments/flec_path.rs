@@ -13,7 +13,7 @@ use sutura_random::Rng;
 use sutura_sim::{Ends, Scenario, Transfer};
 
 use crate::comparison::{Compared, Grouped, Subject, Values, unless_broken};
-use crate::report::{Axis, Chart, Series, chart_of};
+use crate::report::{Axis, Cell, Chart, Series, chart_of};
 use crate::{Error, Options};
 
 /// Points of a design, as in the paper.
@@ -227,6 +227,11 @@ pub fn median_time(outcomes: &[Completion]) -> f64 {
 /// The quantile `q` of the times.
 pub fn quantile_time(outcomes: &[Completion], q: f64) -> f64 {
     Values::of(outcomes.iter().map(|outcome| outcome.time)).at(q)
+}
+
+/// The median of the times, as a cell of a table.
+pub fn median_cell(outcomes: &[Completion]) -> Cell {
+    Values::of(outcomes.iter().map(|outcome| 1000.0 * outcome.time)).millis_cell(0.5)
 }
 
 /// The mean of the times of the downloads that were completed.

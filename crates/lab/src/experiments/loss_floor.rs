@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use sutura_analysis::interval;
 use sutura_link::LinkConfig;
 use sutura_proto::{Algorithm, TransportConfig};
 use sutura_sim::{Scenario, Transfer};
 
-use crate::comparison::{Runs, mean_of, seed, share, unless_broken};
+use crate::comparison::{Runs, mean_of, seed, unless_broken};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
 
@@ -121,7 +122,12 @@ fn report(rows: &[OfPath<'_>]) -> Report {
     };
     let held = |(setup, sizes): &OfPath<'_>| {
         let all: Vec<_> = sizes.iter().flatten().collect();
-        share(&all, |o| o.low <= setup.loss && setup.loss <= o.high)
+        let held = all.iter().filter(|o| o.low <= setup.loss && setup.loss <= o.high).count();
+        Cell::ShareWithin(interval::Estimate::of_share(held, all.len()))
+    };
+    let share = |outcomes: &[Estimate], share: fn(&Estimate) -> f64| {
+        let shares: Vec<f64> = outcomes.iter().map(share).collect();
+        Cell::ShareWithin(interval::Estimate::of_mean_share(&shares))
     };
     let last = BYTES.len() - 1;
     let table = Table::of(
@@ -135,9 +141,9 @@ fn report(rows: &[OfPath<'_>]) -> Report {
             ("120 kB", &|row| error(row, 0)),
             ("1.2 MB", &|row| error(row, 1)),
             ("12 MB", &|row| error(row, 2)),
-            ("in bounds", &|row| Cell::Share(held(row))),
-            ("dropped", &|(_, sizes)| Cell::Share(mean_of(&sizes[last], |o| o.dropped))),
-            ("excess", &|(_, sizes)| Cell::Share(mean_of(&sizes[last], |o| o.excess))),
+            ("in bounds", &|row| held(row)),
+            ("dropped", &|(_, sizes)| share(&sizes[last], |o| o.dropped)),
+            ("excess", &|(_, sizes)| share(&sizes[last], |o| o.excess)),
         ],
     );
     report_of(

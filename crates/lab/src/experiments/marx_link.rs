@@ -3,12 +3,11 @@
 
 use std::sync::Arc;
 
-use sutura_analysis::interval::{Estimate, Level};
-use sutura_analysis::statistics::{mean, millis};
+use sutura_analysis::statistics::millis;
 
 use super::marx_pages::{ENTRANTS, Entrant, Set, chosen, source};
 use super::paper_path::transport;
-use crate::comparison::{Runs, seed};
+use crate::comparison::{Runs, mean_within, seed};
 use crate::own::OwnPath;
 use crate::pages::{Load, Page, Timing, Weighting};
 use crate::report::{Cell, Report, Table, report_of};
@@ -94,15 +93,15 @@ fn run(options: &Options) -> Result<Report, Error> {
 
 fn table(pages: &[Page], outcomes: &[SchemeLoads], place: usize, name: String) -> Table {
     let outcomes: Vec<&SchemeLoads> = outcomes.iter().filter(|o| o.setup.1 == place).collect();
-    let index = |outcome: &SchemeLoads, set| Cell::Millis(mean(indices(pages, outcome, set)));
+    let index =
+        |outcome: &SchemeLoads, set| Cell::MillisWithin(mean_within(indices(pages, outcome, set)));
     let speed_up = |outcome: &SchemeLoads, set| {
         let base = outcomes.first().map(|base| indices(pages, base, set)).unwrap_or_default();
         let pairs = base.into_iter().zip(indices(pages, outcome, set));
-        let ratios: Vec<f64> = pairs.map(|(base, index)| base / index).collect();
-        Cell::NumberWithin(Estimate::of_mean(&ratios, Level::NineteenInTwenty))
+        Cell::NumberWithin(mean_within(pairs.map(|(base, index)| base / index)))
     };
     let complete = |outcome: &SchemeLoads, above_the_fold| {
-        Cell::Millis(mean(completions(pages, outcome, above_the_fold)))
+        Cell::MillisWithin(mean_within(completions(pages, outcome, above_the_fold)))
     };
     Table::of(
         name,

@@ -1,8 +1,7 @@
 //! How the order of service affects a page (Marx 2020, Table 2 and Fig. 14): each scheme on real
 //! page loads, with send buffers of several sizes, by ByteIndex against round robin.
 
-use sutura_analysis::interval::{Estimate, Level};
-use sutura_analysis::statistics::mean;
+use sutura_analysis::interval::Estimate;
 use sutura_research::marx::{
     Kind, bucket, bucket_html, dfifo, fifo, firefox, firefox_measured, pplus, rr, spdyrr, splus,
     wrr, wrr_critical, zeroweight, zeroweight_atf,
@@ -10,7 +9,7 @@ use sutura_research::marx::{
 use sutura_schedule::Scheme;
 
 use super::marx_figures::{self, load};
-use crate::comparison::Values;
+use crate::comparison::{Values, mean_within};
 use crate::pages::{Load, Page, PageResource, Timing, Weighting, byte_index};
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table};
 use crate::{Error, Options, parallel};
@@ -145,15 +144,9 @@ impl Loads {
         pages.map(ratio).collect()
     }
 
-    fn mean(&self, scheme: usize, buffer: usize, base: usize, set: Set) -> f64 {
-        self.estimate(scheme, buffer, base, set).value
-    }
-
     /// The mean speed-up, with its interval if such pages are drawn anew.
     fn estimate(&self, scheme: usize, buffer: usize, base: usize, set: Set) -> Estimate {
-        let all: Vec<f64> =
-            self.speed_ups(scheme, buffer, base, set, Weighting::Bytes).into_iter().collect();
-        Estimate::of_mean(&all, Level::NineteenInTwenty)
+        mean_within(self.speed_ups(scheme, buffer, base, set, Weighting::Bytes))
     }
 
     /// The values of a scheme in the paper's Table 2: the mean speed-up of all resources, of resources above
@@ -273,8 +266,8 @@ impl Halves {
         let caption =
             format!("The half of the pages with the least share of {what}, and the other");
         table(&caption, &columns, |scheme| {
-            let halves = [self.small.table_2(scheme), self.large.table_2(scheme)];
-            halves.into_iter().flatten().map(Cell::Number).collect()
+            let halves = [self.small.estimates(scheme), self.large.estimates(scheme)];
+            halves.into_iter().flatten().map(Cell::NumberWithin).collect()
         })
     }
 }
@@ -313,8 +306,8 @@ fn paper_table(loads: &Loads) -> Table {
 
 fn buffer_table(loads: &Loads, caption: &str) -> Table {
     table(caption, &["0 kB", "14 kB", "280 kB", "1000 kB"], |scheme| {
-        let mean = |buffer| loads.mean(scheme, buffer, NONE, Set::AboveTheFold);
-        (0..BUFFERS.len()).map(|buffer| Cell::Number(mean(buffer))).collect()
+        let estimate = |buffer| loads.estimate(scheme, buffer, NONE, Set::AboveTheFold);
+        (0..BUFFERS.len()).map(|buffer| Cell::NumberWithin(estimate(buffer))).collect()
     })
 }
 
@@ -328,17 +321,18 @@ fn readings_table(loads: &Loads, recorded: &Loads) -> Table {
         "ATF 1000 kB over rr without",
     ];
     table("Other readings of the paper", &columns, |scheme| {
-        let by_objects = |set| mean(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Objects));
-        let [all, atf, large] = recorded.table_2(scheme);
+        let by_objects =
+            |set| mean_within(loads.speed_ups(scheme, NONE, NONE, set, Weighting::Objects));
+        let [all, atf, large] = recorded.estimates(scheme);
         let figures = [
             by_objects(Set::All),
             by_objects(Set::AboveTheFold),
             all,
             atf,
             large,
-            loads.mean(scheme, LARGEST, NONE, Set::AboveTheFold),
+            loads.estimate(scheme, LARGEST, NONE, Set::AboveTheFold),
         ];
-        figures.map(Cell::Number).to_vec()
+        figures.map(Cell::NumberWithin).to_vec()
     })
 }
 

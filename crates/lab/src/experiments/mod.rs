@@ -65,6 +65,7 @@ experiments! {
     flec_controllers,
     flec_messages,
     flec_messages_design,
+    flec_starlink,
     holzinger_bulk,
     holzinger_coding,
     holzinger_http,
@@ -118,11 +119,13 @@ pub enum Taken {
     Links,
     /// [`Options::apps`].
     Apps,
+    /// [`Options::recorded`].
+    Recorded,
 }
 
 impl Taken {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Seeds,
         Self::Paths,
         Self::Only,
@@ -133,6 +136,7 @@ impl Taken {
         Self::Corpus,
         Self::Links,
         Self::Apps,
+        Self::Recorded,
     ];
 
     /// As it is written on a command line.
@@ -149,6 +153,7 @@ impl Taken {
             Self::Corpus => "--corpus",
             Self::Links => "--path",
             Self::Apps => "--app",
+            Self::Recorded => "--qlog",
         }
     }
 
@@ -165,6 +170,7 @@ impl Taken {
             Self::Corpus => options.corpus.is_some(),
             Self::Links => !options.links.is_empty(),
             Self::Apps => !options.apps.is_empty(),
+            Self::Recorded => !options.recorded.is_empty(),
         }
     }
 

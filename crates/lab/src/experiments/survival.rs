@@ -13,7 +13,7 @@ use sutura_sim::{
     BulkClient, BulkServer, Clock, Failure, FailureKind, Host, Network, NodeId, Transfer,
 };
 
-use crate::comparison::Runs;
+use crate::comparison::{Runs, Values};
 use crate::hosts::{NAME, client_at, client_config, server_at, server_config};
 use crate::report::{Cell, Report, Table, report_of};
 use crate::{Error, Options};
@@ -269,14 +269,11 @@ fn run(options: &Options) -> Result<Report, Error> {
     Ok(report(with, without))
 }
 
-/// The median and the worst cost of an event, beyond the inevitable time.
-fn costs(outcomes: &[Survived], index: usize) -> (Duration, Duration) {
+/// The costs of an event in milliseconds, beyond the inevitable time.
+fn costs(outcomes: &[Survived], index: usize) -> Values {
     let (_, event) = Incident::ALL[index];
-    let cost = |o: &Survived| o.costs[index].silence.saturating_sub(event.inevitable());
-    let mut all: Vec<_> = outcomes.iter().map(cost).collect();
-    all.sort_unstable();
-    let middle = all.get(all.len() / 2).copied().unwrap_or_default();
-    (middle, all.last().copied().unwrap_or_default())
+    let cost = |o: &Survived| millis(o.costs[index].silence.saturating_sub(event.inevitable()));
+    Values::of(outcomes.iter().map(cost))
 }
 
 fn report(with: &[Survived], without: &[Survived]) -> Report {
@@ -288,9 +285,9 @@ fn report(with: &[Survived], without: &[Survived]) -> Report {
         &[
             ("event", &|n| Incident::ALL[**n].1.name().into()),
             ("at", &|n| format!("{} s", Incident::ALL[**n].0).into()),
-            ("median", &|n| Cell::Millis(millis(costs(with, **n).0))),
-            ("worst", &|n| Cell::Millis(millis(costs(with, **n).1))),
-            ("median without redundancy", &|n| Cell::Millis(millis(costs(without, **n).0))),
+            ("median", &|n| costs(with, **n).millis_cell(0.5)),
+            ("worst", &|n| Cell::Millis(costs(with, **n).at(1.0))),
+            ("median without redundancy", &|n| costs(without, **n).millis_cell(0.5)),
             ("UDP payload before the next event", &|n| u64::from(size(**n)).into()),
         ],
     );

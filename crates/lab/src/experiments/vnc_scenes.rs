@@ -1,6 +1,7 @@
 //! Recordings of a remote desktop, replayed over a lossy path in total order, with fences between updates,
 //! and in the order that geometry demands.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use sutura_link::LinkConfig;
 use sutura_proto::{CodeSet, FecConfig, TransportConfig};
 use sutura_sim::{Pace, Scenario, Update, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
-use crate::comparison::{Runs, redundancy, seed};
-use crate::report::{Axis, Cell, Report, Series, Table, chart_of, report_of};
+use crate::comparison::{Runs, seed};
+use crate::report::{Axis, Report, Series, Table, chart_of, report_of};
 use crate::screens::{SCENES, parse};
 use crate::{Error, Options};
 
@@ -26,30 +27,46 @@ const CHANNELS: [(&str, &str); 2] =
     [("time", "gt:300,4.8,0.95,0.005"), ("packets", "ge:0.004,0.25,0.95,0.005")];
 
 /// How pieces are delivered and protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct PaintScheme {
-    name: &'static str,
+    name: Cow<'static, str>,
     order: UpdateOrder,
-    policy: Option<&'static str>,
+    policy: Option<Cow<'static, str>>,
     ideal: bool,
 }
 
 impl PaintScheme {
-    const fn new(name: &'static str, order: UpdateOrder, policy: Option<&'static str>) -> Self {
-        Self { name, order, policy, ideal: false }
+    const fn new(name: &'static str, order: UpdateOrder) -> Self {
+        Self { name: Cow::Borrowed(name), order, policy: None, ideal: false }
+    }
+
+    const fn with(name: &'static str, order: UpdateOrder, policy: &'static str) -> Self {
+        Self { name: Cow::Borrowed(name), order, policy: Some(Cow::Borrowed(policy)), ideal: false }
+    }
+
+    /// In the order of geometry with a policy of the options.
+    fn of_options(policy: &str) -> Self {
+        let policy = Cow::Owned(policy.to_owned());
+        let name = Cow::Owned(format!("geometry, {policy}"));
+        Self { name, order: UpdateOrder::Named, policy: Some(policy), ideal: false }
     }
 }
 
 const SCHEMES: [PaintScheme; 9] = [
-    PaintScheme::new("total", UpdateOrder::Total, None),
-    PaintScheme::new("fences", UpdateOrder::Partial, None),
-    PaintScheme::new("geometry", UpdateOrder::Named, None),
-    PaintScheme::new("total, auto", UpdateOrder::Total, Some("auto")),
-    PaintScheme::new("geometry, auto", UpdateOrder::Named, Some("auto")),
-    PaintScheme::new("geometry, auto expecting", UpdateOrder::Named, Some(INTERACTIVE)),
-    PaintScheme::new("geometry, tail 1", UpdateOrder::Named, Some("tail:burst=1")),
-    PaintScheme::new("geometry, tail 3", UpdateOrder::Named, Some("tail:burst=3")),
-    PaintScheme { ideal: true, ..PaintScheme::new("no loss", UpdateOrder::Named, None) },
+    PaintScheme::new("total", UpdateOrder::Total),
+    PaintScheme::new("fences", UpdateOrder::Partial),
+    PaintScheme::new("geometry", UpdateOrder::Named),
+    PaintScheme::with("total, auto", UpdateOrder::Total, "auto"),
+    PaintScheme::with("geometry, auto", UpdateOrder::Named, "auto"),
+    PaintScheme::with("geometry, auto expecting", UpdateOrder::Named, INTERACTIVE),
+    PaintScheme::with("geometry, tail 1", UpdateOrder::Named, "tail:burst=1"),
+    PaintScheme::with("geometry, tail 3", UpdateOrder::Named, "tail:burst=3"),
+    PaintScheme {
+        name: Cow::Borrowed("no loss"),
+        order: UpdateOrder::Named,
+        policy: None,
+        ideal: true,
+    },
 ];
 
 /// The policy of the bridge.
@@ -66,11 +83,11 @@ struct Replay {
 }
 
 impl Replay {
-    fn run(&self, seed: u64) -> Result<UpdatesOutcome, Error> {
+    fn run(&self, seed: u64, options: &Options) -> Result<UpdatesOutcome, Error> {
         let loss = if self.scheme.ideal { "none" } else { self.loss };
         let link: LinkConfig = format!("{PATH} loss={loss}").parse()?;
         let transport = TransportConfig::default()
-            .with_redundancy(redundancy(self.scheme.policy)?)
+            .with_redundancy(options.redundancy(self.scheme.policy.as_deref())?)
             .with_max_concurrent_uni_streams(4096)
             .with_fec(Some(FecConfig::default().with_codes(CodeSet::all())));
         let plan = UpdatePlan {
@@ -126,28 +143,29 @@ impl Replays {
     fn blocked(&self) -> Distribution {
         self.all_times(|run| &run.blocked)
     }
-
-    fn kilobytes(&self) -> f64 {
-        self.mean(|run| run.wire / 1000.0)
-    }
 }
 
 experiment! {
-    "vnc-scenes": "Recordings of a remote desktop in total order and in that of geometry" (Seeds),
+    "vnc-scenes": "Recordings of a remote desktop in total order and in that of geometry" (Seeds, Policies),
     one in 4 takes 5 s
 }
 
 fn run(options: &Options) -> Result<Report, Error> {
+    let own: Vec<PaintScheme> =
+        options.policies.iter().map(|policy| PaintScheme::of_options(policy)).collect();
     let mut setups = Vec::new();
     for (scene, text) in SCENES {
         let updates: Arc<[Update]> = parse(text)?.into();
         for (channel, loss) in CHANNELS {
             let setup = |scheme| Replay { scene, updates: updates.clone(), channel, loss, scheme };
             setups.extend(SCHEMES.map(setup));
+            setups.extend(own.iter().cloned().map(setup));
         }
     }
     let all = Runs::measure(options, &setups, options.seeds(SEEDS), |setup, n| {
-        setup.run(seed(options.seed, n)).map(|outcome| Painted::new(&setup.updates, &outcome))
+        setup
+            .run(seed(options.seed, n), options)
+            .map(|outcome| Painted::new(&setup.updates, &outcome))
     })?;
     Ok(report(&all))
 }
@@ -159,15 +177,15 @@ fn report(summaries: &[Replays]) -> Report {
         &[
             ("scene", &|s| s.setup.scene.into()),
             ("bursts", &|s| s.setup.channel.into()),
-            ("scheme", &|s| s.setup.scheme.name.into()),
+            ("scheme", &|s| s.setup.scheme.name.as_ref().into()),
             ("update p50", &|s| s.updates().cell(0.5)),
             ("update p90", &|s| s.updates().cell(0.9)),
             ("update p99", &|s| s.updates().cell(0.99)),
             ("above 200 ms", &|s| s.updates().cell_above(FREEZE)),
             ("blocked p90", &|s| s.blocked().cell(0.9)),
             ("blocked p99", &|s| s.blocked().cell(0.99)),
-            ("kB", &|s| Cell::Number(s.kilobytes())),
-            ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered))),
+            ("kB", &|s| s.mean_cell(|run| run.wire / 1000.0)),
+            ("recovered", &|s| s.mean_cell(|run| run.recovered)),
         ],
     );
     let of = |s: &Replays| (s.setup.scene, s.setup.channel);
@@ -180,7 +198,7 @@ fn report(summaries: &[Replays]) -> Report {
                 let share = f64::from(q) / 1000.0;
                 (millis(updates.quantile(share)).max(1.0), share)
             };
-            Series::line(s.setup.scheme.name, (500..1000).step_by(5).map(at).collect())
+            Series::line(s.setup.scheme.name.as_ref(), (500..1000).step_by(5).map(at).collect())
         });
         Some(chart_of(
             format!("{scene}-{channel}"),
@@ -224,7 +242,8 @@ mod tests {
         let (channel, loss) = CHANNELS.into_iter().find(|(name, _)| *name == bursts).unwrap();
         let updates: Arc<[Update]> = parse(text).unwrap().into();
         let setup = Replay { scene, updates: updates.clone(), channel, loss, scheme };
-        let run = |n| Painted::new(&updates, &setup.run(seed(1, n)).unwrap());
+        let options = Options::default();
+        let run = |n| Painted::new(&updates, &setup.run(seed(1, n), &options).unwrap());
         Runs { runs: (0..runs).map(run).collect(), setup }
     }
 
@@ -238,7 +257,8 @@ mod tests {
             let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates().quantile(0.99)));
             assert!(slow > 90.0 && fast < 0.8 * slow, "{scene}: {slow} {fast}");
             assert!(bridge.mean(|run| run.recovered) > 0.0);
-            assert!(bridge.kilobytes() < 4.0 * total.kilobytes());
+            let [spent, plain] = [&bridge, &total].map(|s| s.mean(|run| run.wire));
+            assert!(spent < 4.0 * plain, "{scene}: {spent} {plain}");
         }
     }
 
@@ -252,6 +272,22 @@ mod tests {
             let [total, bridge] = ["total", "geometry, auto expecting"].map(frozen);
             assert!(total > 0.01 && bridge < 0.55 * total, "{scene}: {total} {bridge}");
         }
+    }
+
+    /// A policy of the options has rows of its own.
+    #[test]
+    fn any_policy_paints_in_the_order_of_geometry() {
+        let policies = vec!["tail:burst=1".to_owned(), "block:rate=1.1".to_owned()];
+        let options = Options { policies, seeds: Some(1), ..Options::default() };
+        let report = run(&options).unwrap();
+        let named = |scheme: &str| {
+            let rows = &report.tables[0].rows;
+            rows.iter().filter(|row| row[2].to_string() == scheme).cloned().collect::<Vec<_>>()
+        };
+        let [given, same] = ["geometry, tail:burst=1", "geometry, tail 1"].map(named);
+        assert_eq!(given.len(), SCENES.len() * CHANNELS.len());
+        assert!(given.iter().zip(&same).all(|(a, b)| a[3..] == b[3..]));
+        assert_eq!(named("geometry, block:rate=1.1").len(), given.len());
     }
 
     /// In the order that geometry demands, pieces wait less for others than in total order.

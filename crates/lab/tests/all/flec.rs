@@ -12,7 +12,7 @@ fn messages_are_in_time_up_to_200_ms_and_short_paths_pay_nothing() {
     let summaries = flec_messages::measure(&delays, &trace[..900], 1, &Options::default()).unwrap();
     for summary in &summaries {
         let p99 = summary.most(|run| run.percentile(0.99));
-        let bytes = bytes_by_quic(&summaries, summary);
+        let bytes = bytes_by_quic(&summaries, summary).value;
         let short = summary.setup.one_way < Duration::from_millis(70);
         let repairs = summary.runs.iter().map(|run: &Messages| run.repairs).sum::<u64>();
         match summary.setup.variant {

@@ -76,10 +76,10 @@ fn table(summaries: &[Contests]) -> Table {
             ("newcomer", &|s| mixed(s, s.share(1)).into()),
             ("incumbent", &|s| mixed(s, s.share(0)).into()),
             ("to incumbent", &|s| mixed(s, s.share(0) / s.among_themselves(summaries)).into()),
-            ("Jain", &|s| Cell::Number(s.mean(Figures::jain))),
+            ("Jain", &|s| s.mean_cell(Figures::jain)),
             ("utilisation", &|s| s.mean_share_cell(Figures::utilisation)),
             ("lost in queue", &|s| s.mean_share_cell(|run| run.overflow)),
-            ("queue delay", &|s| Cell::Millis(s.mean(|run| run.queue_delay))),
+            ("queue delay", &|s| s.mean_millis_cell(|run| run.queue_delay)),
         ],
     )
 }

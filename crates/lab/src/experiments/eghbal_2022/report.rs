@@ -1,7 +1,11 @@
 //! The report, and the goals that it is compared with.
 
-use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 use std::time::Duration;
+
+use sutura_analysis::interval::Estimate;
+use sutura_analysis::statistics::millis;
+
+use crate::report::{Axis, Cell, Chart, Report, Series, Table, chart_of, report_of};
 
 use super::{BURST, Protected, Visit, VisitTimes, Visits};
 
@@ -10,41 +14,37 @@ use super::{BURST, Protected, Visit, VisitTimes, Visits};
 struct Goal {
     what: &'static str,
     limit: f64,
-    ratio: fn(&Visits, &Visits) -> f64,
+    ratio: fn(&Visits, &Visits) -> Estimate,
 }
 
 const TARGETS: [Goal; 4] = [
     Goal {
         what: "urgent complete, since the first byte",
         limit: 0.60,
-        ratio: |with, without| median_ratio(with, without, |load| load.urgent - load.began),
+        ratio: |with, without| {
+            with.median_ratio_to(without, |load| millis(load.urgent - load.began))
+        },
     },
     Goal {
         what: "urgent complete, since the requests",
         limit: 0.60,
-        ratio: |with, without| median_ratio(with, without, |load| load.urgent),
+        ratio: |with, without| with.median_ratio_to(without, |load| millis(load.urgent)),
     },
     Goal {
         what: "bytes from the server",
         limit: 1.15,
-        ratio: |with, without| {
-            with.mean(|load| load.wire as f64) / without.mean(|load| load.wire as f64)
-        },
+        ratio: |with, without| with.mean_ratio_to(without, wire),
     },
     Goal {
         what: "others complete, since the requests",
         limit: 1.05,
-        ratio: |with, without| median_ratio(with, without, |load| load.others),
+        ratio: |with, without| with.median_ratio_to(without, |load| millis(load.others)),
     },
 ];
 
-fn median_ratio(
-    with: &Visits,
-    without: &Visits,
-    time: impl Fn(&VisitTimes) -> Duration + Copy,
-) -> f64 {
-    let median = |summary: &Visits| summary.times(time).quantile(0.5).as_secs_f64();
-    median(with) / median(without)
+/// Bytes from the server.
+const fn wire(load: &VisitTimes) -> f64 {
+    load.wire as f64
 }
 
 /// The summary of the same connection with `protected`.
@@ -91,8 +91,8 @@ fn targets(summaries: &[Visits]) -> Table {
                 with.setup.congestion.name().into(),
                 target.what.into(),
                 Cell::Number(target.limit),
-                Cell::Number(measured),
-                if measured <= target.limit { "met" } else { "missed" }.into(),
+                Cell::NumberWithin(measured),
+                if measured.value <= target.limit { "met" } else { "missed" }.into(),
             ]);
         }
     }
@@ -107,10 +107,9 @@ fn pages(summaries: &[Visits]) -> Table {
     let quantile = |s: &Visits, time: fn(&VisitTimes) -> Duration, q| s.times(time).cell(q);
     let urgent = |s: &Visits, q| quantile(s, |load| load.urgent, q);
     let others = |s: &Visits, q| quantile(s, |load| load.others, q);
-    let wire = |s: &Visits| s.mean(|load| load.wire as f64);
     let more = |s: &Visits| {
         let without = beside(summaries, s, Protected::Nothing).unwrap_or(s);
-        Cell::Share(wire(s) / wire(without) - 1.0)
+        Cell::ShareWithin(s.mean_ratio_to(without, wire).minus(Estimate::exact(1.0)))
     };
     Table::of(
         "Pages",
@@ -131,10 +130,10 @@ fn pages(summaries: &[Visits]) -> Table {
             ("median", &|s| others(s, 0.5)),
             ("q3", &|s| others(s, 0.75)),
             ("p95", &|s| others(s, 0.95)),
-            ("bytes", &|s| Cell::Count(wire(s) as u64)),
+            ("bytes", &|s| Cell::Count(s.mean(wire) as u64)),
             ("more", &|s| more(s)),
-            ("repairs", &|s| Cell::Number(s.mean(|load| load.repair_symbols as f64))),
-            ("recovered", &|s| Cell::Number(s.mean(|load| load.recovered as f64))),
+            ("repairs", &|s| s.mean_cell(|load| load.repair_symbols as f64)),
+            ("recovered", &|s| s.mean_cell(|load| load.recovered as f64)),
             ("bytes resent", &|s| Cell::Count(s.mean(|load| load.resent as f64) as u64)),
             ("window", &|s| Cell::Count(s.mean(|load| load.window as f64) as u64)),
         ],
@@ -154,8 +153,8 @@ fn variations(varied: &[Visits]) -> Table {
             ("q3", &|s| urgent(s, 0.75)),
             ("p95", &|s| urgent(s, 0.95)),
             ("bytes", &|s| Cell::Count(s.mean(|load| load.wire as f64) as u64)),
-            ("repairs", &|s| Cell::Number(s.mean(|load| load.repair_symbols as f64))),
-            ("recovered", &|s| Cell::Number(s.mean(|load| load.recovered as f64))),
+            ("repairs", &|s| s.mean_cell(|load| load.repair_symbols as f64)),
+            ("recovered", &|s| s.mean_cell(|load| load.recovered as f64)),
             ("bytes resent", &|s| Cell::Count(s.mean(|load| load.resent as f64) as u64)),
         ],
     )

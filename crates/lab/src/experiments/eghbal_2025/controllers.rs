@@ -1,9 +1,8 @@
 //! The gain of redundancy with each congestion controller (section 6: BBR gains more than CUBIC).
 
-use crate::report::{Cell, Table};
-use std::time::Duration;
+use sutura_analysis::interval::Estimate;
 
-use sutura_analysis::statistics::millis;
+use crate::report::{Cell, Table};
 
 use super::{BASELINE, Mode, ScreenFigures, ScreenPath};
 
@@ -16,16 +15,22 @@ struct ByController<'a> {
 
 impl ByController<'_> {
     /// The 99th percentile of the times that the paper measures of a workload.
-    fn waits(summary: &ScreenFigures) -> Duration {
+    fn waits(summary: &ScreenFigures) -> Estimate {
         match summary.setup.workload {
-            Mode::Streaming => summary.measured.blocked.quantile(0.99),
-            Mode::Interactive => summary.measured.responses.quantile(0.99),
+            Mode::Streaming => summary.measured.blocked.estimate(0.99),
+            Mode::Interactive => summary.measured.responses.estimate(0.99),
         }
     }
 
     /// By how much less `RS 1.05` waits than `total`, in milliseconds.
-    fn gain(&self) -> f64 {
-        millis(Self::waits(self.total)) - millis(Self::waits(self.repaired))
+    fn gain(&self) -> Estimate {
+        Self::waits(self.total).minus(Self::waits(self.repaired))
+    }
+
+    /// The same as a share of what `total` waits.
+    fn share(&self) -> Estimate {
+        let one = Estimate::exact(1.0);
+        one.minus(Self::waits(self.repaired).over(Self::waits(self.total)))
     }
 }
 
@@ -47,7 +52,7 @@ pub(super) fn table(summaries: &[ScreenFigures]) -> Table {
         let (total, partial, repaired) = (named("total")?, named("partial")?, named("RS 1.05")?);
         Some(ByController { total, partial, repaired })
     });
-    let waits = |s: &ScreenFigures| Cell::Millis(millis(ByController::waits(s)));
+    let waits = |s: &ScreenFigures| Cell::MillisWithin(ByController::waits(s));
     Table::of(
         "What redundancy gains with each congestion controller: 99th percentiles, blocked or response",
         compared.collect::<Vec<_>>().as_slice(),
@@ -57,10 +62,8 @@ pub(super) fn table(summaries: &[ScreenFigures]) -> Table {
             ("total", &|c| waits(c.total)),
             ("partial", &|c| waits(c.partial)),
             ("RS 1.05", &|c| waits(c.repaired)),
-            ("gain", &|c| Cell::Millis(c.gain())),
-            ("gain, share", &|c| {
-                Cell::Share(c.gain() / millis(ByController::waits(c.total)).max(1e-9))
-            }),
+            ("gain", &|c| Cell::MillisWithin(c.gain())),
+            ("gain, share", &|c| Cell::ShareWithin(c.share())),
             ("complete, total", &|c| Cell::NumberWithin(c.total.measured.complete)),
             ("complete, RS 1.05", &|c| Cell::NumberWithin(c.repaired.measured.complete)),
         ],

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use sutura_analysis::interval::Estimate;
 use sutura_analysis::statistics::{Distribution, millis};
 
 use super::{Arrivals, ONE_WAY, Order, Pacing, Sending, Sendings, URGENT_MESSAGES, order};
-use crate::comparison::mean_of;
 use crate::report::{Axis, Cell, Chart, Panel, Report, Series, Table, panels_of, report_of};
 
 /// A message that is later than this waited for a retransmission, which takes more than a round trip.
@@ -21,10 +21,6 @@ impl Sendings {
     /// When urgent messages were complete.
     fn urgent_messages(&self) -> Distribution {
         self.all_times(Arrivals::urgent)
-    }
-
-    fn orders(&self, messages: fn(&Arrivals) -> &[Duration]) -> Vec<Order> {
-        self.runs.iter().map(|run| order(messages(run))).collect()
     }
 }
 
@@ -94,40 +90,42 @@ fn urgent(summaries: &[Sendings], lossless: &[(Pacing, Duration)]) -> Table {
 }
 
 fn orders(summaries: &[Sendings]) -> Table {
-    let urgent = |s: &Sendings| s.orders(Arrivals::urgent);
-    let all = |s: &Sendings| s.orders(|run| &run.completed);
-    let places = |o: Vec<Order>| Cell::Number(mean_of(&o, |order| order.displaced));
-    let most = |o: Vec<Order>| Cell::Number(mean_of(&o, |order| order.most_displaced as f64));
-    let share = |o: Vec<Order>| Cell::Share(mean_of(&o, |order| order.held));
-    let time = |o: Vec<Order>| Cell::Millis(mean_of(&o, |order| millis(order.held_for)));
+    type Of = fn(&Arrivals) -> Order;
+    let urgent: Of = |run| order(run.urgent());
+    let all: Of = |run| order(&run.completed);
+    let places = |s: &Sendings, of: Of| s.mean_cell(|run| of(run).displaced);
+    let most = |s: &Sendings, of: Of| s.mean_cell(|run| of(run).most_displaced as f64);
+    let share = |s: &Sendings, of: Of| s.mean_share_cell(|run| of(run).held);
+    let time = |s: &Sendings, of: Of| s.mean_millis_cell(|run| millis(of(run).held_for));
     table(
         "Order",
         summaries,
         &[
-            ("urgent displaced", &|s| places(urgent(s))),
-            ("at most", &|s| most(urgent(s))),
-            ("held", &|s| share(urgent(s))),
-            ("held for", &|s| time(urgent(s))),
-            ("all displaced", &|s| places(all(s))),
-            ("at most", &|s| most(all(s))),
-            ("held", &|s| share(all(s))),
-            ("held for", &|s| time(all(s))),
+            ("urgent displaced", &|s| places(s, urgent)),
+            ("at most", &|s| most(s, urgent)),
+            ("held", &|s| share(s, urgent)),
+            ("held for", &|s| time(s, urgent)),
+            ("all displaced", &|s| places(s, all)),
+            ("at most", &|s| most(s, all)),
+            ("held", &|s| share(s, all)),
+            ("held for", &|s| time(s, all)),
         ],
     )
 }
 
 fn costs(summaries: &[Sendings]) -> Table {
-    let wire = |s: &Sendings| s.mean(|run| run.wire as f64);
+    let wire = |run: &Arrivals| run.wire as f64;
+    let more = |s: &Sendings| s.mean_ratio_to(bare(summaries, s), wire).minus(Estimate::exact(1.0));
     table(
         "Costs",
         summaries,
         &[
-            ("bytes", &|s| Cell::Count(wire(s) as u64)),
-            ("more", &|s| Cell::Share(wire(s) / wire(bare(summaries, s)) - 1.0)),
-            ("source symbols", &|s| Cell::Number(s.mean(|run| run.sources as f64))),
-            ("repair symbols", &|s| Cell::Number(s.mean(|run| run.repairs as f64))),
-            ("n/k", &|s| Cell::Number(s.mean(Arrivals::rate))),
-            ("recovered", &|s| Cell::Number(s.mean(|run| run.recovered as f64))),
+            ("bytes", &|s| Cell::Count(s.mean(wire) as u64)),
+            ("more", &|s| Cell::ShareWithin(more(s))),
+            ("source symbols", &|s| s.mean_cell(|run| run.sources as f64)),
+            ("repair symbols", &|s| s.mean_cell(|run| run.repairs as f64)),
+            ("n/k", &|s| s.mean_cell(Arrivals::rate)),
+            ("recovered", &|s| s.mean_cell(|run| run.recovered as f64)),
             ("bytes resent", &|s| Cell::Count(s.mean(|run| run.resent as f64) as u64)),
             ("all messages p50", &|s| s.times(Arrivals::all_complete).cell(0.5)),
             ("p99", &|s| s.times(Arrivals::all_complete).cell(0.99)),

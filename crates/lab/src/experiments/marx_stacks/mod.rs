@@ -3,7 +3,10 @@
 
 mod download;
 mod files;
+mod own;
 mod tables;
+
+use own::OwnRecord;
 
 pub use download::{FileLoss, FileTrace, Files, Network, download, server, stack};
 
@@ -151,7 +154,7 @@ fn single(channel: FileLoss, options: &Options) -> Result<Vec<FileTrace>, Error>
 }
 
 experiment! {
-    "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up" (Seeds),
+    "marx-stacks": "How ten stacks multiplex ten files of 1 MB, and what loss holds up" (Seeds, Recorded),
     one in 10 takes 11 s
 }
 
@@ -165,8 +168,11 @@ fn run(options: &Options) -> Result<Report, Error> {
     let stacks: Vec<Served> = lossy.into_iter().flat_map(presets).collect();
     let blocked = measure(&stacks, count, options)?;
     let compared = measure(&approaches(FileLoss::Bursts), count, options)?;
-    let mut report = tables::report(&lossless, &blocked, &compared);
+    let recorded: Vec<OwnRecord<'_>> = options.recorded.iter().map(OwnRecord::of).collect();
+    pictures.extend(recorded.iter().map(OwnRecord::picture));
+    let mut report = tables::report(&lossless, &blocked, &compared, &recorded);
     report.tables.push(files::table(options)?);
+    report.tables.extend(own::table(&recorded));
     Ok(Report { pictures, ..report })
 }
 

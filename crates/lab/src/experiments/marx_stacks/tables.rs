@@ -2,7 +2,7 @@
 
 use sutura_research::stacks::{Block, Discipline, Preset};
 
-use super::{FILES, FileLoss, FileTrace, ServedRuns, mean_completion};
+use super::{FILES, FileLoss, FileTrace, OwnRecord, ServedRuns, mean_completion};
 use crate::comparison::Values;
 use crate::report::{Axis, Cell, Chart, Column, Report, Series, Table, chart_of, report_of};
 
@@ -10,6 +10,7 @@ pub(super) fn report(
     lossless: &[FileTrace],
     stacks: &[ServedRuns],
     others: &[ServedRuns],
+    recorded: &[OwnRecord<'_>],
 ) -> Report {
     report_of(
         "Multiplexing and head-of-line blocking of ten stacks",
@@ -17,7 +18,7 @@ pub(super) fn report(
         [looks(lossless), blocking(stacks), approaches(others)],
         [FileLoss::Random, FileLoss::Bursts]
             .into_iter()
-            .flat_map(|channel| [chart(stacks, channel), traces(stacks, channel)])
+            .flat_map(|channel| [chart(stacks, channel), traces(stacks, channel, recorded)])
             .collect::<Vec<_>>(),
     )
 }
@@ -141,8 +142,8 @@ fn blocking(stacks: &[ServedRuns]) -> Table {
 fn approaches(others: &[ServedRuns]) -> Table {
     let name: [Column<&ServedRuns>; 1] = [("order", &|s| s.setup.name.as_str().into())];
     let more: [Column<&ServedRuns>; 2] = [
-        ("mixed packets", &|s| Cell::Number(s.mean(|sample| sample.mixed))),
-        ("mean completion", &|s| Cell::Millis(s.mean(|sample| sample.completion))),
+        ("mixed packets", &|s| s.mean_cell(|sample| sample.mixed)),
+        ("mean completion", &|s| s.mean_millis_cell(|sample| sample.completion)),
     ];
     Table::of(
         "Retransmission approaches with bursts of loss, with one stream or several in a packet",
@@ -162,7 +163,7 @@ fn figures<'a>() -> [Column<'a, &'a ServedRuns>; 9] {
         ("TCP bytes", &|s| Cell::Count(s.median(|sample| sample.max_tcp) as u64)),
         ("waited QUIC", &|s| s.mean_share_cell(|sample| sample.waited_quic)),
         ("waited TCP", &|s| s.mean_share_cell(|sample| sample.waited_tcp)),
-        ("in a row", &|s| Cell::Number(s.mean(|sample| sample.retransmitted_run))),
+        ("in a row", &|s| s.mean_cell(|sample| sample.retransmitted_run)),
     ]
 }
 
@@ -181,12 +182,15 @@ fn chart(stacks: &[ServedRuns], channel: FileLoss) -> Chart {
     )
 }
 
-/// The ratio of each download on a channel (Fig. 3): a point, above the number of its stack.
-fn traces(stacks: &[ServedRuns], channel: FileLoss) -> Chart {
+/// The ratio of each download on a channel (Fig. 3): a point, above the number of its stack, and behind these the
+/// recorded connections.
+fn traces(stacks: &[ServedRuns], channel: FileLoss, recorded: &[OwnRecord<'_>]) -> Chart {
     let of_channel = stacks.iter().filter(|s| s.setup.channel == channel);
-    let series = of_channel.zip(1..).map(|(s, number)| {
-        let points = s.ratios().iter().map(|ratio| (f64::from(number), *ratio)).collect();
-        Series::points(format!("{number}: {}", s.setup.name), points)
+    let simulated = of_channel.map(|s| (s.setup.name.as_str(), s.ratios().to_vec()));
+    let own = recorded.iter().map(|own| (own.name, Vec::from_iter(own.figures.ratio)));
+    let series = simulated.chain(own).zip(1..).map(|((name, ratios), number)| {
+        let points = ratios.into_iter().map(|ratio| (f64::from(number), ratio)).collect();
+        Series::points(format!("{number}: {name}"), points)
     });
     chart_of(
         format!("traces {}", channel.name()),

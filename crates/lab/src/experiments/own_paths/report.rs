@@ -1,7 +1,8 @@
 //! The report: what each policy makes of each application.
 
-use sutura_analysis::interval::{Estimate, Level};
+use sutura_analysis::interval::Estimate;
 
+use crate::comparison::mean_within;
 use crate::experiments::auto_zoo::{Lineup, Outcome, Reference, interval, policy_name};
 use crate::own::OwnPath;
 use crate::report::{Cell, Report, Table, report_of};
@@ -66,8 +67,7 @@ fn score(row: &Lineup<'_>, scores: &[f64]) -> Cell {
     if row.is_feed() {
         return Cell::ShareWithin(Estimate::of_mean_share(scores));
     }
-    let millis: Vec<f64> = scores.iter().map(|seconds| 1000.0 * seconds).collect();
-    Cell::MillisWithin(Estimate::of_mean(&millis, Level::NineteenInTwenty))
+    Cell::MillisWithin(mean_within(scores.iter().map(|seconds| 1000.0 * seconds)))
 }
 
 fn change(row: &Lineup<'_>, arm: usize) -> Cell {

@@ -159,8 +159,7 @@ class Results:
 HOW_TO_READ = (
     "kcp-go sends as fast as its window of 512 packets lets it, whatever the path loses: it has no slow start and no "
     "congestion control, which the bytes show, and saves the round trips in which all others find out the rate. On a path "
-    "that is shared, others pay for that. The 99th percentile of 50 messages is the slowest one, which is mostly the first: "
-    "it shows how a connection begins."
+    "that is shared, others pay for that. The 99th percentile of 50 messages is the slowest one."
 )
 
 

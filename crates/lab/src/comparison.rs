@@ -115,6 +115,12 @@ impl<S, R> Runs<S, R> {
         self.ratio_to(others, figure, |figures| mean_of(figures, |figure| *figure))
     }
 
+    /// How much more the mean of a figure is than that of others with the same seeds, as a share of theirs.
+    pub fn more_cell(&self, others: &Self, figure: impl Fn(&R) -> f64) -> Cell {
+        let ratio = self.mean_ratio_to(others, figure);
+        Cell::ShareWithin(ratio.minus(Estimate::exact(1.0)))
+    }
+
     /// The [ratio](Self::ratio_to) of the medians of a figure.
     pub fn median_ratio_to(&self, others: &Self, figure: impl Fn(&R) -> f64) -> Estimate {
         self.ratio_to(others, figure, |figures| Values::of(figures.iter().copied()).at(0.5))

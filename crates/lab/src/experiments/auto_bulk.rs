@@ -169,13 +169,18 @@ fn each(runs: &[Completions], value: fn(&Completions) -> f64) -> f64 {
     complete().map(value).sum::<f64>() / downloads.max(1) as f64
 }
 
+/// Bytes on the wire for each download.
+fn wire(runs: &[Completions]) -> f64 {
+    each(runs, |run| run.wire)
+}
+
 impl Compared<Downloads> {
     fn time_ratio(&self, policy: usize, q: f64) -> f64 {
         self.ratio(policy, |runs| time(runs, q))
     }
 
     fn wire_ratio(&self, policy: usize) -> f64 {
-        self.ratio(policy, |runs| each(runs, |run| run.wire))
+        self.ratio(policy, wire)
     }
 
     fn repairs(&self, policy: usize) -> f64 {
@@ -243,7 +248,7 @@ fn lossy_table(rows: &[Compared<Downloads>], clear: &[Compared<Downloads>]) -> T
             ("p90", &|row| row.ratio_cell(0, |runs| time(runs, 0.9))),
             ("p99", &|row| row.ratio_cell(0, |runs| time(runs, 0.99))),
             ("ideal p50", &|row| ideal(row).into()),
-            ("bytes", &|row| row.ratio_cell(0, |runs| each(runs, |run| run.wire))),
+            ("bytes", &|row| row.ratio_cell(0, wire)),
             ("repairs", &|row| Cell::Number(row.repairs(0))),
             ("recovered", &|row| Cell::Number(row.recovered(0))),
         ],

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use sutura_analysis::interval::Estimate;
+use sutura_analysis::statistics::millis;
 use sutura_link::{LinkConfig, Loss};
 use sutura_proto::{Algorithm, Protection, TransportConfig};
 use sutura_sim::{Scenario, Transfer};
@@ -92,7 +93,7 @@ fn upload(access: &Access, seed: u64) -> Result<Upload, Error> {
     Ok(unless_broken(scenario.run())?.map_or(broken, |outcome| {
         let time = outcome.transfers.first().map(|transfer| transfer.time).unwrap_or_default();
         Upload {
-            time: 1000.0 * time.as_secs_f64(),
+            time: millis(time),
             lost: outcome.ends.up.lost,
             wire: outcome.ends.up.sent_bytes as f64,
         }
@@ -205,8 +206,8 @@ const TEXT: [&str; 2] = [
     "Michel et al. 2022 (FlEC), section VI-B3, Fig. 5: uploads of 50 kB, each on a fresh connection with BBR. The paper \
      made 20,150 over a Starlink access, of which 430 lost a packet, and shows those. The path here is not Starlink: 15 \
      Mbit/s up and 150 down, 25 to 35 ms each way, and losses on the way up so that about as many uploads lose a packet \
-     as there, either single packets or all of 10 ms. The paper does not say how many are lost at once; 10 ms are up to \
-     twelve packets in a row, more than repair symbols are sent.",
+     as there, either single packets or all of 10 ms. The paper does not say how many are lost at once; 10 ms are \
+     fifteen packets in a row, more than repair symbols are sent.",
     "Times are from the first byte until the client knows that the server has all. Each row has the uploads that lost a \
      packet with its own policy; `ideal` are those of `none` with the same seeds, without the losses. `all` and \
      bytes are of all uploads, most of which lose nothing.",

@@ -109,7 +109,7 @@ fn pages(summaries: &[Visits]) -> Table {
     let others = |s: &Visits, q| quantile(s, |load| load.others, q);
     let more = |s: &Visits| {
         let without = beside(summaries, s, Protected::Nothing).unwrap_or(s);
-        Cell::ShareWithin(s.mean_ratio_to(without, wire).minus(Estimate::exact(1.0)))
+        s.more_cell(without, wire)
     };
     Table::of(
         "Pages",

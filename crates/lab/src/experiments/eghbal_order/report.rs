@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use sutura_analysis::interval::Estimate;
 use sutura_analysis::statistics::{Distribution, millis};
 
 use super::{Arrivals, ONE_WAY, Order, Pacing, Sending, Sendings, URGENT_MESSAGES, order};
@@ -115,13 +114,12 @@ fn orders(summaries: &[Sendings]) -> Table {
 
 fn costs(summaries: &[Sendings]) -> Table {
     let wire = |run: &Arrivals| run.wire as f64;
-    let more = |s: &Sendings| s.mean_ratio_to(bare(summaries, s), wire).minus(Estimate::exact(1.0));
     table(
         "Costs",
         summaries,
         &[
             ("bytes", &|s| Cell::Count(s.mean(wire) as u64)),
-            ("more", &|s| Cell::ShareWithin(more(s))),
+            ("more", &|s| s.more_cell(bare(summaries, s), wire)),
             ("source symbols", &|s| s.mean_cell(|run| run.sources as f64)),
             ("repair symbols", &|s| s.mean_cell(|run| run.repairs as f64)),
             ("n/k", &|s| s.mean_cell(Arrivals::rate)),

@@ -381,7 +381,11 @@ const FIG_3_WITH_CUBIC: &[Claim] = &[
         ),
         bound: None,
         holds: Condition::Between(-0.05, 0.05),
-        because: None,
+        because: Some(
+            "Cubic answers every loss and goes on with a smaller window, so that fewer of the losses are \
+             in the last flight, which protection of the end covers: it sends half as many repair \
+             symbols for it.",
+        ),
     },
     Claim {
         says: "Protection of the end gains as much with Cubic as with BBR: 1 MB.",

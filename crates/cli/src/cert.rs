@@ -25,7 +25,7 @@ const RENEWAL: Duration = Duration::from_secs(366 * 86_400);
 const SKEW: Duration = Duration::from_secs(86_400);
 
 /// The options that say with which certificate to serve.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub struct IdentityArgs {
     /// Certificate chain in PEM form
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -49,6 +49,11 @@ impl IdentityArgs {
             return Ok((Identity::load(cert, key)?, cert.clone()));
         }
         Identity::keep_in(&self.state_dir()?)
+    }
+
+    /// The file of the private key, unless it is that of the certificate.
+    pub fn key_file(&self) -> Option<&Path> {
+        self.key.as_deref()
     }
 
     /// The secrets by which a server that was restarted tells clients that it has forgotten them, and

@@ -1,21 +1,19 @@
 //! Connections to servers.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sutura::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportErrorCode};
-use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::dial::DialArgs;
 use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
+use crate::race::race;
 use crate::url::Authority;
 
-/// The delay before connecting to a host's next address (RFC 8305 section 5).
-const STAGGER: Duration = Duration::from_millis(250);
-/// Most addresses of a host that are tried.
-const MAX_ADDRESSES: usize = 8;
 /// The handshake timeout.
 const MAX_HANDSHAKE: Duration = Duration::from_secs(10);
 /// The longest wait for the socket to take a CONNECTION_CLOSE frame, which it does at once unless
@@ -24,13 +22,23 @@ const MAX_CLOSE: Duration = Duration::from_secs(2);
 /// How long servers that keep sending are told again that the connection is closed.
 const LINGER: Duration = Duration::from_millis(250);
 
+/// Is told what is done to connect.
+type Listener = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// Opens connections.
-#[derive(Debug)]
 pub struct Connector {
     endpoint: Endpoint,
     config: ClientConfig,
     handshake_limit: Duration,
+    dial: DialArgs,
+    listener: Option<Listener>,
     opened: Mutex<Vec<Connection>>,
+}
+
+impl fmt::Debug for Connector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connector").field("dial", &self.dial).finish_non_exhaustive()
+    }
 }
 
 impl Connector {
@@ -50,7 +58,28 @@ impl Connector {
             .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
         qlog.watch(&endpoint, title);
         let handshake_limit = timeout.min(MAX_HANDSHAKE);
-        Ok(Self { endpoint, config, handshake_limit, opened: Mutex::default() })
+        let (dial, listener, opened) = (DialArgs::default(), None, Mutex::default());
+        Ok(Self { endpoint, config, handshake_limit, dial, listener, opened })
+    }
+
+    /// Chooses addresses as `dial` says.
+    pub fn dialling(mut self, dial: DialArgs) -> Self {
+        self.handshake_limit = dial.connect_timeout.unwrap_or(self.handshake_limit);
+        self.dial = dial;
+        self
+    }
+
+    /// Tells `listener` which addresses are tried.
+    pub fn telling(mut self, listener: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.listener = Some(Arc::new(listener));
+        self
+    }
+
+    fn tell(&self, text: &str) {
+        tracing::debug!("{}", text.trim());
+        if let Some(listener) = &self.listener {
+            listener(text);
+        }
     }
 
     /// Opens a connection to the server at whichever of its addresses answers first.
@@ -58,8 +87,15 @@ impl Connector {
     /// # Errors
     /// The host is unknown, does not answer, or is not trusted.
     pub async fn connect(&self, authority: &Authority) -> Result<Connection, Failure> {
-        let addresses = resolve(authority).await?;
-        Ok(self.keep(self.race(authority, addresses).await?))
+        let connecting = self.connect_to_any(authority);
+        let connection = match self.dial.connect_timeout {
+            None => connecting.await?,
+            Some(limit) => match timeout(limit, connecting).await {
+                Ok(connection) => connection?,
+                Err(_) => return Err(no_answer(authority, limit)),
+            },
+        };
+        Ok(self.keep(connection))
     }
 
     /// Opens another connection to a server at the address of an earlier one, without waiting for its
@@ -106,46 +142,20 @@ impl Connector {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn race(
-        &self,
-        authority: &Authority,
-        addresses: Vec<SocketAddr>,
-    ) -> Result<Connection, Failure> {
-        let mut addresses = addresses.into_iter();
-        let mut attempts = JoinSet::new();
-        let mut failure = None;
-        loop {
-            if let Some(address) = addresses.next() {
-                match self.begin(authority, address) {
-                    Ok(attempt) => {
-                        attempts.spawn(attempt);
-                    }
-                    Err(error) => {
-                        failure.get_or_insert(error);
-                        continue;
-                    }
-                }
-            } else if attempts.is_empty() {
-                let nothing = || Failure::new(Exit::NoConnection, format!("no way to {authority}"));
-                return Err(failure.unwrap_or_else(nothing));
-            }
-            tokio::select! {
-                Some(outcome) = attempts.join_next() => match outcome {
-                    Ok(Ok(connection)) => return Ok(connection),
-                    // The host's other addresses will have the same certificate.
-                    Ok(Err(error)) if error.exit == Exit::Certificate => return Err(error),
-                    Ok(Err(error)) => {
-                        failure.get_or_insert(error);
-                    }
-                    Err(_) => {}
-                },
-                () = tokio::time::sleep(STAGGER), if addresses.len() > 0 => {}
-            }
-        }
+    async fn connect_to_any(&self, authority: &Authority) -> Result<Connection, Failure> {
+        let addresses = self.dial.addresses(authority).await?;
+        let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+        self.tell(&format!("Host {authority} has the addresses {}", list.join(", ")));
+        let won = race(addresses, |address| self.begin(authority, address)).await;
+        won.map_err(|failure| {
+            let nothing = || Failure::new(Exit::NoConnection, format!("no way to {authority}"));
+            failure.unwrap_or_else(nothing)
+        })
     }
 
     /// Starts a handshake.
     fn start(&self, authority: &Authority, address: SocketAddr) -> Result<Connecting, Failure> {
+        self.tell(&format!("  Trying {address}..."));
         let connecting = self.endpoint.connect_with(self.config.clone(), address, &authority.host);
         connecting.map_err(|e| {
             Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}"))
@@ -174,21 +184,6 @@ async fn answer(
         Ok(Err(ConnectionError::TimedOut)) | Err(_) => Err(no_answer(&authority, limit)),
         Ok(Err(error)) => Err(refused(&authority, &error)),
     }
-}
-
-async fn resolve(authority: &Authority) -> Result<Vec<SocketAddr>, Failure> {
-    let Authority { host, port } = authority;
-    let unknown = |why: &dyn std::fmt::Display| {
-        Failure::new(Exit::UnknownHost, format!("unknown host {host}: {why}"))
-    };
-    let found = tokio::net::lookup_host((host.as_str(), *port)).await.map_err(|e| unknown(&e))?;
-    let mut addresses: Vec<SocketAddr> = Vec::new();
-    for address in found.take(MAX_ADDRESSES) {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    if addresses.is_empty() { Err(unknown(&"it has no address")) } else { Ok(addresses) }
 }
 
 fn no_answer(authority: &Authority, limit: Duration) -> Failure {

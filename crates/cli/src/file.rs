@@ -66,6 +66,11 @@ pub fn open(path: &Path, readers: Readers) -> io::Result<(File, Place)> {
 }
 
 impl Place {
+    /// Whether nobody sees the content before it is [put in its place](Self::commit).
+    pub const fn is_temporary(&self) -> bool {
+        self.temporary.is_some()
+    }
+
     /// Puts a complete file in its place. The written content must have reached the system.
     ///
     /// # Errors

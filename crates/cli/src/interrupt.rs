@@ -36,3 +36,37 @@ pub fn interrupted() -> impl Future<Output = Result<Stop, Failure>> {
         async move { tokio::signal::ctrl_c().await.map(|()| Stop::Interrupted).map_err(failure) }
     }
 }
+
+/// The requests of a supervisor to read files again (SIGHUP); never any where there is no such signal.
+#[derive(Debug)]
+pub struct Hangups {
+    #[cfg(unix)]
+    signals: tokio::signal::unix::Signal,
+}
+
+impl Hangups {
+    /// Notices signals from now on.
+    ///
+    /// # Errors
+    /// Signals cannot be received.
+    pub fn new() -> Result<Self, Failure> {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+            let signals = signal(SignalKind::hangup())
+                .map_err(|e| Failure::local(format!("cannot wait for signals: {e}")))?;
+            Ok(Self { signals })
+        }
+        #[cfg(not(unix))]
+        Ok(Self {})
+    }
+
+    /// Waits for the next one.
+    pub async fn next(&mut self) {
+        #[cfg(unix)]
+        if self.signals.recv().await.is_some() {
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+}

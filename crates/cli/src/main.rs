@@ -3,21 +3,29 @@
 
 mod analyse;
 mod cert;
+mod config_file;
 mod connect;
 mod content_type;
 mod demo;
+mod dial;
 mod failure;
 mod fec;
 mod file;
 mod get;
 mod interrupt;
+mod keylog;
 mod lab;
 mod link;
 mod listen;
+mod logging;
+mod manual;
 mod memory;
+mod monitor;
 mod output;
 mod policies;
 mod qlog;
+mod race;
+mod seconds;
 mod secrets;
 mod serve;
 mod stats;
@@ -26,10 +34,11 @@ mod trust;
 mod url;
 mod vnc;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use failure::{Exit, Failure};
 
@@ -61,9 +70,9 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve a directory over HTTP/3, and over HTTPS for browsers to find it
-    Serve(serve::ServeArgs),
+    Serve(Box<serve::ServeArgs>),
     /// Fetch URLs over HTTP/3
-    Get(get::GetArgs),
+    Get(Box<get::GetArgs>),
     /// Relay UDP through an emulated lossy link
     Link(Box<link::LinkArgs>),
     /// Show what redundancy gains and costs: four applications on simulated links
@@ -72,25 +81,53 @@ enum Command {
     Qlog(analyse::AnalyseArgs),
     /// Bring a remote desktop over a lossy path
     #[command(subcommand)]
-    Vnc(vnc::VncCommand),
+    Vnc(Box<vnc::VncCommand>),
     /// Run the experiments
     Lab(Box<lab::LabArgs>),
     /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
     Policies(policies::PoliciesArgs),
+    /// Print completions for a shell
+    Completions(manual::CompletionsArgs),
+    /// Write manual pages
+    Manual(manual::ManualArgs),
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
-        Command::Serve(args) => block_on(serve::run(args)),
-        Command::Get(args) => block_on(get::run(args)),
+    let started = logging::begin().and_then(|()| line());
+    let result = started.and_then(|line| run(Cli::parse_from(line).command));
+    result.unwrap_or_else(|failure| output::report(&failure)).into()
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Serve(args) => block_on(serve::run(*args)),
+        Command::Get(args) => block_on(get::run(*args)),
         Command::Link(args) => block_on(link::run(*args)),
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
-        Command::Vnc(command) => block_on(vnc::run(command)),
+        Command::Vnc(command) => block_on(vnc::run(*command)),
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
-    };
-    result.unwrap_or_else(|failure| output::report(&failure)).into()
+        Command::Completions(args) => manual::completions(&args),
+        Command::Manual(args) => manual::manual(&args),
+    }
+}
+
+/// The command line, with what the file that it names adds to it.
+fn line() -> Result<Vec<OsString>, Failure> {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let mut command = Cli::command();
+    command.build();
+    // What is missing may be in the file.
+    let lenient = command.clone().ignore_errors(true);
+    let Ok(matches) = lenient.try_get_matches_from(&line) else { return Ok(line) };
+    match matches.subcommand() {
+        Some((name, matches)) => match command.find_subcommand(name) {
+            Some(command) => config_file::expand(command, matches, line),
+            None => Ok(line),
+        },
+        None => Ok(line),
+    }
 }
 
 /// Runs a command to its end, and drops everything that it left behind.

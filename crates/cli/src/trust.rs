@@ -16,6 +16,7 @@ use sutura::{ClientConfig, ServerTrust, ShownIdentity, certificate_fingerprint};
 
 use crate::cert::parse_fingerprint;
 use crate::failure::{Exit, Failure};
+use crate::keylog;
 
 /// The options that say which servers to trust.
 #[derive(Debug, Clone, clap::Args)]
@@ -28,7 +29,7 @@ pub struct TrustArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     ca: Option<PathBuf>,
     /// Trust any certificate
-    #[arg(long)]
+    #[arg(short = 'k', long)]
     insecure: bool,
 }
 
@@ -61,8 +62,12 @@ impl Trust {
     /// The client configuration for these certificates and an application protocol (RFC 7301).
     ///
     /// # Errors
-    /// There are no trusted certificates.
+    /// There are no trusted certificates, or SSLKEYLOGFILE cannot be written.
     pub fn client_config(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
+        keylog::client(self.verifying(protocol)?)
+    }
+
+    fn verifying(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
         let failed = |e: &dyn fmt::Display| Failure::new(Exit::Other, e.to_string());
         let certificates = match self {
             Self::System => system_certificates()?,

@@ -4,10 +4,12 @@ use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// The port of the https scheme.
 const DEFAULT_PORT: u16 = 443;
+/// Why a URL of another scheme is not fetched.
+const NOT_HTTPS: &str = "only https URLs can be fetched over HTTP/3";
 /// Longest accepted URL, in bytes.
 const MAX_LENGTH: usize = 8192;
 /// Longest host name (RFC 1035 section 2.3.4), in bytes.
@@ -25,6 +27,10 @@ const NOT_IN_PATH: &AsciiSet = &CONTROLS
     .add(b'{')
     .add(b'|')
     .add(b'}');
+
+/// Characters that must be percent-encoded in a segment of a path that stands for a file name.
+const NOT_IN_NAME: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The host and port of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -96,6 +102,29 @@ impl Url {
         let name = path.rsplit('/').next().unwrap_or("");
         (!matches!(name, "" | "." | "..")).then_some(name)
     }
+
+    /// The URL of a file of this name, if this one is that of a directory: its path ends in a slash.
+    pub fn for_file(&self, name: &str) -> Self {
+        if !self.path.ends_with('/') || self.path.contains('?') {
+            return self.clone();
+        }
+        let path = format!("{}{}", self.path, utf8_percent_encode(name, NOT_IN_NAME));
+        Self { authority: self.authority.clone(), path }
+    }
+
+    /// The URL to which a reference leads from here (RFC 3986 section 5).
+    ///
+    /// # Errors
+    /// It is no URL, or none that HTTP/3 can fetch.
+    pub fn join(&self, reference: &str) -> Result<Self, String> {
+        let base = ::url::Url::parse(&self.to_string()).map_err(|e| e.to_string())?;
+        let joined = base.join(reference).map_err(|e| e.to_string())?;
+        // A text with another scheme and without slashes would be taken for a host and a port.
+        if joined.scheme() != "https" {
+            return Err(NOT_HTTPS.into());
+        }
+        joined.as_str().parse::<Self>().map_err(str::to_owned)
+    }
 }
 
 impl fmt::Display for Url {
@@ -124,7 +153,7 @@ impl FromStr for Url {
             _ => ("https", text),
         };
         if !scheme.eq_ignore_ascii_case("https") {
-            return Err("only https URLs can be fetched over HTTP/3");
+            return Err(NOT_HTTPS);
         }
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -234,6 +263,48 @@ mod tests {
         for text in ["https://a", "https://a/b/", "https://a/..", "https://a/.?x"] {
             assert_eq!(url(text).file_name(), None, "{text}");
         }
+    }
+
+    #[test]
+    fn references_are_resolved() {
+        let base = url("https://example.org:8443/a/b/c?d#e");
+        for (reference, target) in [
+            ("/x", "https://example.org:8443/x"),
+            ("x", "https://example.org:8443/a/b/x"),
+            ("../x?y=z#f", "https://example.org:8443/a/x?y=z"),
+            ("../../../../x", "https://example.org:8443/x"),
+            ("?q", "https://example.org:8443/a/b/c?q"),
+            ("", "https://example.org:8443/a/b/c?d"),
+            ("//other.org/x", "https://other.org/x"),
+            ("HTTPS://Other.org:443", "https://other.org/"),
+            ("https://[::1]:5/x", "https://[::1]:5/x"),
+            ("/x y", "https://example.org:8443/x%20y"),
+        ] {
+            assert_eq!(
+                base.join(reference).map(|url| url.to_string()),
+                Ok(target.into()),
+                "{reference}"
+            );
+        }
+        for (reference, problem) in [
+            ("http://example.org/", "only https URLs can be fetched over HTTP/3"),
+            ("mailto:a@b", "only https URLs can be fetched over HTTP/3"),
+            ("example:1", "only https URLs can be fetched over HTTP/3"),
+            ("ftp://example.org/", "only https URLs can be fetched over HTTP/3"),
+            ("https://u:p@example.org/", "a URL with a user name is not supported"),
+            ("https://", "empty host"),
+        ] {
+            assert_eq!(base.join(reference), Err(problem.into()), "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_directory_takes_the_name_of_a_file() {
+        let path = |text: &str| url(text).for_file("ä b.txt").path;
+        assert_eq!(path("https://a/b/"), "/b/%C3%A4%20b.txt");
+        assert_eq!(path("https://a"), "/%C3%A4%20b.txt");
+        assert_eq!(path("https://a/b"), "/b");
+        assert_eq!(path("https://a/b?c/"), "/b?c/");
     }
 
     proptest! {

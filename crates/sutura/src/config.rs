@@ -77,6 +77,14 @@ impl ServerConfig {
         self
     }
 
+    /// Tells `log` the secrets of connections, so that programs such as Wireshark can decrypt what they recorded.
+    /// Whoever reads the log can read the connections; nothing is logged by default.
+    #[must_use]
+    pub fn key_log(mut self, log: &Arc<dyn rustls::KeyLog>) -> Self {
+        self.crypto = self.crypto.with_key_log(log);
+        self
+    }
+
     /// Accepts 0-RTT (RFC 9001 section 4.6), which is refused otherwise. Clients that were here before
     /// may then send data with their first packets. An application sees it before the handshake is
     /// complete only if it asks for that with [`Connecting::into_0rtt`](crate::Connecting::into_0rtt).
@@ -195,6 +203,14 @@ impl ClientConfig {
     #[must_use]
     pub fn resumption_2(mut self, resumption: rustls::client::Resumption) -> Self {
         self.crypto = self.crypto.with_resumption_2(resumption);
+        self
+    }
+
+    /// Tells `log` the secrets of connections, so that programs such as Wireshark can decrypt what they recorded.
+    /// Whoever reads the log can read the connections; nothing is logged by default.
+    #[must_use]
+    pub fn key_log(mut self, log: &Arc<dyn rustls::KeyLog>) -> Self {
+        self.crypto = self.crypto.with_key_log(log);
         self
     }
 

@@ -1,12 +1,12 @@
 //! Reports the outcome of all connections and transfers.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use sutura::Connection;
 
-use super::Done;
-use super::transfer::Outcome;
+use super::{Done, Outcome};
 use crate::failure::{Exit, Failure};
 use crate::output::{self, millis};
 use crate::stats::{Statistics, peer};
@@ -19,8 +19,6 @@ pub struct ConnectionReport {
     json: Value,
     /// The statistics as text.
     summary: Vec<String>,
-    /// Why the connection could not be opened.
-    failure: Option<Failure>,
     connect: Option<Duration>,
 }
 
@@ -33,18 +31,12 @@ impl ConnectionReport {
         json["connect_ms"] = millis(took).into();
         json["early_data"] = connection.zero_rtt_accepted().into();
         let summary = statistics.summary(&authority.to_string());
-        Self { authority: authority.clone(), json, summary, failure: None, connect: Some(took) }
+        Self { authority: authority.clone(), json, summary, connect: Some(took) }
     }
 
-    pub fn failed(authority: &Authority, failure: Failure) -> Self {
+    pub fn failed(authority: &Authority, failure: &Failure) -> Self {
         let json = json!({ "authority": authority.to_string(), "error": failure.message });
-        Self {
-            authority: authority.clone(),
-            json,
-            summary: Vec::new(),
-            failure: Some(failure),
-            connect: None,
-        }
+        Self { authority: authority.clone(), json, summary: Vec::new(), connect: None }
     }
 }
 
@@ -56,28 +48,22 @@ pub struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub fn new(urls: &'a [Url]) -> Self {
-        let transfers = urls.iter().map(|url| (url, None)).collect();
-        Self { connections: Vec::new(), transfers }
-    }
-
-    pub fn add(&mut self, connection: ConnectionReport, done: Vec<Done>) {
-        self.connections.push(connection);
+    pub fn new(urls: &'a [Url], connections: Vec<ConnectionReport>, done: Vec<Done>) -> Self {
+        let mut transfers: Vec<_> = urls.iter().map(|url| (url, None)).collect();
         for (index, result) in done {
-            if let Some((_, slot)) = self.transfers.get_mut(index) {
+            if let Some((_, slot)) = transfers.get_mut(index) {
                 *slot = Some(result);
             }
         }
+        Self { connections, transfers }
     }
 
-    /// Reports every failure once: a connection's failure is not repeated for each of its URLs.
+    /// Reports every failure once, in the order of the URLs: a connection's failure is that of all of its URLs.
     pub fn complain(&self) {
-        for failure in self.connections.iter().filter_map(|c| c.failure.as_ref()) {
-            output::report(failure);
-        }
-        for (url, result) in &self.transfers {
+        let mut told = HashSet::new();
+        for (_, result) in &self.transfers {
             if let Some(Err(failure)) = result
-                && self.connection(url).is_none_or(|c| c.failure.is_none())
+                && told.insert(&failure.message)
             {
                 output::report(failure);
             }
@@ -142,8 +128,7 @@ mod tests {
             .iter()
             .map(|u| u.parse().unwrap())
             .collect();
-        let mut report = Report::new(&urls);
-        assert_eq!(report.exit(), Exit::Other);
+        assert_eq!(Report::new(&urls, Vec::new(), Vec::new()).exit(), Exit::Other);
         let good = Outcome {
             status: 200,
             bytes: 1,
@@ -156,17 +141,17 @@ mod tests {
             authority: urls[0].authority.clone(),
             json: Value::Null,
             summary: Vec::new(),
-            failure: None,
             connect: Some(Duration::from_millis(3)),
         };
-        report.add(a, vec![(1, Err(lost)), (0, Ok(good))]);
-        let b = ConnectionReport::failed(&urls[2].authority, unknown.clone());
-        report.add(b, vec![(2, Err(unknown))]);
+        let b = ConnectionReport::failed(&urls[2].authority, &unknown);
+        let done = vec![(2, Err(unknown)), (1, Err(lost)), (0, Ok(good))];
+        let report = Report::new(&urls, vec![a, b], done);
         assert_eq!(report.exit(), Exit::Broken);
         let json = report.to_json();
         assert_eq!(json["transfers"][0]["total_ms"], 2.0);
         assert_eq!(json["transfers"][1]["error"], "lost");
         assert_eq!(json["transfers"][1]["connect_ms"], 3.0);
         assert_eq!(json["transfers"][2]["connect_ms"], Value::Null);
+        assert_eq!(json["connections"][1]["error"], "unknown");
     }
 }

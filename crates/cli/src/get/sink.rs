@@ -1,9 +1,10 @@
 //! Destinations of responses.
 
 use std::io;
+use std::io::Seek as _;
 use std::path::{Path, PathBuf};
 
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncSeekExt, AsyncWriteExt};
 use tokio::task::spawn_blocking;
 
 use crate::failure::Failure;
@@ -30,11 +31,12 @@ impl Target {
 
 /// Receives a response. A file has a temporary name until it is complete, and is removed if the response
 /// stays incomplete; a target that cannot be replaced, such as a pipe, is written as the response arrives
-/// (see [`file`]).
+/// (see [`file`]). A file that is continued is written in place, so that it can be continued again.
 #[derive(Debug)]
 pub enum Sink {
     Stdout(tokio::io::Stdout),
     File { file: tokio::fs::File, place: Place, target: PathBuf },
+    Continued { file: tokio::fs::File, target: PathBuf },
 }
 
 impl Sink {
@@ -43,17 +45,47 @@ impl Sink {
     /// # Errors
     /// The file cannot be created or written.
     pub async fn open(target: &Target) -> Result<Self, Failure> {
-        match target {
-            Target::Stdout => Ok(Self::Stdout(tokio::io::stdout())),
-            Target::File(path) => {
-                let target = path.clone();
-                let opened = spawn_blocking(move || file::open(&target, Readers::Usual)).await;
-                let (file, place) = opened
-                    .unwrap_or_else(|e| Err(io::Error::other(e)))
-                    .map_err(|e| cannot_write(path, &e))?;
-                let file = tokio::fs::File::from_std(file);
-                Ok(Self::File { file, place, target: path.clone() })
-            }
+        let Target::File(path) = target else { return Ok(Self::Stdout(tokio::io::stdout())) };
+        let (file, place) = blocking(path, |path| file::open(path, Readers::Usual)).await?;
+        Ok(Self::File { file: tokio::fs::File::from_std(file), place, target: path.clone() })
+    }
+
+    /// Opens the target to write it from byte `from` on; what was there behind it is cut off.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub async fn open_at(target: &Target, from: u64) -> Result<Self, Failure> {
+        let Target::File(path) = target else { return Ok(Self::Stdout(tokio::io::stdout())) };
+        let file = blocking(path, move |path| {
+            let mut file =
+                std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path)?;
+            file.set_len(from)?;
+            file.seek(io::SeekFrom::Start(from))?;
+            Ok(file)
+        });
+        let file = tokio::fs::File::from_std(file.await?);
+        Ok(Self::Continued { file, target: path.clone() })
+    }
+
+    /// Whether what was written can be taken back.
+    pub const fn can_restart(&self) -> bool {
+        match self {
+            Self::Stdout(_) => false,
+            Self::File { place, .. } => place.is_temporary(),
+            Self::Continued { .. } => true,
+        }
+    }
+
+    /// Takes back everything that was written.
+    ///
+    /// # Errors
+    /// It cannot be taken back: somebody may have read it.
+    pub async fn restart(&mut self) -> Result<(), Failure> {
+        match self {
+            Self::File { file, place, target } if place.is_temporary() => empty(file, target).await,
+            Self::Continued { file, target } => empty(file, target).await,
+            Self::File { target, .. } => Err(already_written(&target.display().to_string())),
+            Self::Stdout(_) => Err(already_written("standard output")),
         }
     }
 
@@ -64,7 +96,7 @@ impl Sink {
     pub async fn write(&mut self, data: &[u8]) -> Result<(), Failure> {
         match self {
             Self::Stdout(out) => out.write_all(data).await.map_err(|e| output::stdout_failure(&e)),
-            Self::File { file, target, .. } => {
+            Self::File { file, target, .. } | Self::Continued { file, target } => {
                 file.write_all(data).await.map_err(|e| cannot_write(target, &e))
             }
         }
@@ -83,8 +115,45 @@ impl Sink {
                 let result = result.and_then(|()| place.commit());
                 result.map_err(|e| cannot_write(&target, &e))
             }
+            Self::Continued { mut file, target } => {
+                file.flush().await.map_err(|e| cannot_write(&target, &e))
+            }
         }
     }
+
+    /// Hands over what was written so far, though it is not complete. Files that are not continued are given up
+    /// when the sink is dropped.
+    pub async fn leave(&mut self) {
+        match self {
+            Self::Stdout(out) => drop(out.flush().await),
+            Self::File { file, .. } | Self::Continued { file, .. } => drop(file.flush().await),
+        }
+    }
+}
+
+/// Does something with a path that may block.
+async fn blocking<T: Send + 'static>(
+    path: &Path,
+    act: impl FnOnce(&Path) -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let owned = path.to_owned();
+    let done = spawn_blocking(move || act(&owned)).await;
+    done.unwrap_or_else(|e| Err(io::Error::other(e))).map_err(|e| cannot_write(path, &e))
+}
+
+async fn empty(file: &mut tokio::fs::File, target: &Path) -> Result<(), Failure> {
+    let emptied = async {
+        file.flush().await?;
+        file.set_len(0).await?;
+        file.rewind().await
+    };
+    emptied.await.map(drop).map_err(|e| cannot_write(target, &e))
+}
+
+fn already_written(what: &str) -> Failure {
+    Failure::local(format!(
+        "the response begins anew, and what {what} has got of it cannot be taken back"
+    ))
 }
 
 #[cfg(test)]
@@ -124,6 +193,39 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"whole");
         assert!(Sink::open(&Target::File(directory.to_owned())).await.is_err());
         assert!(Sink::open(&Target::File(directory.join("none/x"))).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_file_begins_anew_or_goes_on_where_it_should() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("page.html");
+        let target = Target::File(path.clone());
+        let mut sink = Sink::open(&target).await.unwrap();
+        sink.write(b"a long beginning").await.unwrap();
+        sink.restart().await.unwrap();
+        sink.write(b"0123456789").await.unwrap();
+        sink.finish().await.unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"0123456789");
+        let mut sink = Sink::open_at(&target, 4).await.unwrap();
+        sink.write(b"xy").await.unwrap();
+        sink.leave().await;
+        drop(sink);
+        // What has come stays.
+        assert_eq!(fs::read(&path).unwrap(), b"0123xy");
+        let mut sink = Sink::open_at(&target, 6).await.unwrap();
+        sink.restart().await.unwrap();
+        sink.write(b"new").await.unwrap();
+        sink.finish().await.unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[tokio::test]
+    async fn what_somebody_may_have_read_does_not_begin_anew() {
+        for target in [Target::Stdout, Target::File("/dev/null".into())] {
+            let mut sink = Sink::open(&target).await.unwrap();
+            let failure = sink.restart().await.unwrap_err();
+            assert!(failure.message.contains("cannot be taken back"), "{failure:?}");
+        }
     }
 
     #[test]

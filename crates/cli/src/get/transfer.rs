@@ -1,150 +1,168 @@
-//! A request and its response.
+//! A request on its way, and its response.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use bytes::Bytes;
 use indicatif::ProgressBar;
 use sutura::{ConnectionError, http};
+use tokio::task::JoinSet;
 
-use super::sink::{Sink, Target};
+use super::head::Head;
+use super::payload::Upload;
 use crate::failure::{Exit, Failure};
-use crate::url::Url;
 
 /// The status with which a server declines to answer a request in 0-RTT (RFC 8470 section 5.2).
 const TOO_EARLY: u16 = 425;
 
-/// A URL to fetch and its destination.
-#[derive(Debug, Clone)]
-pub struct Job {
-    pub url: Url,
-    pub target: Target,
+/// A request to be sent.
+#[derive(Debug)]
+pub struct Outgoing {
+    pub method: String,
+    pub authority: String,
+    pub path: String,
+    pub fields: Vec<(String, String)>,
     pub priority: http::Priority,
 }
 
-/// A complete response.
-#[derive(Debug, Clone, Copy)]
-pub struct Outcome {
-    pub status: u16,
-    pub bytes: u64,
-    /// Time from the request to the response's head.
-    pub first_byte: Duration,
-    /// Time from the request to the response's end.
-    pub total: Duration,
-}
-
-/// A request that was sent.
+/// A request that was sent, or of which the rest is being sent. If dropped before that is complete, it is cancelled.
 #[derive(Debug)]
 pub struct Asked {
-    stream: http::RequestStream,
-    start: Instant,
+    client: http::Client,
+    response: http::RecvHalf,
+    /// Sends the body, if there is one.
+    sending: JoinSet<Result<(), Failure>>,
+    pub start: Instant,
 }
 
-/// Sends the job's request, waiting until the server permits one more.
-///
-/// # Errors
-/// The connection is over, or the server accepts no more requests.
-pub async fn ask(client: &http::Client, job: &Job) -> Result<Asked, Failure> {
-    let start = Instant::now();
-    let mut sent = send(client, job).await;
-    if matches!(sent, Err(http::Error::ZeroRttRejected)) {
-        sent = send(client, job).await;
-    }
-    let stream = sent.map_err(|error| broken(&job.url.to_string(), &error))?;
-    Ok(Asked { stream, start })
-}
-
-async fn send(client: &http::Client, job: &Job) -> Result<http::RequestStream, http::Error> {
-    let user_agent = concat!("sutura/", env!("CARGO_PKG_VERSION"));
-    let fields = [("user-agent", user_agent.as_bytes()), ("accept", b"*/*")];
-    let authority = job.url.authority.to_string();
-    let priority = Some(job.priority.clone());
-    let mut stream = client.request("GET", &authority, &job.url.path, &fields, priority).await?;
-    stream.finish().await?;
-    Ok(stream)
-}
-
-/// Receives the response. Leaves no file behind unless it is complete.
-///
-/// # Errors
-/// The response is not a success, does not arrive completely, or cannot be written.
-pub async fn receive(
-    client: &http::Client,
-    Asked { mut stream, start }: Asked,
-    job: &Job,
-    progress: &ProgressBar,
-) -> Result<Outcome, Failure> {
-    let name = job.url.to_string();
-    let failed = |error: http::Error| broken(&name, &error);
-    let mut response = final_response(&mut stream).await;
-    if is_too_early(&response) {
-        client.connection().handshake_complete().await.map_err(|e| failed(e.into()))?;
-        stream = send(client, job).await.map_err(failed)?;
-        response = final_response(&mut stream).await;
-    }
-    let response = response.map_err(failed)?;
-    let first_byte = start.elapsed();
-    if !(200..300).contains(&response.status) {
-        return Err(Failure::new(Exit::Status, format!("{name}: {}", describe(&response))));
-    }
-    let length = content_length(&response);
-    progress.set_length(length.unwrap_or(0));
-    let mut sink = Sink::open(&job.target).await?;
-    let mut bytes = 0;
-    loop {
-        let data = stream.recv_data().await.map_err(|error| {
-            let of = length.map(|length| format!(" of {length}")).unwrap_or_default();
-            broken(&format!("{name} broke off after {bytes}{of} bytes"), &error)
-        })?;
-        let Some(data) = data else { break };
-        bytes += data.len() as u64;
-        sink.write(&data).await?;
-        progress.set_position(bytes);
-    }
-    if let Some(length) = length
-        && length != bytes
-    {
-        let message = format!("{name} ended after {bytes} of {length} bytes");
-        return Err(Failure::new(Exit::Broken, message));
-    }
-    sink.finish().await?;
-    Ok(Outcome { status: response.status, bytes, first_byte, total: start.elapsed() })
-}
-
-/// The response that follows interim ones (RFC 9110 section 15.2).
-async fn final_response(stream: &mut http::RequestStream) -> Result<http::Response, http::Error> {
-    loop {
-        let response = stream.recv_response().await?;
-        if !(100..200).contains(&response.status) {
-            return Ok(response);
+impl Asked {
+    /// Sends a request, waiting until the server permits one more; its body follows while the response is awaited.
+    ///
+    /// # Errors
+    /// The connection is over, or the server accepts no more requests.
+    pub async fn send(
+        client: &http::Client,
+        outgoing: &Outgoing,
+        body: Option<Upload>,
+        progress: &ProgressBar,
+    ) -> Result<Self, http::Error> {
+        let start = Instant::now();
+        let Outgoing { method, authority, path, fields, priority } = outgoing;
+        let fields: Vec<(&str, &[u8])> =
+            fields.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
+        let begin = || client.request(method, authority, path, &fields, Some(priority.clone()));
+        let mut begun = begin().await;
+        if matches!(begun, Err(http::Error::ZeroRttRejected)) {
+            begun = begin().await;
         }
+        let (mut sender, response) = begun?.split();
+        let mut sending = JoinSet::new();
+        match body {
+            None => sender.finish().await?,
+            Some(source) => {
+                let progress = progress.clone();
+                sending.spawn(send_body(sender, source, progress));
+            }
+        }
+        Ok(Self { client: client.clone(), response, sending, start })
+    }
+
+    /// Waits for the head of the final response.
+    ///
+    /// # Errors
+    /// The server abandons the response or the connection is over, or what is to be sent cannot be read.
+    pub async fn head(&mut self) -> Result<Head, Lost> {
+        loop {
+            tokio::select! {
+                response = self.response.recv_response() => return Ok(response?.into()),
+                Some(Ok(sent)) = self.sending.join_next() => sent?,
+            }
+        }
+    }
+
+    /// Waits for the next part of the body.
+    ///
+    /// # Errors
+    /// As for [`head`](Self::head).
+    pub async fn data(&mut self) -> Result<Option<Bytes>, Lost> {
+        loop {
+            tokio::select! {
+                data = self.response.recv_data() => return Ok(data?),
+                Some(Ok(sent)) = self.sending.join_next() => sent?,
+            }
+        }
+    }
+
+    /// Waits until the request was sent, too: a server that is content may still read it.
+    ///
+    /// # Errors
+    /// What is to be sent cannot be read.
+    pub async fn sent(&mut self) -> Result<(), Failure> {
+        while let Some(sent) = self.sending.join_next().await {
+            sent.unwrap_or(Ok(()))?;
+        }
+        Ok(())
+    }
+
+    /// Waits until a request that came too early can be sent again.
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn later(&self) -> Result<(), http::Error> {
+        Ok(self.client.connection().handshake_complete().await?)
+    }
+
+    /// The connection that it goes over.
+    pub fn client(&self) -> &http::Client {
+        &self.client
+    }
+}
+
+/// Sends a body. The response tells why a server does not want it.
+async fn send_body(
+    mut sender: http::SendHalf,
+    mut source: Upload,
+    progress: ProgressBar,
+) -> Result<(), Failure> {
+    progress.set_length(source.length.unwrap_or(0));
+    while let Some(data) = source.next().await? {
+        let count = data.len() as u64;
+        if sender.send_data(data).await.is_err() {
+            return Ok(());
+        }
+        progress.inc(count);
+    }
+    let _ = sender.finish().await;
+    Ok(())
+}
+
+/// Why a response does not come.
+#[derive(Debug)]
+pub enum Lost {
+    /// What is to be sent cannot be read.
+    Local(Failure),
+    /// The exchange broke off.
+    Exchange(http::Error),
+}
+
+impl From<Failure> for Lost {
+    fn from(failure: Failure) -> Self {
+        Self::Local(failure)
+    }
+}
+
+impl From<http::Error> for Lost {
+    fn from(error: http::Error) -> Self {
+        Self::Exchange(error)
     }
 }
 
 /// Whether a request was sent in 0-RTT and the server rejects 0-RTT, or demands the request after the
 /// handshake (RFC 8470 section 5.2).
-fn is_too_early(response: &Result<http::Response, http::Error>) -> bool {
+pub fn is_too_early(response: &Result<Head, Lost>) -> bool {
     match response {
         Ok(response) => response.status == TOO_EARLY,
-        Err(error) => *error == http::Error::ZeroRttRejected,
-    }
-}
-
-fn field<'a>(response: &'a http::Response, name: &str) -> Option<&'a [u8]> {
-    response.fields.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_slice())
-}
-
-fn content_length(response: &http::Response) -> Option<u64> {
-    std::str::from_utf8(field(response, "content-length")?).ok()?.trim().parse().ok()
-}
-
-/// Describes a response that is not a success.
-fn describe(response: &http::Response) -> String {
-    match field(response, "location") {
-        Some(location) if (300..400).contains(&response.status) => format!(
-            "status {}, moved to {} (redirections are not followed)",
-            response.status,
-            String::from_utf8_lossy(location)
-        ),
-        _ => format!("status {}", response.status),
+        Err(Lost::Exchange(error)) => *error == http::Error::ZeroRttRejected,
+        Err(Lost::Local(_)) => false,
     }
 }
 

@@ -1,10 +1,13 @@
 //! Serves the site over HTTP/3.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use sutura::http::Extension;
+use http_body_util::BodyExt;
+use hyper::body::Body as _;
+use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, DATE, HeaderName, HeaderValue};
+use hyper::{Method, Request, StatusCode, Uri};
+use sutura::http::{Body, Extension, SendHalf};
 use sutura::{Connection, ConnectionError, Endpoint, Incoming, http};
 use sutura_research::marx::Resource;
 use time::OffsetDateTime;
@@ -13,14 +16,17 @@ use time::macros::format_description;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::reply::Reply;
-use super::service::{Access, Service};
+use super::access::Access;
+use super::disk::Room;
+use super::message::Reply;
+use super::service::Service;
 use crate::content_type;
 
 /// The IMF-fixdate format of HTTP (RFC 9110 section 5.6.7).
 const IMF_FIXDATE: StaticFormatDescription = format_description!(
     "[weekday repr:short], [day] [month repr:short] [year] [hour]:[minute]:[second] GMT"
 );
+const PRIORITY: HeaderName = HeaderName::from_static("priority");
 
 /// Polling interval for whether everything was sent and acknowledged, before a connection is
 /// closed.
@@ -77,19 +83,20 @@ async fn open(incoming: Incoming, early: bool) -> Result<Connection, ConnectionE
 /// When the connection ends, so do its requests: each learns the reason and logs it.
 async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
-    let mut server = http::Server::new(connection.clone(), service.http.clone());
-    let log = service.log;
+    let mut server = http::Server::new(connection.clone(), service.priorities.config());
+    let log = service.log.clone();
     server.on_refused(move |refused| log.connection(remote, &refused));
     let mut requests = JoinSet::new();
     let mut draining = false;
     loop {
         tokio::select! {
-            accepted = server.accept() => match accepted {
-                Ok(Some((request, stream))) => {
+            accepted = server.accept_http() => match accepted {
+                Ok(Some((request, responder))) => {
                     // Resources are described in the order of the requests, before any request is answered.
-                    let likely = content_type::guess(&request.path);
-                    describe(&service, &request.path, likely, &stream);
-                    requests.spawn(respond(request, stream, service.clone(), remote));
+                    let likely = content_type::guess(request.uri().path());
+                    let half = responder.into_half();
+                    describe(&service, target(request.uri()), likely, &half);
+                    requests.spawn(respond(request, half, service.clone(), connection.clone()));
                 }
                 Ok(None) => break,
                 Err(error) => {
@@ -114,84 +121,111 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
     while requests.join_next().await.is_some() {}
 }
 
+/// The path and the query of a request.
+fn target(uri: &Uri) -> &str {
+    uri.path_and_query().map_or("", |target| target.as_str())
+}
+
 /// Tells the scheduler the properties of a response, and returns them.
 fn describe(
     service: &Service,
     target: &str,
     content_type: &str,
-    stream: &http::RequestStream,
+    half: &SendHalf,
 ) -> Option<Resource> {
-    let resource = service.resource(target, content_type, stream.id().index() == 0)?;
+    let resource = service.resource(target, content_type, half.id().index() == 0)?;
     // An error means that the response is no longer wanted, and needs no report.
-    let _ = stream.set_extension(Some(Extension::new(resource)));
+    let _ = half.set_extension(Some(Extension::new(resource)));
     Some(resource)
 }
 
 /// Answers a request.
 async fn respond(
-    request: http::Request,
-    mut stream: http::RequestStream,
+    request: Request<Body>,
+    mut half: SendHalf,
     service: Arc<Service>,
-    remote: SocketAddr,
+    connection: Connection,
 ) {
-    let start = Instant::now();
-    let mut reply = Reply::to(&service.site, &request.method, &request.path).await;
-    if let Ok(date) = OffsetDateTime::from(SystemTime::now()).format(IMF_FIXDATE) {
-        reply.fields.push(("date", date));
+    let (mut request, body) = request.into_parts();
+    let mut access = Access::of(service.log.clone(), connection.remote_address(), &request);
+    // A request in 0-RTT may be a copy that an attacker has sent again (RFC 8470 section 3).
+    if !request.method.is_safe()
+        && let Err(error) = connection.handshake_complete().await
+    {
+        access.end = Some(Err(error.to_string()));
+        return;
     }
-    let content_type = reply.fields.iter().find(|(name, _)| *name == "content-type");
-    let content_type = content_type.map_or("", |(_, value)| value.as_str());
-    let resource = describe(&service, &request.path, content_type, &stream);
-    if let Some(own) = service.rules.find(&request.path, content_type) {
+    let room = Room::default();
+    request.extensions.insert(room.clone());
+    let (remote, uri) = (connection.remote_address(), request.uri.clone());
+    let is_head = request.method == Method::HEAD;
+    let body = body.map_err(Into::into).boxed_unsync();
+    let mut reply = service.answer(remote, request, body).await;
+    let target = target(&uri);
+    complete(&service, target, is_head, &mut reply);
+    let content_type = reply.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    access.resource = describe(&service, target, content_type.unwrap_or(""), &half);
+    access.status = reply.status();
+    access.end = Some(send(&mut half, reply, is_head, &room, &mut access).await);
+}
+
+/// Adds what hyper adds to responses of the other versions, and the priority.
+fn complete(service: &Service, target: &str, is_head: bool, reply: &mut Reply) {
+    let length = reply.body().size_hint().exact();
+    let headers = reply.headers_mut();
+    let now = OffsetDateTime::from(SystemTime::now()).format(IMF_FIXDATE);
+    if let Some(now) = now.ok().and_then(|now| HeaderValue::try_from(now).ok()) {
+        headers.entry(DATE).or_insert(now);
+    }
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    if let Some(own) = service.priorities.rules().find(target, kind)
+        && let Ok(own) = HeaderValue::try_from(own.to_string())
+    {
         // The rule overrides the priority of the request (RFC 9218 section 8).
-        reply.fields.push(("priority", own.to_string()));
+        headers.insert(PRIORITY, own);
     }
-    let mut access = Access {
-        log: service.log,
-        remote,
-        version: "h3",
-        method: request.method,
-        target: request.path,
-        start,
-        status: reply.status,
-        bytes: 0,
-        priority: None,
-        resource,
-        protection: None,
-        end: None,
-    };
-    access.end = Some(send(&mut stream, reply, &mut access).await);
+    // A body that is left out says nothing of its length.
+    let is_known = !is_head && reply.status() != StatusCode::NOT_MODIFIED;
+    if let Some(length) = length.filter(|_| is_known) {
+        reply.headers_mut().entry(CONTENT_LENGTH).or_insert_with(|| length.into());
+    }
 }
 
 async fn send(
-    stream: &mut http::RequestStream,
-    mut reply: Reply,
+    half: &mut SendHalf,
+    reply: Reply,
+    is_head: bool,
+    room: &Room,
     access: &mut Access,
 ) -> Result<(), String> {
     let broken = |error: http::Error| error.to_string();
-    let fields: Vec<(&str, &[u8])> =
-        reply.fields.iter().map(|(name, value)| (*name, value.as_bytes())).collect();
-    stream.send_response(reply.status.as_u16(), &fields).await.map_err(broken)?;
-    access.priority = stream.priority();
-    access.protection = stream.default_protection();
-    while let Some(body) = &mut reply.body {
+    let (head, mut body) = reply.into_parts();
+    half.send_head(&head).await.map_err(broken)?;
+    access.priority = half.priority();
+    access.protection = half.default_protection();
+    while !is_head && !body.is_end_stream() {
         // Data for which there is no room is not read either, so that a client that does not take it costs no
         // memory.
-        let room = if body.is_at_end() { 0 } else { stream.body_room().await.map_err(broken)? };
-        match body.next_chunk(room).await {
-            Ok(Some(chunk)) => {
-                let length = chunk.len();
-                let sent = stream.try_send_data(chunk).map_err(broken)?;
-                // Another answer has taken the room: the rest is read again when there is room.
-                body.give_back(length - sent);
-                access.bytes += sent as u64;
+        room.set(half.body_room().await.map_err(broken)?);
+        match body.frame().await {
+            Some(Ok(frame)) => {
+                let data = match frame.into_data() {
+                    Ok(data) => data,
+                    Err(frame) => match frame.into_trailers() {
+                        Ok(trailers) => return half.send_trailers(&trailers).await.map_err(broken),
+                        Err(_) => continue,
+                    },
+                };
+                let length = data.len() as u64;
+                half.send_data(data).await.map_err(broken)?;
+                access.bytes += length;
             }
-            Ok(None) => break,
-            Err(error) => {
-                stream.reset(http::Code::INTERNAL_ERROR);
+            Some(Err(error)) => {
+                half.reset(http::Code::INTERNAL_ERROR);
                 return Err(format!("cannot read: {error}"));
             }
+            None => break,
         }
     }
-    stream.finish().await.map_err(broken)
+    half.finish().await.map_err(broken)
 }

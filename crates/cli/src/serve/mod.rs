@@ -1,15 +1,28 @@
-//! `sutura serve`: serves a directory over HTTP/3, and over HTTPS for browsers to discover it.
+//! `sutura serve`: serves a directory over HTTP/3, and over HTTP/2 and HTTP/1.1 for browsers to discover it.
 
+mod access;
+mod cache;
+mod certificates;
 mod description;
-pub mod h1;
+mod disk;
+mod files;
 mod h3;
+mod listing;
+mod logged;
+mod message;
+mod origin_server;
+mod passed;
+mod paths;
 mod pattern;
 mod protect_rule;
-mod reply;
+mod proxy;
+mod redirect;
 mod reports;
 mod rules;
 mod service;
-mod site;
+mod supervisor;
+mod tcp;
+mod underway;
 mod untold;
 
 use std::io;
@@ -22,38 +35,37 @@ use serde_json::json;
 use sutura::policy::ResendOrderFactory;
 use sutura::registry::UnknownPolicy;
 use sutura::{
-    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, MemoryBudget, QuicLb,
-    QuicLbConfig, ServerConfig, TransportConfig, http,
+    Connection, ConnectionIdGenerator, Endpoint, EndpointConfig, QuicLb, QuicLbConfig, ResetKey,
+    ServerConfig, TicketKey, TransportConfig,
 };
 use sutura_research::Needs;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
-use crate::cert::{Identity, IdentityArgs};
+use crate::cert::IdentityArgs;
+use crate::config_file::ConfigArgs;
 use crate::failure::{Exit, Failure};
 use crate::fec::Fec;
-use crate::interrupt::interrupted;
+use crate::interrupt::{Hangups, interrupted};
 use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
+use crate::monitor::MonitorArgs;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
 use crate::transport::TransportArgs;
+use access::LogArgs;
+use cache::{CacheRule, CacheRules};
+use certificates::{Certificates, Facts};
+use files::{Files, FilesArgs};
+use passed::Passed;
 use protect_rule::ProtectRule;
+use proxy::{Proxy, ProxyArgs};
 use reports::Reports;
-use rules::Rules;
-use service::{Log, Service};
-use site::Site;
+use service::{Priorities, Service};
 
-/// Most HTTP/1.1 connections at a time.
-const MAX_TCP_CONNECTIONS: usize = 256;
-/// Bytes that an HTTP/1.1 connection may hold: the state and the buffers of TLS, and the part of a file
-/// that is being sent.
-const TCP_COST: usize = 128 * 1024;
-/// Timeout of a TLS handshake over TCP.
-const TLS_TIMEOUT: Duration = Duration::from_secs(10);
 /// The idle timeout of QUIC connections.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long pending responses may take after an interruption.
@@ -74,6 +86,10 @@ Examples:
   sutura serve ./public --protect 'u<3 => protect 3,25'
   sutura serve ./public --priorities rules.txt --scheduler eps
   sutura serve ./public --workers 4
+  sutura serve --to http://localhost:8080
+  sutura serve ./public --to '/api/* => http://localhost:8080' --health /health
+  sutura serve ./public --listen [::]:443 --redirect 80 --cert fullchain.pem --key privkey.pem \\
+    --precompressed --cache '*.css => max-age=86400' --log combined --log-file access.log
 
 A file of priorities has one rule a line: a pattern, blanks, and a priority (RFC 9218). The first
 rule that matches decides, over what the request asks for. A pattern with a slash is compared with
@@ -91,6 +107,8 @@ compares the media type. Lines that begin with # are comments:
   /app.css      => resource head critical
   /late.js      => bucket 0/2
 
+SIGHUP reads the certificate, the file of priorities and the log's file again; a certificate whose file
+changes is read again within half a minute. Open connections go on.
 An interruption lets responses under way finish; a second one does not.";
 
 #[derive(Debug, clap::Args)]
@@ -98,14 +116,29 @@ An interruption lets responses under way finish; a second one does not.";
 pub struct ServeArgs {
     /// Directory to serve; index.html stands for a directory. Names that begin with a dot are not
     /// served, except /.well-known/; nor is what symbolic links lead to outside of the directory
-    directory: PathBuf,
+    #[arg(required_unless_present = "to")]
+    directory: Option<PathBuf>,
     /// UDP and TCP address to listen on, or a port for all addresses of this machine. By default,
     /// everybody who reaches this machine can fetch what is served; say 127.0.0.1:4433 to serve this
     /// machine alone
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "4433")]
     listen: Listen,
+    /// Send clients of plain HTTP at this TCP address, such as port 80, here
+    #[arg(long, value_name = "[ADDR:]PORT")]
+    redirect: Option<Listen>,
+    #[command(flatten)]
+    config: ConfigArgs,
     #[command(flatten)]
     identity: IdentityArgs,
+    #[command(flatten)]
+    files: FilesArgs,
+    /// How long clients may keep responses (Cache-Control): directives such as 'max-age=3600', or a pattern as
+    /// in a file of priorities and directives, such as '*.css => max-age=86400, immutable'. The first of
+    /// several that is for a response counts
+    #[arg(long, value_name = "RULE", help_heading = "Files")]
+    cache: Vec<CacheRule>,
+    #[command(flatten)]
+    proxy: ProxyArgs,
     /// Protect responses for which nothing else sets exp_b: repair symbols on each occasion, and for
     /// how many milliseconds they may be delayed
     #[arg(long, value_name = "BLT[,RDT]")]
@@ -150,9 +183,10 @@ pub struct ServeArgs {
     transport: TransportArgs,
     #[command(flatten)]
     qlog: QlogArgs,
-    /// Write a line per request to standard error
-    #[arg(short, long)]
-    verbose: bool,
+    #[command(flatten)]
+    log: LogArgs,
+    #[command(flatten)]
+    monitor: MonitorArgs,
     /// Write to standard error, when a connection ends, what was lost on the way and what redundancy
     /// did about it; with --json, a line of JSON to standard output
     #[arg(long)]
@@ -160,6 +194,16 @@ pub struct ServeArgs {
     /// Print the listening addresses as JSON
     #[arg(long)]
     json: bool,
+}
+
+impl ServeArgs {
+    /// What is served, in words.
+    fn site(&self) -> String {
+        match &self.directory {
+            Some(directory) => directory.display().to_string(),
+            None => "what servers behind it have".into(),
+        }
+    }
 }
 
 /// Checks that a scheduler with this name exists.
@@ -173,79 +217,81 @@ fn resend_order(name: &str) -> Result<Arc<dyn ResendOrderFactory>, UnknownPolicy
 
 /// Serves until interrupted.
 pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
-    let site = Site::directory(&args.directory)?;
-    let rules = args.priorities.as_deref().map(Rules::load).transpose()?.unwrap_or_default();
+    let certificates = Certificates::new(&args.identity)?;
+    let mut hangups = Hangups::new()?;
+    let (service, needs) = service(&args)?;
     args.qlog.prepare()?;
-    let (identity, origin) = args.identity.identity()?;
-    let fingerprint = identity.fingerprint();
-    let public_key = identity.public_key_hash();
-    let (quic, tls) = server_configs(identity)?;
-    let secrets = args.identity.secrets();
-    let tickets = secrets.as_ref().map(Secrets::ticket_key);
-    let quic = tickets.iter().fold(quic.transport(transport(&args)?), |quic, tickets| {
-        // Clients that come back resume their sessions even if this is another process.
-        quic.ticket_key(tickets.clone())
-    });
-    let quic = if args.early_data { quic.early_data() } else { quic };
-    let limits = EndpointConfig::default();
-    let retry_above = if args.retry { Some(0) } else { limits.retry_above };
-    let limits = limits.with_retry_above(retry_above);
-    let limits = match args.lb_config.as_deref() {
-        Some(path) => limits.with_connection_ids(load_balancing(path)?),
-        None => limits,
-    };
-    let (endpoint, tcp, address) = bind(&args, &limits, &quic, secrets.as_ref())?;
-    if let Some((secrets, tickets)) = secrets.zip(tickets) {
+    let (bound, secrets) = bind(&args, &certificates)?;
+    let Bound { sockets: Sockets { endpoint, tcp, plain, address }, tls } = bound;
+    if let Some((secrets, tickets)) = secrets {
         tokio::spawn(secrets.renew(tickets));
     }
     let budget = args.memory.budget();
     endpoint.set_memory_budget(budget.clone());
     // Before the address is announced, so that no connection is missed.
     args.qlog.watch(&endpoint, "sutura serve");
-    let needs = Needs::of(&args.scheduler);
-    if let Some(what) = untold::untold(&args.scheduler, &needs, &rules) {
+    if let Some(what) = untold::untold(&args.scheduler, &needs, &service.priorities.rules()) {
         output::complain(&what);
     }
-    let service = Arc::new(Service {
-        site,
-        http: http::Config::default().with_protections(protections(&args, &rules)),
-        rules,
-        alt_svc: Some(format!("h3=\":{}\"; ma=86400", address.port())),
-        log: Log { enabled: args.verbose },
-        describes: matches!(needs, Needs::Resource(_)),
-    });
+    let service = Arc::new(service.advertising(address.port()));
+    let monitor = Arc::new(args.monitor.start("sutura serve").await?);
     let first = interrupted();
-    announce(&args, address, (&fingerprint, public_key), &origin)?;
+    announce(&args, address, &certificates.facts())?;
+    supervisor::tell_ready();
 
     let (stop, stopped) = watch::channel(false);
-    let over_tcp = accept_tcp(tcp, TlsAcceptor::from(Arc::new(tls)), service.clone(), budget);
-    let over_tcp = tokio::spawn(over_tcp);
+    let mut serving = JoinSet::new();
+    serving.spawn(tcp::accept(tcp, tls, service.clone(), budget, stopped.clone()));
+    let mut beside = JoinSet::new();
+    beside.spawn(certificates.clone().watch());
+    service.proxy.clone().map(|proxy| beside.spawn(proxy.check()));
+    plain.map(|plain| beside.spawn(redirect::accept(plain, address.port())));
+    let again = service.clone();
+    beside.spawn(async move {
+        loop {
+            hangups.next().await;
+            supervisor::tell_reloading();
+            read_again(&certificates, &again);
+            supervisor::tell_ready();
+        }
+    });
     let reports = args.stats.then(|| Reports::new(args.json));
     let accepted = {
         let reports = reports.clone();
-        move |connection: &Connection| reports.iter().for_each(|all| all.follow(connection))
+        move |connection: &Connection| {
+            monitor.follow(connection);
+            reports.iter().for_each(|all| all.follow(connection));
+        }
     };
-    let mut over_quic = JoinSet::new();
     for worker in endpoint.workers() {
         // Served by the thread that does their I/O, connections cost least.
         let runtime = worker.runtime().clone();
         let (service, stopped, accepted) = (service.clone(), stopped.clone(), accepted.clone());
-        let serving = h3::accept(worker, service, stopped, args.early_data, accepted);
-        over_quic.spawn_on(serving, &runtime);
+        let over_quic = h3::accept(worker, service, stopped, args.early_data, accepted);
+        serving.spawn_on(over_quic, &runtime);
     }
     first.await?;
+    supervisor::tell_stopping();
     endpoint.stop_accepting();
-    over_tcp.abort();
-    // Fails if the server task has ended; then there is nothing to stop.
+    // Fails if the server tasks have ended; then there is nothing to stop.
     let _ = stop.send(true);
-    let drained = async { while over_quic.join_next().await.is_some() {} };
+    drain(&endpoint, serving, reports).await
+}
+
+/// Waits for what is under way, until another interruption or until it takes too long.
+async fn drain(
+    endpoint: &Endpoint,
+    mut serving: JoinSet<()>,
+    reports: Option<Reports>,
+) -> Result<Exit, Failure> {
+    let drained = async { while serving.join_next().await.is_some() {} };
     tokio::select! {
         _ = tokio::time::timeout(DRAIN_TIMEOUT, drained) => {}
         again = interrupted() => {
             again?;
         }
     }
-    over_quic.abort_all();
+    serving.abort_all();
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, endpoint.wait_idle()).await;
     if let Some(reports) = reports {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, reports.finish()).await;
@@ -253,13 +299,32 @@ pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// The protection of responses when neither a rule nor the request sets it: for each priority the first of
-/// `--protect`, the lines of the file, and `--fec`.
-fn protections(args: &ServeArgs, rules: &Rules) -> http::DefaultProtections {
-    let mut all = http::DefaultProtections::default();
-    args.protect.iter().chain(rules.protect()).for_each(|rule| rule.add_to(&mut all));
-    args.fec.map(ProtectRule::for_all).iter().for_each(|rule| rule.add_to(&mut all));
-    all
+/// The site, and what its scheduler needs to know.
+fn service(args: &ServeArgs) -> Result<(Service, Needs), Failure> {
+    let files = args.directory.as_deref().map(|directory| {
+        Files::below(directory, args.files.clone(), CacheRules(args.cache.clone()))
+    });
+    let options = (args.protect.clone(), args.fec.map(ProtectRule::for_all));
+    let needs = Needs::of(&args.scheduler);
+    let service = Service {
+        files: files.transpose()?,
+        proxy: Proxy::new(&args.proxy).map(Arc::new),
+        priorities: Priorities::new(args.priorities.clone(), options)?,
+        alt_svc: None,
+        log: args.log.open()?,
+        describes: matches!(needs, Needs::Resource(_)),
+    };
+    Ok((service, needs))
+}
+
+/// Reads again what may have changed. What cannot be read stays as it was.
+fn read_again(certificates: &Certificates, service: &Service) {
+    certificates.reload_and_tell();
+    for result in [service.priorities.reload(), service.log.reopen()] {
+        if let Err(failure) = result {
+            output::complain(&failure.message);
+        }
+    }
 }
 
 /// The configuration of connections: the configuration of a stack of 2020 if the scheduler is its default,
@@ -284,36 +349,107 @@ fn load_balancing(path: &Path) -> Result<Arc<dyn ConnectionIdGenerator>, Failure
     Ok(Arc::new(QuicLb::new(config).map_err(|e| unusable(&e))?))
 }
 
-/// The TLS configurations for QUIC and for TCP.
-fn server_configs(identity: Identity) -> Result<(ServerConfig, rustls::ServerConfig), Failure> {
-    let unusable = |e: &dyn std::fmt::Display| {
-        Failure::local(format!("certificate and key cannot be used: {e}"))
-    };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut tls = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .and_then(|builder| {
-            let key = identity.key.clone_key();
-            builder.with_no_client_auth().with_single_cert(identity.chain.clone(), key)
-        })
-        .map_err(|e| unusable(&e))?;
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    let quic = ServerConfig::with_single_cert(identity.chain, identity.key, &[b"h3"])
-        .map_err(|e| unusable(&e))?;
-    Ok((quic, tls))
+/// The sockets of a server.
+struct Sockets {
+    endpoint: Endpoint,
+    tcp: TcpListener,
+    /// For clients of plain HTTP.
+    plain: Option<TcpListener>,
+    address: SocketAddr,
 }
 
-/// Binds UDP and TCP to the same address.
+/// The sockets, and what is spoken at that for TCP.
+struct Bound {
+    sockets: Sockets,
+    tls: TlsAcceptor,
+}
+
+/// Binds UDP and TCP to the same address. With the sockets come the secrets that must be renewed, with the key
+/// of tickets that is made of them, if there are any.
 fn bind(
     args: &ServeArgs,
+    certificates: &Arc<Certificates>,
+) -> Result<(Bound, Option<(Secrets, TicketKey)>), Failure> {
+    let (quic, tls) = certificates.configs()?;
+    let secrets = args.identity.secrets();
+    let tickets = secrets.as_ref().map(Secrets::ticket_key);
+    let quic = tickets.iter().fold(quic.transport(transport(args)?), |quic, tickets| {
+        // Clients that come back resume their sessions even if this is another process.
+        quic.ticket_key(tickets.clone())
+    });
+    let quic = if args.early_data { quic.early_data() } else { quic };
+    let limits = EndpointConfig::default();
+    let retry_above = if args.retry { Some(0) } else { limits.retry_above };
+    let limits = limits.with_retry_above(retry_above);
+    let limits = match args.lb_config.as_deref() {
+        Some(path) => limits.with_connection_ids(load_balancing(path)?),
+        None => limits,
+    };
+    let sockets = match Passed::take()? {
+        Some(passed) => take_over(passed, args, limits, quic, secrets.as_ref()),
+        None => open(args, &limits, &quic, secrets.as_ref()),
+    };
+    let sockets = sockets?;
+    let tls = TlsAcceptor::from(Arc::new(tls));
+    let bound = Bound { sockets, tls };
+    Ok((bound, secrets.zip(tickets)))
+}
+
+/// Opens sockets at the addresses that the options name.
+fn open(
+    args: &ServeArgs,
     limits: &EndpointConfig,
-    config: &ServerConfig,
+    quic: &ServerConfig,
     secrets: Option<&Secrets>,
-) -> Result<(Endpoint, TcpListener, SocketAddr), Failure> {
+) -> Result<Sockets, Failure> {
     let (listen, workers) = (args.listen, usize::from(args.workers));
-    listen
-        .bind(|address| bind_both((address, workers), limits, config, secrets))
-        .map_err(|e| Failure::local(format!("cannot listen on {listen}: {e}")))
+    let (endpoint, tcp, address) = listen
+        .bind(|address| bind_both((address, workers), limits, quic, secrets))
+        .map_err(|e| cannot_listen(listen, &e))?;
+    let plain = args.redirect.map(|listen| {
+        listen.bind(bind_tcp).map(|(plain, _)| plain).map_err(|e| cannot_listen(listen, &e))
+    });
+    Ok(Sockets { endpoint, tcp, plain: plain.transpose()?, address })
+}
+
+/// Serves at the sockets that a supervisor passed.
+fn take_over(
+    passed: Passed,
+    args: &ServeArgs,
+    limits: EndpointConfig,
+    quic: ServerConfig,
+    secrets: Option<&Secrets>,
+) -> Result<Sockets, Failure> {
+    if args.workers > 1 {
+        return Err(Failure::usage(
+            "--workers opens sockets of its own: one that is passed has one worker",
+        ));
+    }
+    let Passed { udp, tcp, plain } = passed;
+    let unusable =
+        |error: io::Error| Failure::local(format!("a socket passed to this process: {error}"));
+    let address = tcp.local_addr().map_err(unusable)?;
+    let limits = limits.with_reset_key(reset_key(secrets, address));
+    let endpoint = Endpoint::with_socket(limits, Some(quic), udp).map_err(unusable)?;
+    let tcp = TcpListener::from_std(tcp).map_err(unusable)?;
+    let plain = plain.map(TcpListener::from_std).transpose().map_err(unusable)?;
+    Ok(Sockets { endpoint, tcp, plain, address })
+}
+
+/// The key of stateless resets: servers at other addresses may have the same secrets.
+fn reset_key(secrets: Option<&Secrets>, address: SocketAddr) -> Option<ResetKey> {
+    secrets.map(|secrets| secrets.reset_key(address.to_string().as_bytes()))
+}
+
+fn cannot_listen(listen: Listen, error: &io::Error) -> Failure {
+    Failure::local(format!("cannot listen on {listen}: {error}"))
+}
+
+fn bind_tcp(address: SocketAddr) -> io::Result<(TcpListener, SocketAddr)> {
+    let tcp = std::net::TcpListener::bind(address)?;
+    tcp.set_nonblocking(true)?;
+    let bound = tcp.local_addr()?;
+    Ok((TcpListener::from_std(tcp)?, bound))
 }
 
 fn bind_both(
@@ -324,15 +460,10 @@ fn bind_both(
 ) -> io::Result<(Endpoint, TcpListener, SocketAddr)> {
     let mut attempts = 0;
     loop {
-        let tcp = std::net::TcpListener::bind(address)?;
-        tcp.set_nonblocking(true)?;
-        let bound = tcp.local_addr()?;
-        // Servers at other addresses may have the same secrets.
-        let context = bound.to_string();
-        let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
-        let limits = limits.clone().with_reset_key(reset_key);
+        let (tcp, bound) = bind_tcp(address)?;
+        let limits = limits.clone().with_reset_key(reset_key(secrets, bound));
         match Endpoint::bind_workers(limits, config.clone(), bound, workers) {
-            Ok(endpoint) => return Ok((endpoint, TcpListener::from_std(tcp)?, bound)),
+            Ok(endpoint) => return Ok((endpoint, tcp, bound)),
             // A port that is free for TCP may be taken for UDP; another port may be free for both.
             Err(_) if address.port() == 0 && attempts < PORT_ATTEMPTS => attempts += 1,
             Err(error) => return Err(error),
@@ -349,13 +480,11 @@ fn chromium(port: u16, public_key: &str) -> String {
     )
 }
 
-/// Tells where this server is, and how clients know its certificate: the fingerprint, and the hash of
-/// the public key.
+/// Tells where this server is, and how clients know its certificate.
 fn announce(
     args: &ServeArgs,
     address: SocketAddr,
-    (fingerprint, public_key): (&str, Option<String>),
-    origin: &Path,
+    Facts { origin, fingerprint, public_key }: &Facts,
 ) -> Result<(), Failure> {
     let port = address.port();
     let chromium = public_key.as_deref().map(|hash| chromium(port, hash));
@@ -372,56 +501,9 @@ fn announce(
     output::line(&format!(
         "https://localhost:{port}/ serves {}\nlistening on {}\ncertificate {}\n\
          fingerprint {fingerprint}",
-        args.directory.display(),
+        args.site(),
         listen::describe(address),
         origin.display(),
     ))?;
     chromium.map_or(Ok(()), |command| output::line(&command))
-}
-
-/// Serves all clients over HTTP/1.1.
-async fn accept_tcp(
-    listener: TcpListener,
-    tls: TlsAcceptor,
-    service: Arc<Service>,
-    budget: MemoryBudget,
-) {
-    let room = Arc::new(Semaphore::new(MAX_TCP_CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        while connections.try_join_next().is_some() {}
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let (stream, remote) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // For example, too many open files: some may be closed soon.
-                output::complain(&format!("cannot accept over TCP: {error}"));
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                continue;
-            }
-        };
-        if !budget.admits(remote.ip()) {
-            continue;
-        }
-        let mut account = budget.open(remote.ip());
-        account.set(TCP_COST);
-        let (tls, service) = (tls.clone(), service.clone());
-        connections.spawn(async move {
-            if let Err(error) = answer_tcp(stream, remote, &tls, &service).await {
-                service.log.connection(remote, &error);
-            }
-            drop((permit, account));
-        });
-    }
-}
-
-async fn answer_tcp(
-    stream: TcpStream,
-    remote: SocketAddr,
-    tls: &TlsAcceptor,
-    service: &Service,
-) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let stream = tokio::time::timeout(TLS_TIMEOUT, tls.accept(stream)).await??;
-    h1::serve(stream, remote, service).await
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use wildmatch::WildMatch;
 
-use super::site::percent_decode;
+use super::paths::percent_decode;
 
 /// Longest pattern, in bytes.
 pub const MAX_PATTERN: usize = 256;
@@ -12,7 +12,7 @@ pub const MAX_PATTERN: usize = 256;
 const TYPE: &str = "type:";
 
 /// A pattern of a rule, and the part of a response that it is compared with.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Pattern {
     subject: Subject,
     /// `*` stands for any characters including slashes, and `?` for one character.

@@ -17,6 +17,7 @@ use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, tr
 use crate::connect::Connector;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
+use crate::monitor::{Monitor, MonitorArgs};
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::transport::TransportArgs;
@@ -58,6 +59,8 @@ pub struct ConnectArgs {
     transport: TransportArgs,
     #[command(flatten)]
     qlog: QlogArgs,
+    #[command(flatten)]
+    monitor: MonitorArgs,
     /// Show every two seconds, and when a viewer leaves, how long pieces of the screen wait for
     /// others, and what is lost on the way
     #[arg(long)]
@@ -77,6 +80,7 @@ pub struct Context {
     pub connector: Connector,
     pub authority: Authority,
     pub token: Zeroizing<String>,
+    pub monitor: Monitor,
     pub stats: bool,
     pub json: bool,
     /// Whether the command is to stop.
@@ -97,11 +101,12 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
     let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
     let address = listener.local_addr().map_err(unusable)?;
+    let monitor = args.monitor.start("sutura vnc connect").await?;
     let interrupted = interrupted();
     announce(&args, address)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);
-    let context = Arc::new(Context { connector, authority, token, stats, json, stop });
+    let context = Arc::new(Context { connector, authority, token, monitor, stats, json, stop });
     let mut accepting = tokio::spawn(accept(listener, context.clone()));
     interrupted.await?;
     // Viewers learn of the end because their connections end.

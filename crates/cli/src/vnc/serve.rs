@@ -27,8 +27,10 @@ use super::{
 use crate::cert::IdentityArgs;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::{Stop, interrupted};
+use crate::keylog;
 use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
+use crate::monitor::{Monitor, MonitorArgs};
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::{Secrets, random};
@@ -92,6 +94,8 @@ pub struct VncArgs {
     transport: TransportArgs,
     #[command(flatten)]
     qlog: QlogArgs,
+    #[command(flatten)]
+    monitor: MonitorArgs,
     /// Show every two seconds, and when a viewer leaves, how long changes take to be painted, and
     /// what is lost on the way
     #[arg(long)]
@@ -150,6 +154,7 @@ struct Bridge {
     /// Viewers that have shown the token; they are silent until the RFB server has let them in.
     viewers: Doors,
     guesses: Guesses,
+    monitor: Monitor,
     stats: bool,
     json: bool,
     sessions: Sessions,
@@ -180,7 +185,7 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     };
     let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[ALPN])
         .map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))?;
-    let mut config = config.transport(transport(&args.transport));
+    let mut config = keylog::server(config.transport(transport(&args.transport)))?;
     let secrets = args.identity.secrets();
     let tickets = secrets.as_ref().map(Secrets::ticket_key);
     if let Some(tickets) = &tickets {
@@ -195,6 +200,7 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     if let Err(Unusable::Password(why) | Unusable::Other(why)) = upstream::try_out(&args.to).await {
         output::complain(&format!("{why}; viewers are told so until there is one"));
     }
+    let monitor = args.monitor.start("sutura vnc serve").await?;
     let interrupted = interrupted();
     let shown = token.as_ref().map(|token| token.as_str());
     announce(&args, address, &fingerprint, &origin, shown)?;
@@ -209,6 +215,7 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
         knocking: Doors::new(MAX_KNOCKING),
         viewers: Doors::new(args.max_viewers.into()),
         guesses: Guesses::default(),
+        monitor,
         stats: args.stats,
         json: args.json,
         sessions: Sessions::default(),
@@ -292,6 +299,7 @@ async fn accept(endpoint: Endpoint, bridge: Arc<Bridge>) {
 /// Serves a connection to its end.
 async fn serve(incoming: Incoming, bridge: Arc<Bridge>) {
     let Ok(connection) = incoming.await else { return };
+    bridge.monitor.follow(&connection);
     let name = peer(&connection);
     let address = connection.remote_address().ip();
     let Some(pass) = bridge.knocking.enter(address) else { return };

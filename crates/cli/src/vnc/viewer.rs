@@ -237,6 +237,7 @@ async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<ServerLink,
         Exit::Certificate => ViewerEnding::Over(failure.message),
         _ => ViewerEnding::Lost(failure.message),
     })?;
+    context.monitor.follow(&connection);
     // Called before the first bytes of a group can come.
     let pieces = connection.receive_groups();
     let (send, recv) = connection.open_bi().await.map_err(Broken::Connection)?;

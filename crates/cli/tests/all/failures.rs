@@ -195,7 +195,7 @@ fn wrong_usage_is_explained() {
     wrong_usage(&["get", "--timeout", "0", "https://a/"], "--timeout");
     wrong_usage(&["get", "--cc", "vegas", "https://a/"], "newreno, cubic, bbr");
     wrong_usage(&["get", "--out", "-", "--json", "https://a/"], "standard output");
-    wrong_usage(&["get", "--out", "-", "https://a/", "https://b/"], "one URL");
+    wrong_usage(&["get", "--out", "/dev/null", "https://a/", "https://b/"], "one URL");
     wrong_usage(&["get", "https://a/x", "https://b/x"], "more than one URL");
     wrong_usage(&["link"], "--to");
     wrong_usage(&["link", "--to", "localhost"], "address and a port");
@@ -343,4 +343,27 @@ fn a_place_that_cannot_be_written_is_named() {
     complaint(&output, 3);
     let output = run(["get", "--insecure", "--qlog", text(&below_a_file), &url]);
     complaint(&output, 3);
+}
+
+#[test]
+fn manual_pages_and_completions_know_every_command() {
+    let scratch = Scratch::new();
+    let pages = scratch.path().join("new/man1");
+    success(&run(["manual", "--out", text(&pages)]));
+    let commands = ["serve", "get", "link", "vnc", "lab", "policies", "qlog", "demo"];
+    for command in commands {
+        let page = fs::read_to_string(pages.join(format!("sutura-{command}.1"))).unwrap();
+        assert!(page.contains(".SH OPTIONS"), "{command}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let script = success(&run(["completions", shell]));
+        assert!(commands.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    assert!(complaint_usage(&run(["completions", "csh"])).contains("bash"));
+}
+
+/// What is wrong with a command line, in whatever words.
+fn complaint_usage(output: &std::process::Output) -> String {
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }

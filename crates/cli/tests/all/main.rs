@@ -4,9 +4,18 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod analysis;
+mod attempts;
+mod bad_input;
 mod failures;
 mod files;
+mod parts;
 mod priorities;
+mod proxy;
+mod redirections;
+mod requests;
+mod showing;
+mod site;
 mod support;
 mod transfer;
+mod variables;
 mod vnc;

@@ -66,7 +66,8 @@ fn urgent_responses_are_protected() {
     }
     let rules = scratch.path().join("rules.txt");
     fs::write(&rules, "u=5 => protect 2\nlate.*  u=6\n*.css  exp_b=0\n").unwrap();
-    let options = ["--priorities", rules.to_str().unwrap(), "--protect", "u<3 => protect", "-v"];
+    let protect = ["--redundancy", "none", "--protect", "u<3 => protect"];
+    let options = [&protect[..], &["--priorities", rules.to_str().unwrap(), "-v"]].concat();
     let server = Listening::serve(&site, &scratch, &options);
     let cases: [Case<'_>; 7] = [
         ("page.html", &["u=2"], "u=2; protect exp_b=3"),
@@ -86,7 +87,8 @@ fn any_policy_protects_what_a_rule_names() {
     let (scratch, site, out) = Scratch::with_site();
     fs::write(site.join("page.html"), noise(20_000)).unwrap();
     let rule = "u<3, !i => protect block:code=rs,source=20,parity=1";
-    let server = Listening::serve(&site, &scratch, &["--protect", rule, "-v"]);
+    let options = ["--redundancy", "none", "--protect", rule, "-v"];
+    let server = Listening::serve(&site, &scratch, &options);
     let cases: [Case<'_>; 4] = [
         ("page.html", &["u=2"], "u=2; protect block: source=20, parity=1"),
         ("page.html", &["u=2, i"], "u=2, i"),

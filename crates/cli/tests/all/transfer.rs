@@ -207,7 +207,7 @@ fn browsers_learn_of_http3_over_tcp() {
         .unwrap()
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let name = ServerName::try_from("localhost").unwrap();
     let tls = rustls::ClientConnection::new(Arc::new(config), name).unwrap();
     let tcp = std::net::TcpStream::connect(&server.address).unwrap();

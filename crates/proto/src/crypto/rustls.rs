@@ -11,7 +11,7 @@ use rustls::client::Resumption;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
-use rustls::{CipherSuite, SupportedCipherSuite};
+use rustls::{CipherSuite, KeyLog, SupportedCipherSuite};
 
 use super::client_hello::{self, ExtensionSearch, TRANSPORT_PARAMETERS};
 use super::conversion::{Conversion, SecretLog};
@@ -89,6 +89,15 @@ impl RustlsClientConfig {
     #[must_use]
     pub fn with_resumption_2(mut self, resumption: Resumption) -> Self {
         Arc::make_mut(self.tls.get_mut(Version::V2)).resumption = resumption;
+        self
+    }
+
+    /// Tells `log` the secrets of connections, so that others can decrypt what they recorded.
+    #[must_use]
+    pub fn with_key_log(mut self, log: &Arc<dyn KeyLog>) -> Self {
+        for version in Version::ALL {
+            Arc::make_mut(self.tls.get_mut(version)).key_log = log.clone();
+        }
         self
     }
 
@@ -197,6 +206,15 @@ impl RustlsServerConfig {
         for version in Version::ALL {
             let of_version = OfVersion::new(version, ticketer.clone());
             Arc::make_mut(self.tls.get_mut(version)).ticketer = Arc::new(of_version);
+        }
+        self
+    }
+
+    /// Tells `log` the secrets of connections, so that others can decrypt what they recorded.
+    #[must_use]
+    pub fn with_key_log(mut self, log: &Arc<dyn KeyLog>) -> Self {
+        for version in Version::ALL {
+            Arc::make_mut(self.tls.get_mut(version)).key_log = log.clone();
         }
         self
     }

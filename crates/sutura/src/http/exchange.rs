@@ -26,7 +26,7 @@ pub struct Response {
 }
 
 impl Response {
-    fn new(head: &Fields) -> Self {
+    pub(super) fn new(head: &Fields) -> Self {
         Self { status: head.status().unwrap_or(0), fields: plain_fields(head) }
     }
 }
@@ -171,8 +171,7 @@ impl RequestStream {
     /// [`priority`](Self::priority), too.
     #[must_use]
     pub fn default_protection(&self) -> Option<DefaultProtection> {
-        let mut state = self.shared.lock().ok()?;
-        with_http(&mut state, |http, _| http.h3.default_protection(self.id()).cloned()).ok()?
+        self.shared.default_protection()
     }
 
     /// Sends the head of a response; interim responses (1xx) may precede the final one.
@@ -204,15 +203,7 @@ impl RequestStream {
     /// # Errors
     /// As [`send_data`](Self::send_data).
     pub async fn body_room(&mut self) -> Result<usize, Error> {
-        let mut room = 0;
-        let id = self.shared.id;
-        self.shared
-            .send(|http, quic| {
-                room = http.h3.body_room(quic, id)?;
-                Ok(())
-            })
-            .await?;
-        Ok(room)
+        self.shared.body_room().await
     }
 
     /// Sends a part of the body, waiting until earlier data has left the buffers.
@@ -337,6 +328,11 @@ impl SharedExchange {
         with_http(&mut state, |http, _| http.h3.priority(self.id)).ok()?
     }
 
+    pub(super) fn default_protection(&self) -> Option<DefaultProtection> {
+        let mut state = self.lock().ok()?;
+        with_http(&mut state, |http, _| http.h3.default_protection(self.id).cloned()).ok()?
+    }
+
     pub(super) fn set_extension(&self, extension: Option<Extension>) -> Result<(), Error> {
         let mut state = self.lock()?;
         let told =
@@ -356,6 +352,16 @@ impl SharedExchange {
 
     pub(super) async fn announce_body(&self, length: u64) -> Result<(), Error> {
         self.send(|http, quic| http.h3.announce_body(quic, self.id, length)).await
+    }
+
+    pub(super) async fn body_room(&self) -> Result<usize, Error> {
+        let mut room = 0;
+        self.send(|http, quic| {
+            room = http.h3.body_room(quic, self.id)?;
+            Ok(())
+        })
+        .await?;
+        Ok(room)
     }
 
     pub(super) async fn send_data(&self, data: Bytes) -> Result<(), Error> {

@@ -1,8 +1,8 @@
 //! The halves of an exchange.
 
-use super::exchange::{Piece, SharedExchange};
+use super::exchange::{Piece, Response, SharedExchange};
 use super::types::{fields_of, response_fields, trailers_of};
-use super::{Body, Error, Extension, Priority};
+use super::{Body, Code, DefaultProtection, Error, Extension, Priority};
 use bytes::{Buf, Bytes};
 use http_body_util::BodyExt;
 use std::fmt::Display;
@@ -45,6 +45,12 @@ impl SendHalf {
         self.shared.set_extension(extension)
     }
 
+    /// As [`RequestStream::default_protection`](super::RequestStream::default_protection).
+    #[must_use]
+    pub fn default_protection(&self) -> Option<DefaultProtection> {
+        self.shared.default_protection()
+    }
+
     /// Sends the head of a response; interim responses (1xx) may precede the final one.
     ///
     /// # Errors
@@ -59,6 +65,14 @@ impl SendHalf {
     /// Announced bytes are still to be sent, the peer does not want the body, or the connection is over.
     pub async fn announce_body(&mut self, length: u64) -> Result<(), Error> {
         self.shared.announce_body(length).await
+    }
+
+    /// As [`RequestStream::body_room`](super::RequestStream::body_room).
+    ///
+    /// # Errors
+    /// As [`send_data`](Self::send_data).
+    pub async fn body_room(&mut self) -> Result<usize, Error> {
+        self.shared.body_room().await
     }
 
     /// Sends a part of the body, waiting until earlier data has left the buffers.
@@ -113,6 +127,11 @@ impl SendHalf {
         self.finish().await
     }
 
+    /// Abandons the exchange with `code`, also what the peer still sends.
+    pub fn reset(&mut self, code: Code) {
+        self.shared.cancel(code);
+    }
+
     /// Waits until the peer does not want this end's message any more, or the connection is over.
     pub async fn unwanted(&self) {
         self.shared.unwanted().await;
@@ -147,6 +166,23 @@ impl RecvHalf {
     #[must_use]
     pub fn into_body(self) -> Body {
         Body::new(self, None)
+    }
+
+    /// As [`RequestStream::recv_response`](super::RequestStream::recv_response).
+    ///
+    /// # Errors
+    /// The server abandons the response or sends a malformed one, or the connection is over.
+    pub async fn recv_response(&mut self) -> Result<Response, Error> {
+        Ok(Response::new(&self.shared.recv_head().await?))
+    }
+
+    /// As [`RequestStream::recv_data`](super::RequestStream::recv_data).
+    ///
+    /// # Errors
+    /// The peer abandons its message, or the connection is over; [`Error::OutOfOrder`] if
+    /// [`recv_piece`](Self::recv_piece) has left out bytes that have not come yet.
+    pub async fn recv_data(&mut self) -> Result<Option<Bytes>, Error> {
+        poll_fn(|cx| self.shared.poll_data(cx)).await
     }
 
     /// As [`RequestStream::recv_piece`](super::RequestStream::recv_piece).

@@ -107,6 +107,13 @@ impl Responder {
         self.send.send_body(body).await
     }
 
+    /// The half of the exchange that sends the response, for those who send it part by part. The length of the
+    /// body is then theirs to announce, and that a response to HEAD has no body.
+    #[must_use]
+    pub fn into_half(self) -> SendHalf {
+        self.send
+    }
+
     /// Waits until the client does not want the response any more, or the connection is over.
     pub async fn unwanted(&self) {
         self.send.unwanted().await;

@@ -60,6 +60,29 @@ async fn messages_are_read_in_order_whatever_the_connection_does_by_default() {
 }
 
 #[tokio::test]
+async fn one_half_receives_while_the_other_one_sends() {
+    let (client, _endpoint) = client().await;
+    let stream = client.request("POST", "localhost", "/", &[], None).await.unwrap();
+    let (mut send, mut recv) = stream.split();
+    let sending = async {
+        for part in pattern(300_000).chunks(10_000) {
+            send.send_data(Bytes::copy_from_slice(part)).await.unwrap();
+        }
+        send.finish().await.unwrap();
+    };
+    let receiving = async {
+        assert_eq!(recv.recv_response().await.unwrap().status, 200);
+        let mut body = Vec::new();
+        while let Some(data) = recv.recv_data().await.unwrap() {
+            body.extend_from_slice(&data);
+        }
+        body
+    };
+    let ((), body) = within(async { tokio::join!(sending, receiving) }).await;
+    assert!(body == pattern(300_000));
+}
+
+#[tokio::test]
 async fn bodies_are_read_in_pieces_with_their_place() {
     let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
     tokio::spawn(async move {

@@ -1,6 +1,9 @@
 //! Support for the tests of the command: directories, processes, and timeouts.
 
 pub mod screen;
+pub mod scripted;
+pub mod upstream;
+pub mod web;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -5,6 +5,14 @@
 //! Randomness and time are arguments. `sutura-proto` is built on this crate.
 #![forbid(unsafe_code)]
 
+#[cfg(not(any(feature = "ring", feature = "aws-lc-rs")))]
+compile_error!("one of the features `ring` and `aws-lc-rs` must be there");
+// AWS-LC has the interface of ring.
+#[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+extern crate aws_lc_rs as primitives;
+#[cfg(feature = "ring")]
+extern crate ring as primitives;
+
 pub mod generator;
 mod id;
 mod quic_lb;

@@ -2,8 +2,8 @@
 //! peer so, and how it recognises that it is told.
 
 use crate::ConnectionId;
+use primitives::hmac;
 use rand::{Rng, RngCore};
-use ring::hmac;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;

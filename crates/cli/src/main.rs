@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod analyse;
+mod bounded_accept;
 mod cert;
 mod config_file;
 mod connect;

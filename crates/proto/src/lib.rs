@@ -87,6 +87,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// AWS-LC has the interface of ring.
+#[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+extern crate aws_lc_rs as primitives;
+#[cfg(feature = "ring")]
+extern crate ring as primitives;
+
 mod config;
 #[cfg(feature = "conformance")]
 pub mod conformance;

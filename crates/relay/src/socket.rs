@@ -32,6 +32,14 @@ impl Socket {
     pub(crate) fn bind(address: SocketAddr) -> io::Result<Self> {
         let io = UdpSocket::bind(address)?;
         let state = UdpSocketState::new((&io).into())?;
+        // The time stamps that quinn-udp 0.6.2 and newer ask for leave no room for the ECN marks of joined
+        // datagrams. Where they cannot be turned off, they are not there.
+        #[cfg(target_os = "linux")]
+        let _ = nix::sys::socket::setsockopt(
+            &io,
+            nix::sys::socket::sockopt::ReceiveTimestampns,
+            &false,
+        );
         // A smaller buffer than requested is not an error.
         let _ = sockopt::set_socket_recv_buffer_size(&io, BUFFER);
         let _ = sockopt::set_socket_send_buffer_size(&io, BUFFER);

@@ -63,7 +63,8 @@ pub trait Scheduler: Send + Debug {
     /// Accounts for `bytes` of the connection's capacity that were used for the stream. This includes the
     /// bytes that the stream sent of a grant, but also bytes sent without a grant: a retransmission, or a
     /// repair symbol that protects the stream. Of a STREAM frame the bytes of data count, and the header only
-    /// if the scheduler [goes by frames](Self::goes_by_frames). Zero bytes have no effect.
+    /// if the scheduler [goes by frames](Self::goes_by_frames). Zero bytes have no effect. There may be more
+    /// than the scheduler can count: its sums saturate.
     fn charge(&mut self, stream: StreamKey, bytes: usize);
 
     /// Sets the current congestion window, in bytes, for schemes whose turns are as long as the

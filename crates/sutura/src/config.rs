@@ -22,7 +22,7 @@ pub enum ConfigError {
 }
 
 fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
+    Arc::new(sutura_proto::crypto::rustls::provider())
 }
 
 /// How to accept connections.
@@ -231,7 +231,7 @@ impl ClientConfig {
 /// Random bytes from the operating system.
 pub(crate) fn random_seed() -> io::Result<[u8; 32]> {
     let mut seed = [0; 32];
-    ring::rand::SecureRandom::fill(&ring::rand::SystemRandom::new(), &mut seed)
+    primitives::rand::SecureRandom::fill(&primitives::rand::SystemRandom::new(), &mut seed)
         .map_err(|_| io::Error::other("no randomness from the system"))?;
     Ok(seed)
 }

@@ -3,7 +3,7 @@
 mod allowance;
 mod api;
 mod messages;
-mod opening;
+pub(crate) mod opening;
 mod recv_stream;
 mod send_stream;
 mod streams;
@@ -11,10 +11,9 @@ mod turns;
 mod upper;
 mod waiters;
 
-pub use self::api::Connection;
+pub use self::api::{Connection, HandshakeData};
 pub use self::messages::MAX_OUTCOMES;
-pub(crate) use self::opening::Opening;
-pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream};
+pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError};
 pub use self::send_stream::{SendStream, StoppedError, WriteError};
 pub(crate) use self::upper::Upper;
 use self::upper::Uppers;

@@ -25,6 +25,12 @@
 //! ```
 #![forbid(unsafe_code)]
 
+// AWS-LC has the interface of ring.
+#[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+extern crate aws_lc_rs as primitives;
+#[cfg(feature = "ring")]
+extern crate ring as primitives;
+
 mod budget;
 mod config;
 mod connection;
@@ -32,7 +38,9 @@ mod dirty;
 mod endpoint;
 pub mod groups;
 mod held;
+#[cfg(feature = "http")]
 pub mod http;
+#[cfg(feature = "qlog")]
 pub mod qlog;
 mod socket;
 mod sync;
@@ -48,8 +56,8 @@ pub use config::{
     TokenKey, TransportConfig,
 };
 pub use connection::{
-    Connection, ReadError, ReadExactError, ReadToEndError, RecvStream, SendStream, StoppedError,
-    WriteError,
+    Connection, HandshakeData, ReadError, ReadExactError, ReadToEndError, RecvStream, ResetError,
+    SendStream, StoppedError, WriteError,
 };
 pub use endpoint::{Connecting, Endpoint, Incoming, RetryError, ZeroRttAccepted};
 pub use socket::{AsyncUdpSocket, Received, Transmit};

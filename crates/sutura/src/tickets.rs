@@ -4,10 +4,10 @@
 //! A ticket is `period | salt | AEAD(session)`. Each is sealed with a key of its own, derived from the
 //! server's secret, the period in which it was made, and the salt.
 
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, Prk};
-use ring::hmac;
-use ring::rand::{SecureRandom, SystemRandom};
+use primitives::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use primitives::hkdf::{HKDF_SHA256, Prk};
+use primitives::hmac;
+use primitives::rand::{SecureRandom, SystemRandom};
 use rustls::server::ProducesTickets;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, SystemTime};

@@ -37,7 +37,7 @@ pub trait ServerTrust: fmt::Debug + Send + Sync {
 #[must_use]
 pub fn certificate_fingerprint(der: &[u8]) -> [u8; 32] {
     let mut fingerprint = [0; 32];
-    let digest = ring::digest::digest(&ring::digest::SHA256, der);
+    let digest = primitives::digest::digest(&primitives::digest::SHA256, der);
     fingerprint.copy_from_slice(digest.as_ref());
     fingerprint
 }

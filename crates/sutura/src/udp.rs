@@ -114,6 +114,7 @@ impl UdpSocket {
     /// Outside a tokio runtime with I/O enabled.
     pub fn from_std(socket: std::net::UdpSocket) -> io::Result<Self> {
         let state = UdpSocketState::new((&socket).into())?;
+        without_timestamps(&socket);
         enlarge_buffers(&state, &socket);
         let io = ReadySocket::new(socket)?;
         Ok(Self { io, state, segment_limit: usize::MAX })
@@ -236,6 +237,19 @@ fn is_passing(error: &io::Error) -> bool {
             | io::ErrorKind::HostUnreachable
             | io::ErrorKind::NetworkUnreachable
     )
+}
+
+/// Turns off the time stamps that quinn-udp 0.6.2 and newer ask for: with them, the control messages of a
+/// coalesced datagram do not fit into its buffer, and the kernel leaves out the ECN mark.
+fn without_timestamps(socket: &std::net::UdpSocket) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) =
+        nix::sys::socket::setsockopt(socket, nix::sys::socket::sockopt::ReceiveTimestampns, &false)
+    {
+        tracing::debug!(%error, "datagrams keep their time stamps");
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = socket;
 }
 
 /// Enlarges the kernel's buffers as far as permitted; never shrinks them.

@@ -14,9 +14,9 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use super::{Watched, metrics};
+use crate::bounded_accept::accept_all;
 use crate::url::Authority;
 
 /// Most connections at a time.
@@ -55,15 +55,9 @@ pub async fn serve(
     pages: Pages,
     watched: Arc<Watched>,
 ) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
+    accept_all(listener, MAX_CONNECTIONS, |stream| {
         let watched = watched.clone();
-        tokio::spawn(async move {
+        async move {
             let service = service_fn(|request| {
                 let response = answer(&request, address, pages, &watched);
                 async move { Ok::<_, Infallible>(response) }
@@ -74,9 +68,9 @@ pub async fn serve(
                 .max_buf_size(MAX_HEAD)
                 .serve_connection(TokioIo::new(stream), service)
                 .await;
-            drop(permit);
-        });
-    }
+        }
+    })
+    .await;
 }
 
 fn answer(

@@ -2,7 +2,6 @@
 
 use std::convert::Infallible;
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,8 +13,8 @@ use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
+use crate::bounded_accept::accept_all;
 use crate::url::Authority;
 
 /// Most connections at a time.
@@ -29,19 +28,10 @@ const PLAIN_PORT: u16 = 80;
 
 /// Redirects all clients to the same host at `port`.
 pub async fn accept(listener: TcpListener, port: u16) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    loop {
-        let Ok(permit) = room.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
-            // For example, too many open files: some may be closed soon.
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            continue;
-        };
-        tokio::spawn(async move {
-            let _ = tokio::time::timeout(TIMEOUT, answer(stream, port)).await;
-            drop(permit);
-        });
-    }
+    accept_all(listener, MAX_CONNECTIONS, |stream| async move {
+        let _ = tokio::time::timeout(TIMEOUT, answer(stream, port)).await;
+    })
+    .await;
 }
 
 async fn answer(stream: TcpStream, port: u16) -> io::Result<()> {

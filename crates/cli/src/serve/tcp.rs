@@ -29,6 +29,7 @@ use super::logged::Logged;
 use super::message::status_reply;
 use super::service::Service;
 use super::underway::Underway;
+use crate::bounded_accept::PAUSE;
 use crate::output;
 
 /// Most connections at a time.
@@ -74,9 +75,8 @@ pub async fn accept(
         let (stream, remote) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                // For example, too many open files: some may be closed soon.
                 output::complain(&format!("cannot accept over TCP: {error}"));
-                tokio::time::sleep(Duration::from_millis(100)).await;
+                tokio::time::sleep(PAUSE).await;
                 continue;
             }
         };
@@ -145,15 +145,7 @@ where
             service_fn(|request| answer(request, remote, service.clone(), underway.clone())),
         )
         .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    let result = tokio::select! {
-        result = &mut connection => result,
-        () = until_true(&mut stop) => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    result.map_err(io::Error::other)
+    until_unwanted(connection, |it| it.graceful_shutdown(), until_true(&mut stop)).await
 }
 
 /// Answers requests side by side until the client is done or idle, or until `stop` is true.
@@ -179,22 +171,33 @@ where
             timed(stream),
             service_fn(move |request| answer(request, remote, service.clone(), counted.clone())),
         );
+    let unwanted = async {
+        tokio::select! {
+            () = underway.idle(IDLE_TIMEOUT) => {}
+            () = until_true(&mut stop) => {}
+        }
+    };
+    until_unwanted(connection, |it| it.graceful_shutdown(), unwanted).await
+}
+
+/// Serves a connection until the client is done. Once it is `unwanted`, it is told to `finish` what is under way.
+async fn until_unwanted<C>(
+    connection: C,
+    finish: impl FnOnce(Pin<&mut C>),
+    unwanted: impl Future<Output = ()>,
+) -> io::Result<()>
+where
+    C: Future<Output = hyper::Result<()>>,
+{
     let mut connection = std::pin::pin!(connection);
     let result = tokio::select! {
         result = &mut connection => result,
-        () = until_unwanted(&underway, &mut stop) => {
-            connection.as_mut().graceful_shutdown();
+        () = unwanted => {
+            finish(connection.as_mut());
             connection.await
         }
     };
     result.map_err(io::Error::other)
-}
-
-async fn until_unwanted(underway: &Underway, stop: &mut watch::Receiver<bool>) {
-    tokio::select! {
-        () = underway.idle(IDLE_TIMEOUT) => {}
-        () = until_true(stop) => {}
-    }
 }
 
 async fn until_true(stop: &mut watch::Receiver<bool>) {

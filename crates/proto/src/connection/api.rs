@@ -383,6 +383,17 @@ impl RecvStream<'_> {
         self.connection.is_early_stream(self.id)
     }
 
+    /// The code with which the peer has reset the stream, while there is something left to read or the reset has
+    /// not been read. `None` if it will not reset it: all data has arrived, or the stream is over. Reads nothing,
+    /// and changes nothing.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`]: the peer may still end the stream or reset it. An event,
+    /// [`StreamEvent::Readable`](crate::StreamEvent::Readable), comes when that is decided.
+    pub fn received_reset_code(&self) -> Result<Option<u64>, ReadError> {
+        self.connection.streams.received_reset_code(self.id)
+    }
+
     /// Stops reading: the peer is asked to stop sending, with `code`.
     ///
     /// # Errors

@@ -413,7 +413,7 @@ impl Connection {
         Some(chain.iter().map(|der| der.as_ref().to_vec()).collect())
     }
 
-    /// The server name that the client asked for. Only known to a server.
+    /// The server name that the client asked for.
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         self.handshake.session.server_name().map(str::to_owned)
@@ -445,6 +445,12 @@ impl Connection {
         &self.peer
     }
 
+    /// The smoothed round-trip time (RFC 9002 section 5.3); the initial estimate until there is a sample.
+    #[must_use]
+    pub fn smoothed_rtt(&self) -> Duration {
+        self.path.recovery.rtt().smoothed()
+    }
+
     /// Counters and gauges. Visits every stream, so do not call it for every packet.
     #[must_use]
     pub fn stats(&self) -> ConnectionStats {
@@ -453,7 +459,7 @@ impl Connection {
         stats.loss_floor = self.path.loss_floor();
         stats.udp_payload_size = self.path.mtu.size();
         stats.ecn_capable = self.path.ecn_state() == EcnState::Capable;
-        stats.rtt = self.path.recovery.rtt().smoothed();
+        stats.rtt = self.smoothed_rtt();
         stats.min_rtt = self.path.recovery.rtt().min();
         stats.probe_timeout = self.path.recovery.pto_with_backoff(SpaceId::Data);
         stats.congestion_window = self.path.congestion.window();

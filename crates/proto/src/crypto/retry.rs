@@ -3,7 +3,7 @@
 //! Its key is public: the tag protects against accidents and off-path attackers, who do not know
 //! the original destination connection ID.
 
-use ring::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use primitives::aead::{AES_128_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use super::TAG_LEN;
 use crate::ids::ConnectionId;

@@ -1,5 +1,5 @@
 //! TLS 1.3 with rustls, using the AEADs of the configured crypto provider. Sessions that go over to another
-//! version than they were started with use the AEADs of `ring` from then on.
+//! version than they were started with use the AEADs of `ring`, or of AWS-LC without it, from then on.
 //!
 //! 0-RTT is disabled unless it is asked for: configurations are taken by value so that neither end
 //! offers it by mistake.
@@ -8,6 +8,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+#[cfg(all(feature = "aws-lc-rs", not(feature = "ring")))]
+pub(super) use rustls::crypto::aws_lc_rs as backend;
+#[cfg(feature = "ring")]
+pub(super) use rustls::crypto::ring as backend;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::quic;
 use rustls::server::{ProducesTickets, ServerSessionMemoryCache, StoresServerSessions};
@@ -339,6 +344,12 @@ const fn quic_version(version: Version) -> quic::Version {
     }
 }
 
+/// The algorithms of the library that this crate is built with: ring, or AWS-LC where there is no ring.
+#[must_use]
+pub fn provider() -> CryptoProvider {
+    backend::default_provider()
+}
+
 fn check_config(
     alpn: &[Vec<u8>],
     suites: &[SupportedCipherSuite],
@@ -350,7 +361,7 @@ fn check_config(
         return Err(ConfigError::NoCipherSuite);
     }
     // Initial packets are protected with this suite even if the application permits only others.
-    let fallback = rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
+    let fallback = backend::cipher_suite::TLS13_AES_128_GCM_SHA256;
     suites
         .iter()
         .filter(|suite| suite.suite() == CipherSuite::TLS13_AES_128_GCM_SHA256)

@@ -1,11 +1,11 @@
 //! Packet protection keys from the traffic secrets of TLS, for any version (RFC 9001 section 5.1,
 //! RFC 9369 section 3.3.2).
 //!
-//! The AEADs come from `ring`, because rustls derives keys only for the version that its session was started
+//! The AEADs come from `ring`, or from AWS-LC without it, because rustls derives keys only for the version that its session was started
 //! with.
 
-use ring::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic};
-use ring::hkdf::{self, KeyType, Okm, Prk};
+use primitives::aead::{self, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey, quic};
+use primitives::hkdf::{self, KeyType, Okm, Prk};
 use rustls::CipherSuite;
 use zeroize::Zeroizing;
 

@@ -8,10 +8,10 @@
 use crate::config::{Secret, TokenKey};
 use crate::ids::ConnectionId;
 use crate::wire::version::Version;
+use primitives::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
+use primitives::hkdf::{HKDF_SHA256, Prk};
 use rand::RngCore;
 use rand::rngs::StdRng;
-use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
-use ring::hkdf::{HKDF_SHA256, Prk};
 use std::collections::{HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};

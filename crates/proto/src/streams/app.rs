@@ -297,6 +297,16 @@ impl Streams {
         Ok(())
     }
 
+    /// The code with which the peer has reset the stream; `None` if it will not, because all data has arrived
+    /// or the stream is over.
+    ///
+    /// # Errors
+    /// [`ReadError::Blocked`]: the peer may still do either.
+    pub fn received_reset_code(&self, id: StreamId) -> Result<Option<u64>, ReadError> {
+        let recv = self.table.get(id).and_then(|stream| stream.halves.recv());
+        recv.map_or(Ok(None), RecvHalf::received_reset_code)
+    }
+
     fn receiving(&mut self, id: StreamId) -> Result<&mut RecvHalf, ReadError> {
         let stream = self.table.get_mut(id);
         stream.and_then(|stream| stream.halves.recv_mut()).ok_or(ReadError::Closed)

@@ -502,6 +502,22 @@ impl RecvHalf {
         }
     }
 
+    /// The code of the peer's reset; see [`super::Streams::received_reset_code`].
+    pub(super) fn received_reset_code(&self) -> Result<Option<u64>, ReadError> {
+        if self.stop != Stop::No {
+            return Ok(None);
+        }
+        match self.state {
+            RecvState::Recv | RecvState::SizeKnown => {
+                let code = self.reset_at.map(|reset| Some(reset.code));
+                code.ok_or(ReadError::Blocked)
+            }
+            RecvState::DataRecvd => Ok(self.reset_at.map(|reset| reset.code)),
+            RecvState::ResetRecvd => Ok(Some(self.reset)),
+            RecvState::DataRead | RecvState::ResetRead => Ok(None),
+        }
+    }
+
     /// Reads into `out`; see [`super::Streams::read`].
     pub(super) fn read(&mut self, out: &mut [u8]) -> Result<Read, ReadError> {
         if !self.ordered || self.assembler.has_holes() {

@@ -13,6 +13,7 @@
 //! does not show: memory, running time, and whether the scheme keeps its promises about the order.
 
 mod call;
+mod guarded;
 mod known;
 mod random;
 mod rule;
@@ -27,6 +28,7 @@ use std::ops::Range;
 
 use crate::registry::Registry;
 use crate::{Extension, Grant, Scheduler, SchedulerFactory, StreamKey};
+use guarded::Guarded;
 use random::Random;
 use rule::Rule;
 
@@ -123,24 +125,24 @@ fn twins(factory: &dyn SchedulerFactory, rule: Rule, mut random: Random<'_>, see
     let name = factory.name();
     let mut known = Known::default();
     // The plain scheduler is only asked for grants that are used.
-    let (mut plain, mut disturbed) = (factory.build(), factory.build());
-    let promised = goes_by(&*plain);
+    let (mut plain, mut disturbed) = (Guarded::build(factory), Guarded::build(factory));
+    let promised = goes_by(&plain);
     for _ in 0..CALLS {
         let call = random.call();
         let at = At { name, seed, call: Some(&call) };
-        let expected = apply(&mut *plain, &call);
-        let grants = rule.apply(&mut *disturbed, &call, &known);
+        let expected = apply(&mut plain, &call);
+        let grants = rule.apply(&mut disturbed, &call, &known);
         at.require(grants == expected, rule.text());
         known.note(&call);
-        rule.disturb(&mut *disturbed, &known, &mut random);
+        rule.disturb(&mut disturbed, &known, &mut random);
         if rule == Rule::Questions {
-            check(&*disturbed, &known, random.room(), at);
-            at.require(goes_by(&*disturbed) == promised, "what it goes by never changes");
+            check(&disturbed, &known, random.room(), at);
+            at.require(goes_by(&disturbed) == promised, "what it goes by never changes");
         }
     }
     let at = At { name, seed, call: None };
-    let order = drain(&mut *plain, &mut known.clone(), at);
-    at.require(drain(&mut *disturbed, &mut known, at) == order, rule.text());
+    let order = drain(&mut plain, &mut known.clone(), at);
+    at.require(drain(&mut disturbed, &mut known, at) == order, rule.text());
 }
 
 /// Whether classes take precedence, and whether headers count.
@@ -192,29 +194,29 @@ fn drain(scheduler: &mut dyn Scheduler, known: &mut Known, at: At<'_>) -> Vec<St
 fn crowd(factory: &dyn SchedulerFactory, mut random: Random<'_>) {
     let at = At { name: factory.name(), seed: SEEDS, call: None };
     let mut known = Known::default();
-    let mut scheduler = factory.build();
+    let mut scheduler = Guarded::build(factory);
     let make = |scheduler: &mut dyn Scheduler, known: &mut Known, call: Call| {
         apply(scheduler, &call);
         known.note(&call);
     };
     for stream in 0..2 * CROWD {
         let priority = random.priority(stream.saturating_sub(50)..stream + 1);
-        make(&mut *scheduler, &mut known, Call::Insert(stream, priority));
-        make(&mut *scheduler, &mut known, Call::Activate(stream));
+        make(&mut scheduler, &mut known, Call::Insert(stream, priority));
+        make(&mut scheduler, &mut known, Call::Activate(stream));
         if let Some(old) = stream.checked_sub(CROWD) {
-            make(&mut *scheduler, &mut known, Call::Remove(old));
+            make(&mut scheduler, &mut known, Call::Remove(old));
             let granted = scheduler.next(1200);
             at.require(granted.is_some(), IS_WORK_CONSERVING);
             if let Some(grant) = granted {
                 check_grant(grant, 1200, &known, at);
-                make(&mut *scheduler, &mut known, random.charge(grant));
+                make(&mut scheduler, &mut known, random.charge(grant));
             }
         }
     }
-    drain(&mut *scheduler, &mut known, at);
+    drain(&mut scheduler, &mut known, at);
     for stream in CROWD..2 * CROWD {
-        make(&mut *scheduler, &mut known, Call::Activate(stream));
-        make(&mut *scheduler, &mut known, Call::Remove(stream));
+        make(&mut scheduler, &mut known, Call::Activate(stream));
+        make(&mut scheduler, &mut known, Call::Remove(stream));
     }
-    check(&*scheduler, &known, 1200, at);
+    check(&scheduler, &known, 1200, at);
 }

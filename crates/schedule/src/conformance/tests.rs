@@ -36,6 +36,7 @@ enum Fault {
     MovesWhomItInsertsAgain,
     GoesByClassesIfThereAreStreams,
     GoesByFramesIfThereAreStreams,
+    CountsWithoutSaturating,
 }
 
 /// Serves streams in turns of one charge, except for an optional fault.
@@ -46,6 +47,7 @@ struct Line {
     streams: Vec<Waiting>,
     questions: Cell<usize>,
     builds: usize,
+    charged: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -138,6 +140,10 @@ impl Scheduler for Line {
     }
 
     fn charge(&mut self, stream: StreamKey, bytes: usize) {
+        if self.is(Fault::CountsWithoutSaturating) {
+            let bytes = u32::try_from(bytes).expect("a charge is small");
+            self.charged = self.charged.checked_add(bytes).expect("few bytes");
+        }
         let counted = bytes > 0 || self.is(Fault::ChargesZeroBytes);
         let skipped = self.is(Fault::CountsQuestions) && self.questions.get() % 5 == 4
             || self.is(Fault::DiffersFromBuildToBuild) && self.builds.is_multiple_of(2);
@@ -217,6 +223,7 @@ fn each_fault_is_found_and_named() {
         (Fault::MovesWhomItInsertsAgain, "`insert` of a stream that is there"),
         (Fault::GoesByClassesIfThereAreStreams, "what it goes by never changes"),
         (Fault::GoesByFramesIfThereAreStreams, "what it goes by never changes"),
+        (Fault::CountsWithoutSaturating, "no call panics"),
     ] {
         let verdict = verdict(fault);
         let named = rule.split('|').any(|rule| verdict.contains(rule));

@@ -7,9 +7,19 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sutura_proto::crypto::ExportError;
 use sutura_proto::{ConnectionError, ConnectionStats, Dir, Observer, ProtectionStats, Version};
+
+/// What both ends agreed on in the handshake.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandshakeData {
+    /// The application protocol (RFC 7301).
+    pub protocol: Option<Vec<u8>>,
+    /// The server name that the client asked for (RFC 6066 section 3).
+    pub server_name: Option<String>,
+}
 
 /// A QUIC connection. Cheap to clone. It is closed when its last clone and its last stream are
 /// dropped.
@@ -125,6 +135,29 @@ impl Connection {
         self.0.lock().quic.protections()
     }
 
+    /// The smoothed round-trip time (RFC 9002 section 5.3); the initial estimate until there is a sample.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.0.lock().quic.smoothed_rtt()
+    }
+
+    /// A number that no other connection of this process has while this one's handles exist: the same for all
+    /// clones of a handle, and for all addresses that the peer moves to.
+    #[must_use]
+    pub fn stable_id(&self) -> usize {
+        Arc::as_ptr(&self.0).addr()
+    }
+
+    /// What the handshake has told so far: the application protocol, and the server name that the client asked
+    /// for. `None` until either is known.
+    #[must_use]
+    pub fn handshake_data(&self) -> Option<HandshakeData> {
+        let state = self.0.lock();
+        let (protocol, server_name) = (state.quic.alpn(), state.quic.server_name());
+        (protocol.is_some() || server_name.is_some())
+            .then_some(HandshakeData { protocol, server_name })
+    }
+
     /// The peer's address.
     #[must_use]
     pub fn remote_address(&self) -> SocketAddr {
@@ -149,7 +182,7 @@ impl Connection {
         self.0.lock().quic.peer_certificates()
     }
 
-    /// The server name that the client asked for (server only).
+    /// The server name that the client asked for.
     #[must_use]
     pub fn server_name(&self) -> Option<String> {
         self.0.lock().quic.server_name()

@@ -45,6 +45,18 @@ impl From<ReadError> for io::Error {
     }
 }
 
+/// Why [`RecvStream::received_reset`] failed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResetError {
+    /// The connection is over.
+    #[error("connection lost: {0}")]
+    ConnectionLost(#[from] ConnectionError),
+    /// The stream was opened in 0-RTT, which the server does not accept.
+    #[error("0-RTT rejected")]
+    ZeroRttRejected,
+}
+
 /// Why [`RecvStream::read_exact`] failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -207,6 +219,28 @@ impl RecvStream {
         self.connection.0.touch();
         self.ended = true;
         result.map_err(|_| ReadError::ClosedStream)
+    }
+
+    /// Waits until the peer has reset the stream, and returns its code; or until it cannot any more, because all
+    /// data has arrived, was read, or the stream was stopped: `None`. Reads nothing, and may be asked again. A
+    /// reset that lets some bytes through (RESET_STREAM_AT) is seen when these can be read, at the latest.
+    ///
+    /// # Errors
+    /// The connection is over, or the stream was opened in 0-RTT that the server rejected.
+    pub async fn received_reset(&mut self) -> Result<Option<u64>, ResetError> {
+        poll_fn(|cx| {
+            let mut state = self.connection.0.lock();
+            if state.is_void(self.early) {
+                return Poll::Ready(Err(ResetError::ZeroRttRejected));
+            }
+            if let Ok(code) = state.quic.recv_stream(self.id).received_reset_code() {
+                return Poll::Ready(Ok(code));
+            }
+            state.check()?;
+            state.wait_readable(self.id, cx);
+            Poll::Pending
+        })
+        .await
     }
 
     fn poll_read_bytes(

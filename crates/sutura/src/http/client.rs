@@ -3,7 +3,8 @@
 use super::exchange::{RequestStream, push_fields, send_error, with_http};
 use super::types::{request_fields, response_of};
 use super::{Body, Config, Error, HttpState, Priority, Protocol};
-use crate::connection::{Connection, Opening, Upper};
+use crate::connection::opening::Opening;
+use crate::connection::{Connection, Upper};
 use ::http::{Method, StatusCode};
 use std::fmt::Display;
 use std::future::poll_fn;

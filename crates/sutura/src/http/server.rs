@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_h3::{Code, Fields, Quic, SendError};
-use sutura_proto::{ConnectionError, StreamId};
+use sutura_proto::{ConnectionError, StreamId, TransportErrorCode};
 use tokio::time::{Sleep, sleep_until};
 
 /// The head of a request.
@@ -276,6 +276,26 @@ fn is_clean(error: &Error) -> bool {
             *code == 0 || Code(*code) == Code::NO_ERROR
         }
         Error::Connection(ConnectionError::LocallyClosed | ConnectionError::TimedOut) => true,
+        // Chromium says goodbye in the name of the transport.
+        Error::Connection(ConnectionError::ClosedByPeer(error)) => {
+            error.code == TransportErrorCode::NO_ERROR
+        }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sutura_proto::TransportError;
+
+    fn closed(code: TransportErrorCode) -> Error {
+        ConnectionError::ClosedByPeer(TransportError::new(code, "")).into()
+    }
+
+    #[test]
+    fn a_goodbye_is_clean_in_the_name_of_the_transport_too() {
+        assert!(is_clean(&closed(TransportErrorCode::NO_ERROR)));
+        assert!(!is_clean(&closed(TransportErrorCode::PROTOCOL_VIOLATION)));
     }
 }

@@ -4,13 +4,16 @@ use crate::common::{
     all, configs, connected, echo, echoing, exchange, local_client, localhost, pair, pattern,
 };
 use bytes::Bytes;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use sutura::policy::{ArrivalOrder, StreamOrder};
 use sutura::{
     ClientConfig, Connection, ConnectionError, Endpoint, ExportError, MessageOptions,
-    MessageOutcome, Protection, ReadError, SendMessageError, ServerConfig, TransportConfig,
-    WriteError,
+    MessageOutcome, Protection, ReadError, ResetError, SendMessageError, ServerConfig,
+    TransportConfig, WriteError,
 };
 use sutura_relay::Relay;
 
@@ -122,6 +125,56 @@ async fn resets_and_stops_reach_the_other_end() {
     drop(_recv);
     assert_eq!(their_send.stopped().await, Ok(Some(0)));
     assert_eq!(their_send.write(b"y").await, Err(WriteError::Stopped(0)));
+}
+
+#[tokio::test]
+async fn who_does_not_read_hears_of_a_reset_and_of_an_end() {
+    let (a, b, _client) = connected(b"x", &TransportConfig::default()).await;
+    for (code, expected) in [(Some(42), Some(42)), (None, None)] {
+        let mut send = a.open_uni().await.unwrap();
+        send.write_all(b"x").await.unwrap();
+        let mut recv = b.accept_uni().await.unwrap();
+        {
+            let mut waiting = Box::pin(recv.received_reset());
+            assert!(poll_once(&mut waiting).await.is_pending(), "neither has happened");
+            match code {
+                Some(code) => send.reset(code).unwrap(),
+                None => send.finish().unwrap(),
+            }
+            assert_eq!(waiting.await, Ok(expected));
+        }
+        assert_eq!(recv.received_reset().await, Ok(expected), "a question may be asked again");
+        let read = recv.read_to_end(10).await.map_err(|error| error.to_string());
+        match code {
+            Some(code) => assert_eq!(read, Err(ReadError::Reset(code).to_string())),
+            None => assert_eq!(read, Ok(b"x".to_vec())),
+        }
+        assert_eq!(recv.received_reset().await, Ok(None), "nothing is left to know");
+    }
+    let mut send = a.open_uni().await.unwrap();
+    send.write_all(b"x").await.unwrap();
+    let mut recv = b.accept_uni().await.unwrap();
+    a.close(7, b"");
+    assert!(matches!(recv.received_reset().await, Err(ResetError::ConnectionLost(_))));
+}
+
+/// Polls a future once.
+async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+    poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+}
+
+#[tokio::test]
+async fn a_connection_tells_what_both_ends_agreed_on() {
+    let (a, b, _client) = connected(b"x", &TransportConfig::default()).await;
+    for end in [&a, &b] {
+        let agreed = end.handshake_data().unwrap();
+        assert_eq!(agreed.protocol.as_deref(), Some(&b"x"[..]));
+        assert_eq!(agreed.server_name.as_deref(), Some("localhost"));
+    }
+    assert_eq!(a.rtt(), a.stats().rtt);
+    assert!(!a.rtt().is_zero());
+    assert_eq!(a.stable_id(), a.clone().stable_id());
+    assert_ne!(a.stable_id(), b.stable_id());
 }
 
 #[tokio::test]

@@ -37,7 +37,7 @@ async fn verified(
     let (certificate, key) = certificate();
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate.clone()).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(sutura_proto::crypto::rustls::provider());
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider);
     let verifier = Counting { verifier: verifier.build().unwrap(), certificates: 0.into() };
     let verifier = Arc::new(verifier);

@@ -1,6 +1,6 @@
 //! What a server's session is once the handshake is over.
 
-use ::rustls::crypto::ring;
+use super::super::rustls::backend;
 use ::rustls::pki_types::PrivateKeyDer;
 use ::rustls::server::WebPkiClientVerifier;
 use ::rustls::version::TLS13;
@@ -22,7 +22,7 @@ fn identity() -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>, Arc<Root
 
 /// A client that shows a certificate to a server that asks for one.
 fn mutual(wrap: impl FnOnce(RustlsServerConfig) -> RustlsServerConfig) -> Pair {
-    let provider = Arc::new(ring::default_provider());
+    let provider = Arc::new(backend::default_provider());
     let (ours, our_key, our_roots) = identity();
     let (theirs, their_key, their_roots) = identity();
     let verifier = WebPkiClientVerifier::builder_with_provider(our_roots, provider.clone());

@@ -1,17 +1,17 @@
 //! Real TLS: certificates, alerts, cipher suites.
 
 use ::rustls::crypto::CipherSuiteCommon;
-use ::rustls::crypto::{CryptoProvider, ring};
+use ::rustls::crypto::CryptoProvider;
 use ::rustls::pki_types::PrivateKeyDer;
 use ::rustls::version::TLS13;
 use ::rustls::{CipherSuite, SupportedCipherSuite, Tls13CipherSuite};
 use ::rustls::{ClientConfig, RootCertStore, ServerConfig};
 
-use super::super::rustls::{ConfigError, RustlsClientConfig, RustlsServerConfig};
+use super::super::rustls::{ConfigError, RustlsClientConfig, RustlsServerConfig, backend};
 use super::*;
 
 fn provider(first: CipherSuite) -> Arc<CryptoProvider> {
-    let mut provider = ring::default_provider();
+    let mut provider = backend::default_provider();
     provider.cipher_suites.sort_by_key(|suite| suite.suite() != first);
     Arc::new(provider)
 }
@@ -94,7 +94,7 @@ fn a_certificate_for_another_name_is_an_alert() {
 #[test]
 fn an_unknown_issuer_is_an_alert() {
     let (_, server) = configs();
-    let pair = wrap((untrusting(ring::default_provider()), server));
+    let pair = wrap((untrusting(backend::default_provider()), server));
     assert_eq!(failure(&pair), (Side::Client, 0x100 + 48), "unknown_ca");
 }
 
@@ -134,7 +134,7 @@ fn a_configuration_without_protocols_is_refused() {
 
 #[test]
 fn a_provider_needs_a_suite_for_quic_but_not_that_of_initial_packets() {
-    let mut provider = ring::default_provider();
+    let mut provider = backend::default_provider();
     provider.cipher_suites.retain(|suite| suite.suite() != CipherSuite::TLS13_AES_128_GCM_SHA256);
     assert!(RustlsClientConfig::new(untrusting(provider.clone())).is_ok());
     provider.cipher_suites = provider.cipher_suites.iter().map(without_quic).collect();
@@ -224,9 +224,9 @@ fn every_cipher_suite_works_and_has_its_limits() {
 
 /// The suite of the ChaCha20 test vectors in the RFC, for `vectors`.
 pub(super) fn suite(wanted: CipherSuite) -> ::rustls::quic::Suite {
-    ring::ALL_CIPHER_SUITES
+    backend::ALL_CIPHER_SUITES
         .iter()
         .filter(|suite| suite.suite() == wanted)
         .find_map(|suite: &SupportedCipherSuite| suite.tls13()?.quic_suite())
-        .expect("ring has it")
+        .expect("the library has it")
 }

@@ -95,3 +95,14 @@ pub mod wire_format {
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 mod readme {}
+
+// The pages about the library are of the repository, and no part of the package.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/from-quinn.md")]
+mod from_quinn {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/own-policies.md")]
+mod own_policies {}
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/start-library.md")]
+mod start {}

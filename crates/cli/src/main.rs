@@ -22,6 +22,7 @@ mod logging;
 mod manual;
 mod memory;
 mod monitor;
+mod open_files;
 mod output;
 mod policies;
 mod qlog;

@@ -52,6 +52,7 @@ use crate::interrupt::{Hangups, interrupted};
 use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
 use crate::monitor::MonitorArgs;
+use crate::open_files;
 use crate::output;
 use crate::qlog::QlogArgs;
 use crate::secrets::Secrets;
@@ -217,6 +218,7 @@ fn resend_order(name: &str) -> Result<Arc<dyn ResendOrderFactory>, UnknownPolicy
 
 /// Serves until interrupted.
 pub async fn run(args: ServeArgs) -> Result<Exit, Failure> {
+    open_files::permit_all();
     let certificates = Certificates::new(&args.identity)?;
     let mut hangups = Hangups::new()?;
     let (service, needs) = service(&args)?;

@@ -8,6 +8,8 @@ mod attempts;
 mod bad_input;
 mod failures;
 mod files;
+#[cfg(target_os = "linux")]
+mod floods;
 mod parts;
 mod priorities;
 mod proxy;

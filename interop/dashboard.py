@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Looks at the live page of `sutura serve` in headless Chromium, while files come over a path that loses packets: the
+figures move, and the page asks nobody but its own server. `--screenshot FILE` keeps what is seen."""
+
+import argparse
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+PATIENCE = 60
+WANTED = ["Connections", "Sent", "Lost", "Recovered", "Round trip, median"]
+# The text of the page, how many lines its plots draw, and how many figures they are drawn from.
+LOOK = """JSON.stringify({text: document.body.innerText,
+  lines: [...document.querySelectorAll("path")].filter(p => p.getAttribute("d")).length,
+  rows: document.querySelectorAll("#rows tr").length, figures: history.length,
+  recovered: before ? before.totals.recovered + before.totals.recovered_by_peer : 0})"""
+
+
+class Chromium:
+    """Chromium, driven over a pair of pipes (the DevTools protocol)."""
+
+    def __init__(self, binary, profile, dark):
+        to_read, self.out = os.pipe()
+        self.into, to_write = os.pipe()
+        arguments = [binary, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
+                     f"--user-data-dir={profile}", "--window-size=1200,1000", "--hide-scrollbars"]
+        if dark:
+            arguments.append("--force-dark-mode")
+
+        def descriptors():
+            os.dup2(to_read, 3)
+            os.dup2(to_write, 4)
+
+        # Descriptors that the pipes must not be overwritten by.
+        self.process = subprocess.Popen(arguments, preexec_fn=descriptors, close_fds=False,
+                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        os.close(to_read)
+        os.close(to_write)
+        self.number, self.rest, self.events = 0, b"", []
+
+    def call(self, method, session=None, **parameters):
+        """The result of a command. What the browser tells meanwhile is kept in `events`."""
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": parameters}
+        if session:
+            message["sessionId"] = session
+        os.write(self.out, json.dumps(message).encode() + b"\0")
+        while True:
+            while b"\0" not in self.rest:
+                more = os.read(self.into, 1 << 16)
+                if not more:
+                    raise RuntimeError("chromium has ended")
+                self.rest += more
+            text, self.rest = self.rest.split(b"\0", 1)
+            answer = json.loads(text)
+            if answer.get("id") != self.number:
+                self.events.append(answer)
+            elif "error" in answer:
+                raise RuntimeError(f"{method}: {answer['error']}")
+            else:
+                return answer["result"]
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+
+
+def listening(command):
+    """Starts a command that says in a line of JSON where it listens. Returns it with what it says."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return process, json.loads(process.stdout.readline())
+
+
+def look(browser, session):
+    result = browser.call("Runtime.evaluate", session, expression=LOOK)
+    return json.loads(result["result"]["value"])
+
+
+def watch(browser, page):
+    """Waits until the page shows what moves. Returns the session, and what was seen."""
+    target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+    session = browser.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+    for domain in ["Page", "Runtime", "Network", "Log"]:
+        browser.call(f"{domain}.enable", session)
+    browser.call("Page.navigate", session, url=page)
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        seen = look(browser, session)
+        if seen["figures"] >= 15 and seen["recovered"] > 0 and seen["rows"] > 0:
+            return session, seen
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"the page does not show what connections do: {seen}")
+        time.sleep(0.5)
+
+
+def faults(browser, page, seen):
+    """What is wrong with the page."""
+    for word in WANTED:
+        if word not in seen["text"]:
+            yield f"the page does not say {word!r}"
+    if seen["lines"] < 6:
+        yield f"only {seen['lines']} lines are drawn"
+    for event in browser.events:
+        parameters = event.get("params", {})
+        if event["method"] == "Network.requestWillBeSent":
+            url = parameters["request"]["url"]
+            if not url.startswith(page):
+                yield f"the page asks for {url}"
+        elif event["method"] in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            if "favicon" not in json.dumps(parameters):
+                yield f"the page complains: {parameters}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--sutura", default="target/release/sutura")
+    parser.add_argument("--chromium", default=shutil.which("chromium") or "chromium")
+    parser.add_argument("--screenshot", type=pathlib.Path)
+    parser.add_argument("--dark", action="store_true")
+    options = parser.parse_args()
+    started = []
+    with tempfile.TemporaryDirectory() as scratch:
+        scratch = pathlib.Path(scratch)
+        (scratch / "www").mkdir()
+        (scratch / "www/film.bin").write_bytes(os.urandom(40_000_000))
+        try:
+            serve, said = listening([
+                options.sutura, "serve", scratch / "www", "--listen", "127.0.0.1:0", "--json", "--dashboard",
+                "127.0.0.1:0", "--state-dir", scratch / "state"])
+            started.append(serve)
+            page = serve.stderr.readline().split()[0]
+            link, through = listening([
+                options.sutura, "link", "--to", said["listening"], "--listen", "127.0.0.1:0", "--json",
+                "--profile", "rate=20mbit delay=20ms loss=bern:0.02"])
+            started.append(link)
+            for number in range(2):
+                started.append(subprocess.Popen([
+                    options.sutura, "get", f"https://{through['listening']}/film.bin", "--ca", said["certificate"],
+                    "-o", scratch / f"film-{number}.bin", "--silent"]))
+            browser = Chromium(options.chromium, scratch / "profile", options.dark)
+            started.append(browser.process)
+            session, seen = watch(browser, page)
+            if options.screenshot:
+                shot = browser.call("Page.captureScreenshot", session, format="png")
+                options.screenshot.write_bytes(base64.b64decode(shot["data"]))
+            found = list(faults(browser, page, seen))
+        finally:
+            for process in reversed(started):
+                process.kill()
+                process.wait()
+    print(*found or [f"ok: {seen['lines']} lines, {seen['rows']} connections, {seen['recovered']} recovered"], sep="\n")
+    return bool(found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

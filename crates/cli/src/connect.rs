@@ -200,6 +200,9 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
         let message = format!("the certificate of {authority} is not trusted: {why}");
         return Failure::new(Exit::Certificate, message);
     }
+    if let Some(why) = about_client_certificate(error) {
+        return Failure::new(Exit::Certificate, format!("cannot connect to {authority}: {why}"));
+    }
     let message = match error {
         ConnectionError::ClosedByPeer(error)
             if error.code == TransportErrorCode::CONNECTION_REFUSED =>
@@ -209,6 +212,24 @@ fn refused(authority: &Authority, error: &ConnectionError) -> Failure {
         error => format!("cannot connect to {authority}: {error}"),
     };
     Failure::new(Exit::NoConnection, message)
+}
+
+/// Why a server does not let this client in, if that is because of the client's certificate (RFC 8446 section 6.2).
+pub fn about_client_certificate(error: &ConnectionError) -> Option<&'static str> {
+    /// certificate_required.
+    const REQUIRED: TransportErrorCode = TransportErrorCode::crypto(116);
+    match error {
+        ConnectionError::ClosedByPeer(error) if error.code == REQUIRED => Some(
+            "it lets in only clients that show a certificate: give one by --client-cert FILE and \
+             --client-key FILE of `sutura vnc connect`",
+        ),
+        ConnectionError::ClosedByPeer(error) if is_about_certificates(error.code) => Some(
+            "it does not trust the certificate that this client shows: --client-cert needs one that leads to \
+             an authority in the file that the server was given by --client-ca, is meant for clients, and \
+             is not expired",
+        ),
+        _ => None,
+    }
 }
 
 /// Whether an error is a TLS alert about certificates (RFC 8446 section 6.2): from bad_certificate to

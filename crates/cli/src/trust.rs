@@ -12,9 +12,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, OtherError, RootCertStore};
-use sutura::{ClientConfig, ServerTrust, ShownIdentity, certificate_fingerprint};
+use sutura::{
+    ClientConfig, ServerTrust, ShownIdentity, certificate_fingerprint, certificate_verifier,
+};
 
-use crate::cert::parse_fingerprint;
+use crate::cert::{Identity, parse_fingerprint};
 use crate::failure::{Exit, Failure};
 use crate::keylog;
 
@@ -67,33 +69,77 @@ impl Trust {
         keylog::client(self.verifying(protocol)?)
     }
 
+    /// The same for a client that shows a certificate of its own to servers that want one.
+    ///
+    /// # Errors
+    /// As above, or the certificate cannot be used.
+    pub fn client_config_with(
+        &self,
+        protocol: &[u8],
+        identity: Option<Identity>,
+    ) -> Result<ClientConfig, Failure> {
+        let Some(Identity { chain, key }) = identity else { return self.client_config(protocol) };
+        let config = ClientConfig::with_identity(self.judge("--")?, chain, key, &[protocol]);
+        keylog::client(config.map_err(|e| {
+            Failure::local(format!("the client's certificate and key cannot be used: {e}"))
+        })?)
+    }
+
     fn verifying(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-        let failed = |e: &dyn fmt::Display| Failure::new(Exit::Other, e.to_string());
+        ClientConfig::with_trust(self.judge("--")?, &[protocol]).map_err(|e| failed(&e))
+    }
+
+    /// The configuration of TLS over other transports than QUIC for these certificates, which were named by
+    /// options that begin with `prefix`.
+    ///
+    /// # Errors
+    /// There are no trusted certificates, or SSLKEYLOGFILE cannot be written.
+    pub fn tls_config(&self, prefix: &'static str) -> Result<rustls::ClientConfig, Failure> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_protocol_versions(rustls::DEFAULT_VERSIONS)
+            .map_err(|e| failed(&e))?
+            .dangerous()
+            .with_custom_certificate_verifier(certificate_verifier(self.judge(prefix)?))
+            .with_no_client_auth();
+        if let Some(log) = keylog::key_log()? {
+            config.key_log = log;
+        }
+        Ok(config)
+    }
+
+    /// The judge of certificates. Its advice names options that begin with `prefix`.
+    fn judge(&self, prefix: &'static str) -> Result<Arc<dyn ServerTrust>, Failure> {
         let certificates = match self {
-            Self::System => system_certificates()?,
+            Self::System => system_certificates(prefix)?,
             Self::File(path) => file_certificates(path)?,
             Self::Fingerprint(_) => Vec::new(),
-            Self::Everybody => {
-                return ClientConfig::without_verification(&[protocol]).map_err(|e| failed(&e));
-            }
+            Self::Everybody => return Ok(Arc::new(Credulous)),
         };
-        let judge = Judge::new(self.clone(), certificates)?;
-        ClientConfig::with_trust(Arc::new(judge), &[protocol]).map_err(|e| failed(&e))
+        Ok(Arc::new(Judge::new(self.clone(), certificates, prefix)?))
     }
 }
 
-fn system_certificates() -> Result<Vec<CertificateDer<'static>>, Failure> {
+fn failed(error: &dyn fmt::Display) -> Failure {
+    Failure::new(Exit::Other, error.to_string())
+}
+
+fn system_certificates(prefix: &str) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let found = rustls_native_certs::load_native_certs();
     if found.certs.is_empty() {
         let why = found.errors.first().map(|e| format!(": {e}")).unwrap_or_default();
         return Err(Failure::local(format!(
-            "the system trusts no certificates{why}; say --ca, --fingerprint or --insecure"
+            "the system trusts no certificates{why}; say {prefix}ca, {prefix}fingerprint or {prefix}insecure"
         )));
     }
     Ok(found.certs)
 }
 
-fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
+/// The certificates in a PEM file.
+///
+/// # Errors
+/// It cannot be read, or holds none.
+pub fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failure> {
     let unusable = |problem: &dyn fmt::Display| {
         Failure::local(format!("no certificate in {}: {problem}", path.display()))
     };
@@ -106,6 +152,16 @@ fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Failur
     Ok(certificates)
 }
 
+/// Trusts any certificate.
+#[derive(Debug)]
+struct Credulous;
+
+impl ServerTrust for Credulous {
+    fn check(&self, _shown: &ShownIdentity<'_>) -> Result<(), rustls::Error> {
+        Ok(())
+    }
+}
+
 /// Judges certificates as rustls does, trusts named certificates also if they are their own authority, and
 /// describes the certificates that it does not trust.
 #[derive(Debug)]
@@ -115,12 +171,18 @@ struct Judge {
     named: Vec<CertificateDer<'static>>,
     /// `None` if only a fingerprint counts.
     authorities: Option<Arc<WebPkiServerVerifier>>,
+    /// How the options begin that it gives advice about.
+    prefix: &'static str,
 }
 
 impl Judge {
-    fn new(trust: Trust, certificates: Vec<CertificateDer<'static>>) -> Result<Self, Failure> {
+    fn new(
+        trust: Trust,
+        certificates: Vec<CertificateDer<'static>>,
+        prefix: &'static str,
+    ) -> Result<Self, Failure> {
         if matches!(trust, Trust::Fingerprint(_)) {
-            return Ok(Self { trust, named: certificates, authorities: None });
+            return Ok(Self { trust, named: certificates, authorities: None, prefix });
         }
         let mut roots = RootCertStore::empty();
         let named = if let Trust::File(path) = &trust {
@@ -137,8 +199,8 @@ impl Judge {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let authorities = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
             .build()
-            .map_err(|e| Failure::new(Exit::Other, e.to_string()))?;
-        Ok(Self { trust, named, authorities: Some(authorities) })
+            .map_err(|e| failed(&e))?;
+        Ok(Self { trust, named, authorities: Some(authorities), prefix })
     }
 
     /// Whether the user named this certificate itself. A self-signed certificate is a server's and an
@@ -150,19 +212,20 @@ impl Judge {
     /// The message about a certificate that is not trusted.
     fn explain(&self, certificate: &CertificateDer<'_>, error: &rustls::Error) -> rustls::Error {
         let fingerprint = hex::encode(certificate_fingerprint(certificate));
+        let prefix = self.prefix;
         let why = match (&self.trust, error) {
             (Trust::Fingerprint(expected), _) => {
                 let expected = hex::encode(expected);
                 format!(
-                    "its fingerprint is {fingerprint}, and not {expected} as --fingerprint says"
+                    "its fingerprint is {fingerprint}, and not {expected} as {prefix}fingerprint says"
                 )
             }
             (trust, error) => {
                 let why = reason(trust, error);
                 format!(
                     "{why}. Its fingerprint is {fingerprint}: if the server says the same, trust it \
-                     by --fingerprint {fingerprint}; trust an authority by --ca FILE, or anybody by \
-                     --insecure"
+                     by {prefix}fingerprint {fingerprint}; trust an authority by {prefix}ca FILE, or anybody \
+                     by {prefix}insecure"
                 )
             }
         };
@@ -275,7 +338,7 @@ mod tests {
         shown: &CertificateDer<'static>,
     ) -> Option<String> {
         let known = known.iter().map(|&certificate| certificate.clone()).collect();
-        let judge = Judge::new(trust, known).unwrap();
+        let judge = Judge::new(trust, known, "--").unwrap();
         let name = ServerName::try_from("localhost").unwrap();
         let now = UnixTime::since_unix_epoch(Duration::from_secs(1_750_000_000));
         let shown =

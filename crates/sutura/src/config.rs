@@ -1,8 +1,10 @@
 //! Configuration: certificates, keys and transport parameters.
 
 use crate::tickets::TicketKey;
-use crate::trust::{Everybody, Fingerprint, ServerTrust, Verifier};
+use crate::trust::{Everybody, Fingerprint, ServerTrust, certificate_verifier};
+use rustls::client::WantsClientCert;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use std::io;
 use std::sync::Arc;
 use sutura_proto as proto;
@@ -30,6 +32,8 @@ fn provider() -> Arc<rustls::crypto::CryptoProvider> {
 pub struct ServerConfig {
     crypto: RustlsServerConfig,
     early_data: bool,
+    /// Whether sessions must not be resumed, because clients are to show certificates.
+    never_resumes: bool,
     transport: Arc<TransportConfig>,
 }
 
@@ -51,13 +55,42 @@ impl ServerConfig {
         Self::with_tls(tls)
     }
 
+    /// A server as that of [`with_single_cert`](Self::with_single_cert) that lets in only clients whose certificate
+    /// leads to one of `authorities` and is meant for clients (RFC 5280 section 4.2.1.12). A certificate is checked
+    /// with each connection, as sessions are never resumed. Clients show theirs if they are configured by
+    /// [`ClientConfig::with_identity`].
+    ///
+    /// A client learns after its own side of the handshake that its certificate was refused (RFC 8446 section
+    /// 4.4.2.4): its connection opens and then ends with the alert certificate_required or another one.
+    ///
+    /// # Errors
+    /// The certificate or the key cannot be used, or there is no authority.
+    pub fn with_client_authorities(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        protocols: &[&[u8]],
+        authorities: rustls::RootCertStore,
+    ) -> Result<Self, ConfigError> {
+        let clients = WebPkiClientVerifier::builder_with_provider(authorities.into(), provider())
+            .build()
+            .map_err(|e| rustls::Error::General(e.to_string()))?;
+        let mut tls = rustls::ServerConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13])?
+            .with_client_cert_verifier(clients)
+            .with_single_cert(chain, key)?;
+        tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
+        tls.session_storage = Arc::new(NoServerSessionStorage {});
+        tls.send_tls13_tickets = 0;
+        Ok(Self { never_resumes: true, ..Self::with_tls(tls)? })
+    }
+
     /// A server with a custom TLS configuration.
     ///
     /// # Errors
     /// It names no application protocol, or has no cipher suite for QUIC.
     pub fn with_tls(tls: rustls::ServerConfig) -> Result<Self, ConfigError> {
         let crypto = RustlsServerConfig::new(tls)?;
-        Ok(Self { crypto, early_data: false, transport: Arc::default() })
+        Ok(Self { crypto, early_data: false, never_resumes: false, transport: Arc::default() })
     }
 
     /// Sets the transport parameters of every connection.
@@ -69,9 +102,13 @@ impl ServerConfig {
 
     /// Lets clients resume sessions also after this server was started again, or with another server of the
     /// same key, which saves the certificates. Without a key, a server remembers up to 256 sessions. The key
-    /// has no effect together with [`early_data`](Self::early_data), which requires remembered sessions.
+    /// has no effect together with [`early_data`](Self::early_data), which requires remembered sessions, nor with
+    /// [`with_client_authorities`](Self::with_client_authorities).
     #[must_use]
     pub fn ticket_key(mut self, key: TicketKey) -> Self {
+        if self.never_resumes {
+            return self;
+        }
         let ticketer: Arc<dyn rustls::server::ProducesTickets> = Arc::new(key);
         self.crypto = self.crypto.with_ticketer(&ticketer);
         self
@@ -91,9 +128,12 @@ impl ServerConfig {
     ///
     /// A copy of a client's first packets is not accepted a second time by servers that share this
     /// configuration or a clone of it: they remember up to 4096 sessions and forget each when it is
-    /// used.
+    /// used. This has no effect with [`with_client_authorities`](Self::with_client_authorities).
     #[must_use]
     pub fn early_data(mut self) -> Self {
+        if self.never_resumes {
+            return self;
+        }
         self.crypto = self.crypto.with_early_data();
         self.early_data = true;
         self
@@ -170,13 +210,35 @@ impl ClientConfig {
         trust: Arc<dyn ServerTrust>,
         protocols: &[&[u8]],
     ) -> Result<Self, ConfigError> {
-        let provider = provider();
-        let verifier = Arc::new(Verifier { trust, provider: provider.clone() });
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
+        Self::trusting(trust, protocols, |tls| Ok(tls.with_no_client_auth()))
+    }
+
+    /// A client that trusts the certificates that `trust` does, and shows a certificate of its own to servers that
+    /// want one ([`ServerConfig::with_client_authorities`]).
+    ///
+    /// # Errors
+    /// The certificate or the key cannot be used.
+    pub fn with_identity(
+        trust: Arc<dyn ServerTrust>,
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+        protocols: &[&[u8]],
+    ) -> Result<Self, ConfigError> {
+        Self::trusting(trust, protocols, |tls| tls.with_client_auth_cert(chain, key))
+    }
+
+    fn trusting(
+        trust: Arc<dyn ServerTrust>,
+        protocols: &[&[u8]],
+        identified: impl FnOnce(
+            rustls::ConfigBuilder<rustls::ClientConfig, WantsClientCert>,
+        ) -> Result<rustls::ClientConfig, rustls::Error>,
+    ) -> Result<Self, ConfigError> {
+        let tls = rustls::ClientConfig::builder_with_provider(provider())
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(verifier)
-            .with_no_client_auth();
+            .with_custom_certificate_verifier(certificate_verifier(trust));
+        let mut tls = identified(tls)?;
         tls.alpn_protocols = protocols.iter().map(|p| p.to_vec()).collect();
         Self::with_tls(tls)
     }

@@ -65,11 +65,19 @@ impl ServerTrust for Everybody {
     }
 }
 
+/// A verifier that asks `trust` about certificates, for TLS configurations of one's own: those of
+/// [`ClientConfig::with_tls`](crate::ClientConfig::with_tls), or of TLS over other transports.
+#[must_use]
+pub fn certificate_verifier(trust: Arc<dyn ServerTrust>) -> Arc<dyn ServerCertVerifier> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    Arc::new(Verifier { trust, provider })
+}
+
 /// Asks a [`ServerTrust`] about certificates, and checks signatures itself.
 #[derive(Debug)]
-pub(crate) struct Verifier {
-    pub trust: Arc<dyn ServerTrust>,
-    pub provider: Arc<CryptoProvider>,
+struct Verifier {
+    trust: Arc<dyn ServerTrust>,
+    provider: Arc<CryptoProvider>,
 }
 
 impl ServerCertVerifier for Verifier {

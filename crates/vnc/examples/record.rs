@@ -80,7 +80,10 @@ fn log_in(tcp: &mut TcpStream, input: &mut BytesMut) -> Result<Framebuffer, Box<
                 tcp.write_all(&out)?;
                 return Ok(Framebuffer::new(init.width, init.height)?);
             }
-            ServerStep::Challenge(_) => return Err("the server wants a password".into()),
+            ServerStep::Challenge(_) | ServerStep::User => {
+                return Err("the server wants a password".into());
+            }
+            ServerStep::StartTls => return Err("the server wants TLS".into()),
             ServerStep::More => {
                 tcp.write_all(&out)?;
                 out.clear();

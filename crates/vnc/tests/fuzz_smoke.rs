@@ -5,7 +5,9 @@
 
 use sutura_random::fuzz::{input, replay, run};
 use sutura_vnc::bridge::{End, Source, ToServer, ToViewer};
-use sutura_vnc::rfb::{ClientMessage, Cursor, Fence, PixelFormat, Screen, encoding};
+use sutura_vnc::rfb::{
+    ClientMessage, ClipboardMessage, Cursor, Fence, PixelFormat, Screen, encoding,
+};
 use sutura_vnc::{Framebuffer, Rect, fuzz};
 
 fn rectangle(rect: Rect, encoding: i32, body: &[u8]) -> Vec<u8> {
@@ -33,6 +35,7 @@ fn from_servers() -> Vec<Vec<u8>> {
         rectangle(Rect::new(0, 0, 60, 50), encoding::DESKTOP_SIZE, &[]),
         rectangle(Rect::new(1, 0, 40, 30), encoding::EXTENDED_DESKTOP_SIZE, &layout),
         rectangle(Rect::default(), encoding::DESKTOP_NAME, b"\0\0\0\x04name"),
+        rectangle(Rect::default(), encoding::EXTENDED_KEYS, &[]),
         rectangle(Rect::default(), encoding::LAST_RECT, &[]),
     ];
     let mut seeds: Vec<Vec<u8>> =
@@ -51,7 +54,31 @@ fn from_servers() -> Vec<Vec<u8>> {
     ] {
         seeds.push([&[1, 2], &handshake[..], init, &seeds[0][2..]].concat());
     }
+    // X509None, X509Vnc, X509Plain and Plain, for a client with all that these want.
+    let vencrypt = b"RFB 003.008\n\x01\x13\0\x02\0\x01\0\0\x01";
+    for subtype in [&b"\x04\x01"[..], b"\x05\x01a challenge of 16", b"\x06\x01", b"\0"] {
+        seeds.push([&[0x0b, 2], &vencrypt[..], subtype, &[0; 4], init, &seeds[0][2..]].concat());
+    }
+    seeds.push(clipboard(3));
     seeds
+}
+
+/// Messages of the extended clipboard, behind the two bytes with which a target begins.
+fn clipboard(kind: u8) -> Vec<u8> {
+    let messages = [
+        ClipboardMessage::Caps { unasked: 9 },
+        ClipboardMessage::Request,
+        ClipboardMessage::Peek,
+        ClipboardMessage::Notify { text: true },
+        ClipboardMessage::Provide(Some("téxt\n".repeat(9))),
+    ];
+    let written = messages.map(|message| {
+        let mut bytes = Vec::new();
+        ClientMessage::Clipboard(message).write(&mut bytes);
+        bytes[0] = kind;
+        bytes
+    });
+    [&[0, 3], &written.concat()[..]].concat()
 }
 
 /// Input from viewers: every message, some handshakes.
@@ -67,10 +94,13 @@ fn from_viewers() -> Vec<Vec<u8>> {
         ClientMessage::SetPixelFormat(PixelFormat::RGB32),
         ClientMessage::Key { down: false, keysym: 66 },
         ClientMessage::CutText("text".into()),
+        ClientMessage::Clipboard(ClipboardMessage::Provide(Some("téxt\n".into()))),
+        ClientMessage::Clipboard(ClipboardMessage::Notify { text: true }),
+        ClientMessage::ExtendedKey { down: true, keysym: 66, code: 30 },
         ClientMessage::EnableContinuousUpdates { enable: true, rect },
         ClientMessage::Fence(Fence { flags: 1 << 31 | 4, payload: "fence".into() }),
     ];
-    let listed = [&encoding::WANTED[..], &encoding::CONTINUOUS].concat();
+    let listed = [&encoding::WANTED[..], &encoding::CONTINUOUS, &encoding::INPUT].concat();
     let unasked = [
         ClientMessage::SetEncodings(listed),
         ClientMessage::EnableContinuousUpdates { enable: true, rect },
@@ -122,6 +152,7 @@ fn from_bridges() -> Vec<Vec<u8>> {
         ToServer::Response([6; 16]),
         ToServer::Input(key),
         ToServer::Painted { update: 1, pieces: 2, age: 3 },
+        ToServer::Text("téxt".into()),
     ] {
         message.encode(&mut server);
     }
@@ -129,15 +160,17 @@ fn from_bridges() -> Vec<Vec<u8>> {
     let cursor = Cursor { width: 2, height: 1, hotspot_x: 1, hotspot_y: 0, pixels, mask };
     let mut viewer = Vec::new();
     for message in [
-        ToViewer::Welcome { session: [7; 16], resumed: false },
+        ToViewer::Welcome { session: [7; 16], resumed: false, taken: 3 },
         ToViewer::Challenge([8; 16]),
         ToViewer::Ended { why: End::Server, reason: "gone".into() },
         ToViewer::Screen { width: 100, height: 80, name: "desk".into() },
         ToViewer::Cursor(cursor),
         ToViewer::Named("name".into()),
         ToViewer::ResizeResult(1),
-        ToViewer::CutText("text".into()),
+        ToViewer::Text("téxt".into()),
         ToViewer::Bell,
+        ToViewer::ExtendedKeys,
+        ToViewer::Delivered(5),
     ] {
         message.encode(&mut viewer);
     }

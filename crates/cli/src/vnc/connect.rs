@@ -1,19 +1,20 @@
 //! `sutura vnc connect`: the end of the bridge beside the viewer.
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use super::doors::Doors;
+use super::listener::{Arrival, ListenAt, ViewerListener};
 use super::token::TokenArgs;
 use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
+use crate::cert::Identity;
 use crate::connect::Connector;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
@@ -37,6 +38,8 @@ open when the connection is lost for a while, and goes on when it is back.
 Examples:
   sutura vnc connect desktop.example.org --token-file token.txt
   sutura vnc connect 192.0.2.7 --fingerprint 9f86d0...0a08 --token-file token.txt --listen localhost:5902
+  sutura vnc connect desktop.example.org --no-token --client-cert ann.pem --client-key ann.key
+  sutura vnc connect desktop.example.org --token-file token.txt --listen unix:/run/user/1000/desktop
   SUTURA_VNC_TOKEN=... sutura vnc connect desktop.example.org:7000 --stats";
 
 #[derive(Debug, clap::Args)]
@@ -45,11 +48,18 @@ pub struct ConnectArgs {
     /// Where `sutura vnc serve` runs; UDP port 5900 by default
     #[arg(value_name = "HOST[:PORT]", value_parser = server)]
     host: Authority,
-    /// TCP address to listen on for viewers
-    #[arg(long, value_name = "HOST:PORT", default_value = "localhost:5901")]
-    listen: String,
+    /// TCP address to listen on for viewers, or a UNIX socket, which only this user may connect to
+    #[arg(long, value_name = "HOST:PORT|unix:PATH", default_value = "localhost:5901")]
+    #[arg(value_parser = ListenAt::parse)]
+    listen: ListenAt,
     #[command(flatten)]
     trust: TrustArgs,
+    /// Certificate chain in PEM form to show to a server that wants one (`sutura vnc serve --client-ca`)
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    client_cert: Option<PathBuf>,
+    /// Private key of --client-cert in PEM form
+    #[arg(long, value_name = "FILE", requires = "client_cert")]
+    client_key: Option<PathBuf>,
     #[command(flatten)]
     token: TokenArgs,
     /// Show no token, to a server that wants none (`sutura vnc serve --no-token`)
@@ -95,15 +105,20 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
         Some(token) => token,
     };
     args.qlog.prepare()?;
-    let config = args.trust.trust().client_config(ALPN)?.transport(transport(&args.transport));
+    let identity = match (&args.client_cert, &args.client_key) {
+        (Some(chain), Some(key)) => Some(Identity::load(chain, key)?),
+        _ => None,
+    };
+    let config = args.trust.trust().client_config_with(ALPN, identity)?;
+    let config = config.transport(transport(&args.transport));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura vnc connect")?;
     let unusable =
         |e: std::io::Error| Failure::local(format!("cannot listen on {}: {e}", args.listen));
-    let listener = TcpListener::bind(&args.listen).await.map_err(unusable)?;
-    let address = listener.local_addr().map_err(unusable)?;
+    let listener = ViewerListener::bind(&args.listen).await.map_err(unusable)?;
+    let (address, port) = listener.local().map_err(unusable)?;
     let monitor = args.monitor.start("sutura vnc connect").await?;
     let interrupted = interrupted();
-    announce(&args, address)?;
+    announce(&args, &address, port)?;
     let (authority, stats, json) = (args.host, args.stats, args.json);
     let (stopping, stop) = watch::channel(false);
     let context = Arc::new(Context { connector, authority, token, monitor, stats, json, stop });
@@ -117,29 +132,28 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-fn announce(args: &ConnectArgs, address: SocketAddr) -> Result<(), Failure> {
+fn announce(args: &ConnectArgs, address: &str, port: Option<u16>) -> Result<(), Failure> {
     if args.json {
-        return output::json(&json!({ "listening": address.to_string(), "port": address.port() }));
+        return output::json(&json!({ "listening": address, "port": port }));
     }
     output::line(&format!("{address} shows viewers the screen of {}", args.host))
 }
 
-async fn accept(listener: TcpListener, context: Arc<Context>) {
+async fn accept(mut listener: ViewerListener, context: Arc<Context>) {
     let (mut viewers, doors) = (JoinSet::new(), Doors::new(MAX_VIEWERS));
     let mut stop = context.stop.clone();
     loop {
         tokio::select! {
             () = stopped(&mut stop) => break,
             accepted = listener.accept() => match accepted {
-                Ok((tcp, remote)) => {
-                    let Some(pass) = doors.enter(remote.ip()) else {
-                        output::complain(&format!("{remote}: there are too many viewers already"));
+                Ok(Arrival { socket, from, name }) => {
+                    let Some(pass) = doors.enter(from) else {
+                        output::complain(&format!("{name}: there are too many viewers already"));
                         continue;
                     };
                     let context = context.clone();
                     viewers.spawn(async move {
-                        let name = remote.to_string();
-                        match viewer::show(tcp, &context, &name, &pass).await {
+                        match viewer::show(socket, &context, &name, &pass).await {
                             Ok(()) => output::note(&format!("{name}: left")),
                             Err(why) => output::complain(&format!("{name}: {why}")),
                         }

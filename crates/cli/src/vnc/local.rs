@@ -1,18 +1,19 @@
 //! The viewer, and the screen that it shows.
 
-use std::collections::VecDeque;
 use std::io;
 
 use sutura_vnc::bridge::{Change, Painted, Painter, ToViewer};
-use sutura_vnc::rfb::{ClientMessage, RfbError, Viewer, write_bell, write_cut_text};
+use sutura_vnc::rfb::{
+    ClientMessage, Clipboard, ClipboardOut, RfbError, Viewer, encoding, from_latin1, write_bell,
+    write_clipboard, write_cut_text,
+};
 use sutura_vnc::{Allowance, Framebuffer};
 
 use tokio::time::Instant;
 
+use super::inputs::Inputs;
 use super::socket::{MAX_WAITING, Socket};
 
-/// Messages of a viewer that the other end was not told yet; further ones stay unread.
-const MAX_INPUT: usize = 256;
 /// If this many bytes of answers wait for the viewer to read them, no more of its messages are read.
 const MAX_ANSWERS: usize = 64 * 1024;
 
@@ -45,7 +46,8 @@ pub struct Local {
     painter: Painter,
     /// How much the other end may have painted.
     allowance: Allowance,
-    input: VecDeque<ClientMessage>,
+    clipboard: Clipboard,
+    pub inputs: Inputs,
     /// Messages that were received, but for which there was no room.
     unread: bool,
     /// Bytes of answers that were added since the viewer last had read all output.
@@ -61,7 +63,8 @@ impl Local {
             viewer,
             painter: Painter::new(screen),
             allowance: Allowance::default(),
-            input: VecDeque::new(),
+            clipboard: Clipboard::default(),
+            inputs: Inputs::default(),
             unread: false,
             answers: 0,
         }
@@ -72,7 +75,7 @@ impl Local {
     /// # Errors
     /// The viewer is gone.
     pub async fn exchange(&mut self, read: bool) -> Result<(), Gone> {
-        let room = self.input.len() < MAX_INPUT && self.answers < MAX_ANSWERS;
+        let room = self.has_room_for_words();
         if !(room && std::mem::take(&mut self.unread)) {
             self.socket.exchange(read && room).await?;
         }
@@ -82,37 +85,58 @@ impl Local {
         self.read()
     }
 
+    /// Whether further messages of the viewer may be dealt with.
+    fn has_room_for_words(&self) -> bool {
+        self.inputs.has_room() && self.answers < MAX_ANSWERS
+    }
+
     /// Deals with all that the viewer has said.
     fn read(&mut self) -> Result<(), Gone> {
         self.unread = true;
-        while self.input.len() < MAX_INPUT {
+        while self.has_room_for_words() {
             let Some(message) = ClientMessage::parse(&mut self.socket.input)? else {
                 self.unread = false;
                 break;
             };
             let waiting = self.socket.output.len();
             self.viewer.on_message(&message, &mut self.socket.output)?;
+            self.take(message);
             self.answers += self.socket.output.len() - waiting;
-            match &message {
-                ClientMessage::Key { .. }
-                | ClientMessage::CutText(_)
-                | ClientMessage::SetDesktopSize { .. } => self.input.push_back(message),
-                ClientMessage::Pointer { buttons, .. } => {
-                    // Of waiting pointer movements with the same buttons, only the last matters.
-                    let same = |old: &ClientMessage| matches!(old, ClientMessage::Pointer { buttons: before, .. } if before == buttons);
-                    self.input.pop_back_if(|old| same(old));
-                    self.input.push_back(message);
-                }
-                _ => {}
-            }
         }
         self.refresh();
         Ok(())
     }
 
-    /// The oldest message of the viewer that was not taken yet.
-    pub fn next_input(&mut self) -> Option<ClientMessage> {
-        self.input.pop_front()
+    /// Keeps what is for the server, and answers what is about clipboards.
+    fn take(&mut self, message: ClientMessage) {
+        match message {
+            ClientMessage::Key { .. }
+            | ClientMessage::ExtendedKey { .. }
+            | ClientMessage::Pointer { .. }
+            | ClientMessage::SetDesktopSize { .. } => self.inputs.push(message),
+            ClientMessage::CutText(text) => self.inputs.push_text(from_latin1(&text)),
+            ClientMessage::Clipboard(message) => {
+                let (answer, text) = self.clipboard.on_message(message);
+                answer.into_iter().for_each(|answer| self.write_clipboard(&answer));
+                text.into_iter().for_each(|text| self.inputs.push_text(text));
+            }
+            ClientMessage::SetEncodings(encodings) => {
+                let extended = encodings.contains(&encoding::EXTENDED_CLIPBOARD);
+                let told = self.clipboard.set_extended(extended);
+                told.into_iter().for_each(|told| self.write_clipboard(&told));
+            }
+            ClientMessage::SetPixelFormat(_)
+            | ClientMessage::UpdateRequest { .. }
+            | ClientMessage::EnableContinuousUpdates { .. }
+            | ClientMessage::Fence(_) => {}
+        }
+    }
+
+    fn write_clipboard(&mut self, out: &ClipboardOut) {
+        match out {
+            ClipboardOut::Latin1(text) => write_cut_text(text, &mut self.socket.output),
+            ClipboardOut::Extended(message) => write_clipboard(message, &mut self.socket.output),
+        }
     }
 
     /// Sends the viewer the update that it has asked for, if it has read all data before that.
@@ -153,13 +177,16 @@ impl Local {
             ToViewer::Cursor(cursor) => self.viewer.cursor(Some(cursor)),
             ToViewer::Named(name) => self.viewer.named(&name),
             ToViewer::ResizeResult(status) => self.viewer.resize_result(status),
-            ToViewer::CutText(text) if self.has_room() => {
-                write_cut_text(&text, &mut self.socket.output);
+            ToViewer::ExtendedKeys => self.viewer.take_extended_keys(),
+            ToViewer::Delivered(count) => self.inputs.delivered(count),
+            ToViewer::Text(text) if self.has_room() => {
+                let told = self.clipboard.offer(&text);
+                self.write_clipboard(&told);
             }
             ToViewer::Bell if self.has_room() => write_bell(&mut self.socket.output),
             // Texts and bells are dropped if the viewer does not read. The other messages belong to the
             // beginning of a session.
-            ToViewer::CutText(_)
+            ToViewer::Text(_)
             | ToViewer::Bell
             | ToViewer::Welcome { .. }
             | ToViewer::Challenge(_)
@@ -172,9 +199,17 @@ impl Local {
         self.socket.output.len() < MAX_WAITING
     }
 
-    /// Goes on with another connection to the server's end.
-    pub fn resume(&mut self) {
+    /// Goes on with another connection to the server's end: with the session that has taken so many messages of the
+    /// viewer, or with another. Returns how many messages the RFB server may hear twice.
+    pub fn resume(&mut self, taken: Option<u64>) -> usize {
         self.painter.resume();
+        match taken {
+            Some(taken) => {
+                self.inputs.resume(taken);
+                0
+            }
+            None => self.inputs.start_over(),
+        }
     }
 }
 
@@ -183,8 +218,10 @@ mod tests {
     use tokio::io::AsyncWriteExt;
     use tokio::net::{TcpListener, TcpStream};
 
-    use sutura_vnc::rfb::{Fence, MAX_FENCE};
+    use sutura_vnc::bridge::ToServer;
+    use sutura_vnc::rfb::{ClipboardMessage, Fence, MAX_FENCE};
 
+    use super::super::inputs::MAX_INPUT;
     use super::*;
 
     /// A viewer of a small screen, and its end of the connection.
@@ -198,9 +235,9 @@ mod tests {
     #[tokio::test]
     async fn a_flood_of_words_for_a_viewer_that_does_not_read_is_bounded() {
         let (mut local, _viewer) = viewed().await;
-        let text = bytes::Bytes::from(vec![b'x'; 200_000]);
+        let text = "x".repeat(200_000);
         for _ in 0..100 {
-            assert_eq!(local.hear(ToViewer::CutText(text.clone())), None);
+            assert_eq!(local.hear(ToViewer::Text(text.clone())), None);
             assert!(local.socket.output.len() <= MAX_WAITING + text.len() + 8);
         }
         for _ in 0..10 {
@@ -233,22 +270,51 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whatever_a_viewer_says_is_kept_until_it_is_taken() {
+    async fn whatever_a_viewer_says_is_kept_until_it_has_arrived() {
         let (mut local, mut viewer) = viewed().await;
-        let keys = (0..2000).map(|keysym| ClientMessage::Key { down: true, keysym });
+        let keys =
+            (0..2 * MAX_INPUT as u32).map(|keysym| ClientMessage::Key { down: true, keysym });
         let mut said = Vec::new();
         keys.clone().for_each(|key| key.write(&mut said));
-        // Of movements, only the last is told.
-        (0..50).for_each(|x| ClientMessage::Pointer { buttons: 0, x, y: 1 }.write(&mut said));
-        viewer.write_all(&said).await.unwrap();
+        let _open = tokio::spawn(async move { viewer.write_all(&said).await.map(|()| viewer) });
         let mut heard = Vec::new();
-        let last = ClientMessage::Pointer { buttons: 0, x: 49, y: 1 };
-        while heard.last() != Some(&last) {
+        while heard.len() < 2 * MAX_INPUT {
             local.exchange(true).await.unwrap();
-            assert!(local.input.len() <= MAX_INPUT);
-            heard.extend(std::iter::from_fn(|| local.next_input()));
+            if !local.inputs.has_room() || heard.len() + MAX_INPUT > 2 * MAX_INPUT {
+                heard.extend(std::iter::from_fn(|| local.inputs.next().cloned()));
+                local.inputs.delivered(heard.len() as u64);
+            }
         }
-        heard.retain(|message| matches!(message, ClientMessage::Key { .. }));
-        assert_eq!(heard, keys.collect::<Vec<_>>());
+        let keys: Vec<_> = keys.map(ToServer::Input).collect();
+        assert_eq!(heard, keys);
+    }
+
+    /// A viewer that asks for the text again and again and does not read it.
+    #[tokio::test]
+    async fn a_flood_of_requests_for_the_clipboard_is_bounded() {
+        let (mut local, mut viewer) = viewed().await;
+        let mut flood = Vec::new();
+        ClientMessage::SetEncodings(vec![encoding::EXTENDED_CLIPBOARD]).write(&mut flood);
+        (0..10_000)
+            .for_each(|_| ClientMessage::Clipboard(ClipboardMessage::Request).write(&mut flood));
+        viewer.write_all(&flood[..8]).await.unwrap();
+        local.exchange(true).await.unwrap();
+        // Noise hardly gets smaller when it is packed.
+        let text: String = (0..100_000_u32)
+            .map(|n| char::from((n.wrapping_mul(2_654_435_761) >> 25) as u8 | 1))
+            .collect();
+        local.hear(ToViewer::Text(text));
+        let _open =
+            tokio::spawn(async move { viewer.write_all(&flood[8..]).await.map(|()| viewer) });
+        let mut left = 1000;
+        while left > 0 {
+            tokio::select! {
+                biased;
+                result = local.exchange(true) => result.unwrap(),
+                () = tokio::task::yield_now() => left -= 1,
+            }
+            assert!(local.answers <= MAX_ANSWERS + 200_000, "{}", local.answers);
+            left -= u32::from(local.answers >= MAX_ANSWERS).min(left);
+        }
     }
 }

@@ -1,11 +1,15 @@
 //! `sutura vnc`: a remote desktop over a lossy path. One command runs beside an RFB server, the other beside
 //! a viewer; between them, changes of the screen travel as pieces that need not arrive in order.
 
+mod address;
 mod connect;
 mod control;
 mod doors;
 mod guesses;
+mod inputs;
+mod listener;
 mod local;
+mod login;
 mod pressed;
 mod report;
 mod serve;

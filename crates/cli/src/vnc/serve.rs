@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
+use rustls::RootCertStore;
 use serde_json::json;
 use sutura::{Connection, Endpoint, EndpointConfig, Incoming, Priority, ServerConfig};
 use sutura_vnc::bridge::{End, ToServer, ToViewer, UpdateOrder};
@@ -14,9 +15,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use zeroize::Zeroizing;
 
+use super::address::ServerAddress;
 use super::control::{Broken, Control};
 use super::doors::{Doors, Pass};
 use super::guesses::Guesses;
+use super::login::{LoginArgs, ServerLogin};
 use super::session::{Ending, Link, Session};
 use super::token::{self, TokenArgs};
 use super::upstream::{self, Knocking, Unusable, Upstream, Wants};
@@ -24,7 +27,7 @@ use super::{
     ALPN, GAVE_WAY, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESTARTING,
     RESUME_TIME, SILENCE_TIMEOUT, STATS_INTERVAL, transport,
 };
-use crate::cert::IdentityArgs;
+use crate::cert::{Identity, IdentityArgs};
 use crate::failure::{Exit, Failure};
 use crate::interrupt::{Stop, interrupted};
 use crate::keylog;
@@ -36,12 +39,10 @@ use crate::qlog::QlogArgs;
 use crate::secrets::{Secrets, random};
 use crate::stats::{Statistics, peer};
 use crate::transport::TransportArgs;
-use crate::url::Authority;
+use crate::trust::file_certificates;
 
 /// Most connections that have not shown the token yet.
 const MAX_KNOCKING: usize = 64;
-/// The TCP port of RFB servers.
-const RFB_PORT: u16 = 5900;
 
 const EXAMPLES: &str = "\
 The viewer's end is `sutura vnc connect`. It needs the token, which is made on first use and kept, and the
@@ -51,18 +52,25 @@ Examples:
   sutura vnc serve --to localhost:5900
   sutura vnc serve --to localhost:5901 --listen 0.0.0.0:7000 --quality 75
   sutura vnc serve --cert fullchain.pem --key privkey.pem --token-file token.txt --stats
+  sutura vnc serve --to localhost:5900 --client-ca viewers.pem --no-token
 
-The RFB server should listen on this machine only, as its own protocol is not encrypted:
+The RFB server should listen on this machine only, unless it uses TLS (VeNCrypt) with a certificate:
   vncserver :1 -localhost yes
   x11vnc -localhost -forever
-  qemu-system-x86_64 -vnc localhost:0";
+  qemu-system-x86_64 -vnc unix:/run/user/1000/qemu     sutura vnc serve --to unix:/run/user/1000/qemu
+  vncserver :1 -SecurityTypes X509Vnc ...              sutura vnc serve --to host:5901 --server-ca ca.pem
+  wayvnc with enable_auth=true                         sutura vnc serve --server-ca ca.pem \\
+                                                         --server-user ann --server-password-file password.txt";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct VncArgs {
-    /// The RFB server; port 5900 by default
-    #[arg(long, value_name = "HOST[:PORT]", default_value = "localhost:5900", value_parser = rfb_server)]
-    to: Authority,
+    /// The RFB server: a host, with port 5900 by default, or a UNIX socket
+    #[arg(long, value_name = "HOST[:PORT]|unix:PATH", default_value = "localhost:5900")]
+    #[arg(value_parser = ServerAddress::parse)]
+    to: ServerAddress,
+    #[command(flatten)]
+    login: LoginArgs,
     /// UDP address to listen on, or a port for all addresses of this machine
     #[arg(long, value_name = "[ADDR:]PORT", default_value = "5900")]
     listen: Listen,
@@ -70,7 +78,12 @@ pub struct VncArgs {
     identity: IdentityArgs,
     #[command(flatten)]
     token: TokenArgs,
-    /// Let everybody connect who reaches the port
+    /// Let in only viewers whose certificate (`sutura vnc connect --client-cert`) leads to one in this PEM
+    /// file
+    #[arg(long, value_name = "FILE")]
+    client_ca: Option<PathBuf>,
+    /// Want no token: everybody may connect who reaches the port, or has a certificate if --client-ca wants
+    /// one
     #[arg(long, conflicts_with_all = ["token", "token_file"])]
     no_token: bool,
     /// Send pictures with many colours as JPEG of this quality, and exactly once nothing changes
@@ -124,10 +137,6 @@ impl From<Order> for UpdateOrder {
     }
 }
 
-fn rfb_server(text: &str) -> Result<Authority, &'static str> {
-    Authority::parse(text, RFB_PORT)
-}
-
 /// A session and the task that serves it.
 #[derive(Debug)]
 struct Slot {
@@ -144,7 +153,8 @@ type Sessions = Mutex<HashMap<[u8; 16], Arc<Slot>>>;
 
 #[derive(Debug)]
 struct Bridge {
-    to: Authority,
+    to: ServerAddress,
+    login: Arc<ServerLogin>,
     token: Option<Zeroizing<String>>,
     quality: Option<u8>,
     order: UpdateOrder,
@@ -183,8 +193,8 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
         None => Some(token::keep_in(&args.identity.state_dir()?)?),
         given => given,
     };
-    let config = ServerConfig::with_single_cert(identity.chain, identity.key, &[ALPN])
-        .map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))?;
+    let login = Arc::new(args.login.login()?);
+    let config = server_config(identity, args.client_ca.as_deref())?;
     let mut config = keylog::server(config.transport(transport(&args.transport)))?;
     let secrets = args.identity.secrets();
     let tickets = secrets.as_ref().map(Secrets::ticket_key);
@@ -197,7 +207,9 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
         tokio::spawn(secrets.renew(tickets));
     }
     args.qlog.watch(&endpoint, "sutura vnc serve");
-    if let Err(Unusable::Password(why) | Unusable::Other(why)) = upstream::try_out(&args.to).await {
+    if let Err(Unusable::Password(why) | Unusable::Other(why)) =
+        upstream::try_out(&args.to, &login).await
+    {
         output::complain(&format!("{why}; viewers are told so until there is one"));
     }
     let monitor = args.monitor.start("sutura vnc serve").await?;
@@ -208,6 +220,7 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     let (stopping, stop) = watch::channel(false);
     let bridge = Arc::new(Bridge {
         to: args.to,
+        login,
         token,
         quality: args.quality,
         order: args.order.into(),
@@ -236,6 +249,24 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     accepting.abort();
     let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
     Ok(Exit::Success)
+}
+
+/// The configuration of a server that wants certificates of its clients if there is a file of authorities.
+fn server_config(identity: Identity, client_ca: Option<&Path>) -> Result<ServerConfig, Failure> {
+    let Identity { chain, key } = identity;
+    let config = match client_ca {
+        None => ServerConfig::with_single_cert(chain, key, &[ALPN]),
+        Some(path) => {
+            let mut authorities = RootCertStore::empty();
+            for certificate in file_certificates(path)? {
+                authorities.add(certificate).map_err(|e| {
+                    Failure::local(format!("no certificate in {}: {e}", path.display()))
+                })?;
+            }
+            ServerConfig::with_client_authorities(chain, key, &[ALPN], authorities)
+        }
+    };
+    config.map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))
 }
 
 fn bind(
@@ -274,8 +305,13 @@ fn announce(
             "token": token,
         }));
     }
-    let token =
-        token.map_or("no token: everybody may connect".into(), |token| format!("token {token}"));
+    let token = match (token, &args.client_ca) {
+        (Some(token), _) => format!("token {token}"),
+        (None, None) => "no token: everybody may connect".into(),
+        (None, Some(path)) => {
+            format!("no token: who has a certificate of {} may connect", path.display())
+        }
+    };
     let (listening, to, origin) = (listen::describe(address), &args.to, origin.display());
     output::line(&format!(
         "UDP {listening} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
@@ -364,7 +400,8 @@ impl Bridge {
         if let Some(id) = resume
             && let Some(served) = self.resume(id).await
         {
-            control.tell_viewer(&ToViewer::Welcome { session: id, resumed: true });
+            let taken = served.session.as_ref().map_or(0, |session| session.taken);
+            control.tell_viewer(&ToViewer::Welcome { session: id, resumed: true, taken });
             return Ok(served);
         }
         self.begin(control, address).await
@@ -410,7 +447,7 @@ impl Bridge {
         let slot = Arc::new(Slot { pass, session: Arc::default(), replaced: Mutex::default() });
         self.sessions().insert(id, slot.clone());
         let mut session = slot.session.clone().lock_owned().await;
-        control.tell_viewer(&ToViewer::Welcome { session: id, resumed: false });
+        control.tell_viewer(&ToViewer::Welcome { session: id, resumed: false, taken: 0 });
         let begun = tokio::select! {
             () = slot.pass.turned_out() => Err(Some((End::Busy, GAVE_WAY.into()))),
             begun = self.log_in(control) => begun.and_then(|upstream| {
@@ -437,7 +474,7 @@ impl Bridge {
             Unusable::Password(reason) => Some((End::Password, reason)),
             Unusable::Other(reason) => Some((End::Server, reason)),
         };
-        let mut knocking = Knocking::connect(&self.to).await.map_err(refusal)?;
+        let mut knocking = Knocking::connect(&self.to, &self.login).await.map_err(refusal)?;
         if self.continuous_updates {
             knocking.want_unasked();
         }

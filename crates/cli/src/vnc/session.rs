@@ -6,7 +6,7 @@ use serde_json::json;
 use sutura::groups::{GroupMessage, SendGroup, SendGroupError};
 use sutura::{Connection, ConnectionError, MessageOutcome, SendMessageError};
 use sutura_vnc::bridge::{Outgoing, Source, ToServer, ToViewer, UpdateOrder};
-use sutura_vnc::rfb::{ClientMessage, ServerEvent};
+use sutura_vnc::rfb::{ClientMessage, ServerEvent, from_latin1};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
@@ -40,6 +40,10 @@ pub struct Session {
     changed: Option<Instant>,
     /// When the screen last changed.
     last_change: Instant,
+    /// How many messages of the viewer were taken.
+    pub taken: u64,
+    /// How many of them the viewer's end knows to have reached the server.
+    delivered: u64,
     pub sent: Sent,
 }
 
@@ -96,6 +100,8 @@ impl Session {
             pending: None,
             changed: None,
             last_change: Instant::now(),
+            taken: 0,
+            delivered: 0,
             sent: Sent::default(),
         })
     }
@@ -107,6 +113,8 @@ impl Session {
         }
         self.source.resume();
         self.sent.restart();
+        // The last word of it may have been lost.
+        self.delivered = 0;
     }
 
     /// Releases the keys and buttons that the viewer held down, since it is gone.
@@ -123,6 +131,9 @@ impl Session {
         control.tell_viewer(&ToViewer::Screen { width, height, name });
         if let Some(cursor) = &self.upstream.cursor {
             control.tell_viewer(&ToViewer::Cursor(cursor.clone()));
+        }
+        if self.upstream.takes_extended_keys {
+            control.tell_viewer(&ToViewer::ExtendedKeys);
         }
     }
 
@@ -150,6 +161,7 @@ impl Session {
     /// Sends the pieces that may be sent, waits for an event, and deals with it.
     async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
         self.send_pieces(link)?;
+        self.confirm(link);
         if self.unread && !self.is_held() {
             return self.take_events(link);
         }
@@ -179,6 +191,14 @@ impl Session {
                 // Events that came while the server had to wait.
                 self.take_events(link)
             }
+        }
+    }
+
+    /// Tells the viewer's end when its messages have reached the server.
+    fn confirm(&mut self, link: &mut Link) {
+        if self.delivered < self.taken && self.upstream.is_written() {
+            self.delivered = self.taken;
+            link.control.tell_viewer(&ToViewer::Delivered(self.delivered));
         }
     }
 
@@ -290,7 +310,8 @@ impl Session {
         let broken = |e: &dyn std::fmt::Display| Ending::Server(format!("the RFB server: {e}"));
         loop {
             self.unread = self.is_held();
-            if self.unread {
+            // Events may lead to messages to the server, which must take those before.
+            if self.unread || self.upstream.is_behind() {
                 break;
             }
             let Some(event) = self.upstream.next().map_err(|e| broken(&e))? else { break };
@@ -307,7 +328,15 @@ impl Session {
                     link.control.tell_viewer(&ToViewer::ResizeResult(status));
                 }
                 ServerEvent::Bell => link.control.tell_viewer(&ToViewer::Bell),
-                ServerEvent::CutText(text) => link.control.tell_viewer(&ToViewer::CutText(text)),
+                ServerEvent::CutText(text) => {
+                    link.control.tell_viewer(&ToViewer::Text(from_latin1(&text)));
+                }
+                ServerEvent::Clipboard(message) => {
+                    if let Some(text) = self.upstream.hear(message) {
+                        link.control.tell_viewer(&ToViewer::Text(text));
+                    }
+                }
+                ServerEvent::ExtendedKeys => link.control.tell_viewer(&ToViewer::ExtendedKeys),
                 // A viewer is shown one screen of the whole size. The others are dealt with already.
                 ServerEvent::Screens(_)
                 | ServerEvent::Fence(_)
@@ -333,10 +362,17 @@ impl Session {
             match message {
                 ToServer::Input(
                     message @ (ClientMessage::Key { .. }
+                    | ClientMessage::ExtendedKey { .. }
                     | ClientMessage::Pointer { .. }
-                    | ClientMessage::CutText(_)
                     | ClientMessage::SetDesktopSize { .. }),
-                ) => self.upstream.say(&message),
+                ) => {
+                    self.taken += 1;
+                    self.upstream.say(&message);
+                }
+                ToServer::Text(text) => {
+                    self.taken += 1;
+                    self.upstream.say_text(&text);
+                }
                 ToServer::Painted { update, pieces, age } => {
                     // The report took half a round trip.
                     let ago = Duration::from_micros(age.into()) + link.connection.stats().rtt / 2;

@@ -1,19 +1,20 @@
 //! The RFB server and its screen.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use sutura_vnc::rfb::{
-    ClientMessage, Cursor, Decoder, PixelFormat, RfbError, ServerEvent, ServerHandshake,
-    ServerStep, encoding,
+    ClientMessage, Clipboard, ClipboardMessage, ClipboardOut, Cursor, Decoder, PixelFormat,
+    RfbError, ServerEvent, ServerHandshake, ServerStep, encoding,
 };
 use sutura_vnc::{Allowance, Framebuffer};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
+use super::address::ServerAddress;
+use super::login::ServerLogin;
 use super::pressed::Pressed;
 use super::socket::{MAX_WAITING, Socket};
 use super::{HANDSHAKE_TIMEOUT, SILENCE_TIMEOUT};
-use crate::url::Authority;
 
 /// The shortest time from one request for changes to the next: 60 a second.
 const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
@@ -21,6 +22,8 @@ const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
 /// The RFB server before it has let anybody in.
 #[derive(Debug)]
 pub struct Knocking {
+    to: ServerAddress,
+    login: Arc<ServerLogin>,
     socket: Socket,
     handshake: ServerHandshake,
     unasked: Unasked,
@@ -44,6 +47,9 @@ pub struct Upstream {
     pub name: String,
     /// How the pointer looks, for viewers that come back.
     pub cursor: Option<Cursor>,
+    /// Whether the server takes keys with their places on the keyboard.
+    pub takes_extended_keys: bool,
+    clipboard: Clipboard,
     pressed: Pressed,
     /// When the server was last asked for changes.
     asked: Option<Instant>,
@@ -80,6 +86,9 @@ impl From<RfbError> for Unusable {
     fn from(error: RfbError) -> Self {
         match error {
             RfbError::Password(_) => Self::Password(error.to_string()),
+            RfbError::UserWanted => Self::Other(format!(
+                "{error}: give them to `sutura vnc serve` by --server-user and --server-password-file"
+            )),
             _ => Self::Other(error.to_string()),
         }
     }
@@ -90,15 +99,17 @@ impl Knocking {
     ///
     /// # Errors
     /// The server cannot be reached.
-    pub async fn connect(to: &Authority) -> Result<Self, Unusable> {
+    pub async fn connect(to: &ServerAddress, login: &Arc<ServerLogin>) -> Result<Self, Unusable> {
         let failed = |why: &dyn std::fmt::Display| {
             Unusable::Other(format!("cannot connect to the RFB server at {to}: {why}"))
         };
-        let tcp = timeout(HANDSHAKE_TIMEOUT, TcpStream::connect((to.host.as_str(), to.port)));
-        let tcp = tcp.await.map_err(|_| failed(&"no answer"))?.map_err(|e| failed(&e))?;
+        let connected = timeout(HANDSHAKE_TIMEOUT, to.connect()).await;
+        let (socket, here) =
+            connected.map_err(|_| failed(&"no answer"))?.map_err(|e| failed(&e))?;
         // Other viewers of the server stay.
-        let handshake = ServerHandshake::new(true);
-        Ok(Self { socket: Socket::new(tcp), handshake, unasked: Unasked::No })
+        let handshake = ServerHandshake::new(true).with_login(login.policy(here));
+        let (to, login) = (to.clone(), login.clone());
+        Ok(Self { to, login, socket, handshake, unasked: Unasked::No })
     }
 
     /// Has the server send updates without being asked for each, if it can.
@@ -111,7 +122,7 @@ impl Knocking {
         self.handshake.answer(response, &mut self.socket.output);
     }
 
-    /// Waits until the server lets us in or wants a password. In the second case, call it again after
+    /// Waits until the server lets us in or wants a password that is not here. In the second case, call it again after
     /// [`answer`](Self::answer).
     ///
     /// # Errors
@@ -121,10 +132,22 @@ impl Knocking {
         loop {
             let Socket { input, output, .. } = &mut self.socket;
             match self.handshake.receive(input, output)? {
-                ServerStep::More => {}
-                ServerStep::Challenge(challenge) => {
-                    return Ok((Some(self), Wants::Password(challenge)));
+                ServerStep::More => {
+                    let step = timeout(HANDSHAKE_TIMEOUT, self.socket.exchange(true));
+                    let step = step
+                        .await
+                        .map_err(|_| Unusable::Other("the RFB server is silent".into()))?;
+                    step.map_err(gone)?;
                 }
+                ServerStep::Challenge(challenge) => match self.login.answer(challenge) {
+                    Some(response) => self.answer(response),
+                    None => return Ok((Some(self), Wants::Password(challenge))),
+                },
+                ServerStep::User => {
+                    let (name, password) = self.login.user().unwrap_or_default();
+                    self.handshake.log_in(name, password, output);
+                }
+                ServerStep::StartTls => self = self.start_tls().await?,
                 ServerStep::Done(init) => {
                     let screen = Framebuffer::new(init.width, init.height);
                     let screen = screen.map_err(|e| Unusable::Other(e.to_string()))?;
@@ -132,11 +155,22 @@ impl Knocking {
                     return Ok((None, Wants::Nothing(Box::new(upstream))));
                 }
             }
-            let step = timeout(HANDSHAKE_TIMEOUT, self.socket.exchange(true));
-            let step =
-                step.await.map_err(|_| Unusable::Other("the RFB server is silent".into()))?;
-            step.map_err(gone)?;
         }
+    }
+}
+
+impl Knocking {
+    async fn start_tls(self) -> Result<Self, Unusable> {
+        let Self { to, login, socket, mut handshake, unasked } = self;
+        let failed = |why: &dyn std::fmt::Display| {
+            Unusable::Other(format!("no TLS with the RFB server at {to}: {why}"))
+        };
+        let config = login.tls().map_err(|failure| failed(&failure.message))?;
+        let name = to.tls_name().map_err(|e| failed(&e))?;
+        let socket = timeout(HANDSHAKE_TIMEOUT, socket.start_tls(name, config)).await;
+        let socket = socket.map_err(|_| failed(&"it is silent"))?.map_err(|e| failed(&e))?;
+        handshake.tls_started();
+        Ok(Self { to, login, socket, handshake, unasked })
     }
 }
 
@@ -144,8 +178,8 @@ impl Knocking {
 ///
 /// # Errors
 /// The server cannot be reached, or says nothing that an RFB server says first.
-pub async fn try_out(to: &Authority) -> Result<(), Unusable> {
-    let mut knocking = Knocking::connect(to).await?;
+pub async fn try_out(to: &ServerAddress, login: &Arc<ServerLogin>) -> Result<(), Unusable> {
+    let mut knocking = Knocking::connect(to, login).await?;
     let said = async {
         loop {
             let Socket { input, output, .. } = &mut knocking.socket;
@@ -172,7 +206,7 @@ pub fn gone(error: &std::io::Error) -> String {
 impl Upstream {
     fn new(mut socket: Socket, screen: Framebuffer, name: String, unasked: Unasked) -> Self {
         ClientMessage::SetPixelFormat(PixelFormat::RGB32).write(&mut socket.output);
-        let mut encodings = encoding::WANTED.to_vec();
+        let mut encodings = [&encoding::WANTED[..], &encoding::INPUT].concat();
         if unasked != Unasked::No {
             encodings.extend(encoding::CONTINUOUS);
         }
@@ -183,6 +217,8 @@ impl Upstream {
             screen,
             name,
             cursor: None,
+            takes_extended_keys: false,
+            clipboard: Clipboard::default(),
             pressed: Pressed::default(),
             asked: None,
             answered: true,
@@ -242,6 +278,7 @@ impl Upstream {
             }
             Some(ServerEvent::Cursor(cursor)) => self.cursor = Some(cursor.clone()),
             Some(ServerEvent::Named(name)) => self.name.clone_from(name),
+            Some(ServerEvent::ExtendedKeys) => self.takes_extended_keys = true,
             _ => {}
         }
         Ok(event)
@@ -261,10 +298,48 @@ impl Upstream {
         self.decoder.is_in_update()
     }
 
-    /// Tells the server a message of a viewer.
+    /// Tells the server a message of a viewer. Keys lose their places on the keyboard if the server takes none.
     pub fn say(&mut self, message: &ClientMessage) {
+        let plain = match *message {
+            ClientMessage::ExtendedKey { keysym: 0, .. } if !self.takes_extended_keys => return,
+            ClientMessage::ExtendedKey { down, keysym, .. } if !self.takes_extended_keys => {
+                Some(ClientMessage::Key { down, keysym })
+            }
+            _ => None,
+        };
+        let message = plain.as_ref().unwrap_or(message);
         self.pressed.note(message);
         message.write(&mut self.socket.output);
+    }
+
+    /// Tells the server a text of a viewer's clipboard.
+    pub fn say_text(&mut self, text: &str) {
+        let told = self.clipboard.offer(text);
+        self.write_clipboard(told);
+    }
+
+    /// Deals with what the server says about its clipboard. Returns its new text.
+    pub fn hear(&mut self, message: ClipboardMessage) -> Option<String> {
+        if let ClipboardMessage::Caps { .. } = message {
+            let told = self.clipboard.set_extended(true);
+            told.into_iter().for_each(|told| self.write_clipboard(told));
+        }
+        let (answer, text) = self.clipboard.on_message(message);
+        answer.into_iter().for_each(|answer| self.write_clipboard(answer));
+        text
+    }
+
+    fn write_clipboard(&mut self, out: ClipboardOut) {
+        let message = match out {
+            ClipboardOut::Latin1(text) => ClientMessage::CutText(text),
+            ClipboardOut::Extended(message) => ClientMessage::Clipboard(message),
+        };
+        message.write(&mut self.socket.output);
+    }
+
+    /// Whether the system has taken all that was to be sent.
+    pub fn is_written(&self) -> bool {
+        self.socket.is_written()
     }
 
     /// Whether the server still has to read many messages.

@@ -10,7 +10,6 @@ use sutura::{Connection, ConnectionError};
 use sutura_vnc::Framebuffer;
 use sutura_vnc::bridge::{ToServer, ToViewer};
 use sutura_vnc::rfb::{PixelFormat, Security, ServerInit, ViewerHandshake, ViewerStep};
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connect::Context;
@@ -23,6 +22,7 @@ use super::{
     DONE, GAVE_WAY, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESUME_TIME, SILENCE_TIMEOUT,
     STATS_INTERVAL, stopped,
 };
+use crate::connect::about_client_certificate;
 use crate::failure::Exit;
 use crate::output::{self, millis};
 use crate::stats::Statistics;
@@ -40,7 +40,8 @@ struct ServerLink {
     control: Control,
     pieces: GroupReceiver,
     session: [u8; 16],
-    resumed: bool,
+    /// If the session was resumed, how many messages of the viewer it has taken.
+    resumed: Option<u64>,
 }
 
 /// Pieces that were painted and not reported.
@@ -69,7 +70,10 @@ impl From<Broken> for ViewerEnding {
             {
                 Self::Over(String::from_utf8_lossy(&reason).into_owned())
             }
-            Broken::Connection(error) => Self::Lost(error.to_string()),
+            Broken::Connection(error) => match about_client_certificate(&error) {
+                Some(why) => Self::Over(format!("the server's end: {why}")),
+                None => Self::Lost(error.to_string()),
+            },
             Broken::Ended => Self::Lost("the other end has ended the session".into()),
             Broken::Protocol(error) => Self::Over(error.to_string()),
         }
@@ -99,13 +103,12 @@ impl From<Gone> for ViewerEnding {
 /// # Errors
 /// The session did not begin or did not end well; says why. The viewer was told if it still listened.
 pub async fn show(
-    tcp: TcpStream,
+    socket: Socket,
     context: &Context,
     name: &str,
     pass: &Pass,
 ) -> Result<(), String> {
-    let mut guest =
-        WaitingViewer { socket: Socket::new(tcp), handshake: ViewerHandshake::new(), pass };
+    let mut guest = WaitingViewer { socket, handshake: ViewerHandshake::new(), pass };
     guest.handshake.start(&mut guest.socket.output);
     match guest.step(SILENCE_TIMEOUT).await {
         Ok(ViewerStep::Version) => {}
@@ -244,7 +247,8 @@ async fn open(context: &Context, resume: Option<[u8; 16]>) -> Result<ServerLink,
     let mut control = Control::new(send, recv);
     control.tell_server(&ToServer::Hello { token: context.token.to_string(), resume });
     match hear(&mut control).await? {
-        ToViewer::Welcome { session, resumed } => {
+        ToViewer::Welcome { session, resumed, taken } => {
+            let resumed = resumed.then_some(taken);
             Ok(ServerLink { connection, control, pieces, session, resumed })
         }
         ToViewer::Ended { reason, .. } => {
@@ -287,7 +291,11 @@ async fn serve(
         };
         report(&link, &shown, context, name);
         let (code, result) = match ending {
-            ViewerEnding::Left => (DONE, Ok(())),
+            ViewerEnding::Left => {
+                // What the viewer said last may be on its way still.
+                let _ = timeout(LAST_WORDS, say_rest(&mut local, &mut link)).await;
+                (DONE, Ok(()))
+            }
             ViewerEnding::Over(why) => (DONE, Err(why)),
             ViewerEnding::Lost(why) => {
                 output::complain(&format!("{name}: {why}; connecting again"));
@@ -296,7 +304,14 @@ async fn serve(
                         shown.reconnections += 1;
                         output::note(&format!("{name}: connected again"));
                         link = new;
-                        local.resume();
+                        let doubtful = local.resume(link.resumed);
+                        if doubtful > 0 {
+                            output::complain(&format!(
+                                "{name}: the server's end was started anew before it said whether \
+                                 {doubtful} messages of the viewer had reached the RFB server; they are \
+                                 sent again"
+                            ));
+                        }
                         continue;
                     }
                     Err(ViewerEnding::Left) => return Ok(()),
@@ -306,6 +321,22 @@ async fn serve(
         };
         link.connection.close(code, b"");
         return result;
+    }
+}
+
+/// Waits until all that a viewer said before it left has reached the RFB server.
+async fn say_rest(local: &mut Local, link: &mut ServerLink) -> Result<(), Broken> {
+    loop {
+        local.inputs.tell(&mut link.control);
+        if local.inputs.is_empty() {
+            return Ok(());
+        }
+        link.control.exchange(true).await?;
+        while let Some(message) = link.control.take_from_server()? {
+            if let ToViewer::Delivered(count) = message {
+                local.inputs.delivered(count);
+            }
+        }
     }
 }
 
@@ -345,7 +376,7 @@ async fn reconnect(
 /// Deals with the beginning of a connection that replaces a lost one: the server's end may have begun a new
 /// session.
 async fn begin_again(mut link: ServerLink) -> Result<ServerLink, ViewerEnding> {
-    if link.resumed {
+    if link.resumed.is_some() {
         return Ok(link);
     }
     match hear(&mut link.control).await? {
@@ -396,11 +427,7 @@ async fn step_on(
     shown: &mut Shown,
     unreported: &mut Unreported,
 ) -> Result<(), ViewerEnding> {
-    while link.control.waiting() < MAX_WAITING
-        && let Some(input) = local.next_input()
-    {
-        link.control.tell_server(&ToServer::Input(input));
-    }
+    local.inputs.tell(&mut link.control);
     let wait = local.wait_until(Instant::now());
     tokio::select! {
         viewer = local.exchange(link.control.waiting() < MAX_WAITING) => Ok(viewer?),

@@ -21,3 +21,6 @@ mod support;
 mod transfer;
 mod variables;
 mod vnc;
+mod vnc_floods;
+mod vnc_kills;
+mod vnc_servers;

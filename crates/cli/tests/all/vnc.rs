@@ -2,65 +2,14 @@
 
 use std::io::Write;
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
-use crate::support::screen::{Screen, Watcher, right_answer};
+use crate::support::bridge::{bridge, bridged, connect, connect_at, lossy, serve, serve_at, watch};
+use crate::support::screen::{Screen, right_answer};
+use crate::support::watcher::Watcher;
 use crate::support::{Listening, Process, Scratch, complaint, run, sutura, wait_until};
 use sutura_vnc::Rect;
 use sutura_vnc::rfb::{ClientMessage, Cursor};
-
-/// The end beside a server, which listens at an address.
-fn serve_at(listen: &str, to: &str, scratch: &Scratch, more: &[&str]) -> Listening {
-    let mut command = sutura(["vnc", "serve", "--json", "--listen", listen, "--to", to]);
-    command.arg("--state-dir").arg(scratch.dir("state")).args(more);
-    Listening::spawn(command)
-}
-
-fn serve(screen: &Screen, scratch: &Scratch, more: &[&str]) -> Listening {
-    serve_at("127.0.0.1:0", &screen.address, scratch, more)
-}
-
-/// A screen, the directory of its end, and both ends.
-fn bridged(width: u16, height: u16, more: &[&str]) -> (Screen, Scratch, Listening, Listening) {
-    let (screen, scratch) = (Screen::start(width, height, false), Scratch::new());
-    let server = serve(&screen, &scratch, more);
-    let bridge = connect(&server, &[]);
-    (screen, scratch, server, bridge)
-}
-
-/// A viewer that has seen the screen.
-fn watch(bridge: &Listening, screen: &Screen) -> Watcher {
-    let viewer = Watcher::start(&bridge.address, right_answer());
-    viewer.wait_for(screen);
-    viewer
-}
-
-/// The command of an end beside viewers.
-fn bridge(address: &str, arguments: &[&str]) -> Command {
-    let mut command = sutura(["vnc", "connect", address, "--json", "--listen", "127.0.0.1:0"]);
-    command.args(arguments);
-    command
-}
-
-/// A link to the server that loses a tenth of what is sent.
-fn lossy(server: &Listening) -> Listening {
-    let mut link = sutura(["link", "--listen", "127.0.0.1:0", "--json", "--to", &server.address]);
-    link.args(["--profile", "delay=5ms loss=bern:0.1", "--seed", "3"]);
-    Listening::spawn(link)
-}
-
-/// The end beside viewers, which reaches the other end at an address.
-fn connect_at(address: &str, server: &Listening, more: &[&str]) -> Listening {
-    let mut command = bridge(address, &[]);
-    command.args(["--fingerprint", server.fingerprint()]);
-    command.env("SUTURA_VNC_TOKEN", server.hello["token"].as_str().unwrap_or_default()).args(more);
-    Listening::spawn(command)
-}
-
-fn connect(server: &Listening, more: &[&str]) -> Listening {
-    connect_at(&server.address, server, more)
-}
 
 /// Things that happen on a screen of 400x300 pixels.
 fn happen(screen: &Screen, seed: u32) {
@@ -108,7 +57,7 @@ fn a_viewer_sees_the_screen_and_is_heard() {
         ClientMessage::Key { down: true, keysym: 0x61 },
         ClientMessage::Key { down: false, keysym: 0x61 },
         ClientMessage::Pointer { buttons: 1, x: 30, y: 40 },
-        ClientMessage::CutText((&b"from the viewer"[..]).into()),
+        ClientMessage::CutText((&b"from the \xe9iewer"[..]).into()),
     ];
     said.iter().for_each(|message| viewer.say(message));
     wait_until("what the viewer said", || screen.heard() == said);

@@ -7,11 +7,11 @@
 //! Types and bodies are below. Texts are UTF-8. A viewer's messages are in the encoding of RFB (RFC 6143
 //! section 7.5).
 
-use crate::rfb::{ClientMessage, Cursor, RfbError};
+use crate::rfb::{ClientMessage, Cursor, MAX_CUT_TEXT, RfbError};
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 /// The version of the bridge's protocol; both ends must have the same.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// Bytes of the largest body.
 pub const MAX_CONTROL: usize = (1 << 20) + 64 * 1024;
 /// Bytes of the longest name or reason; the rest is cut off.
@@ -51,8 +51,10 @@ pub enum ToServer {
     },
     /// The viewer's answer to the server's challenge (RFC 6143 section 7.2.2).
     Response([u8; 16]),
-    /// A message of the viewer to the server.
+    /// A message of the viewer to the server. These and [`Text`](Self::Text) are counted in each session.
     Input(ClientMessage),
+    /// The viewer's clipboard has a new text, of at most [`MAX_CUT_TEXT`](crate::rfb::MAX_CUT_TEXT) bytes.
+    Text(String),
     /// Pieces of an update were painted.
     Painted {
         /// The update.
@@ -73,6 +75,8 @@ pub enum ToViewer {
         session: [u8; 16],
         /// Whether it is the session that was to be resumed.
         resumed: bool,
+        /// How many inputs and texts of the viewer the session has taken.
+        taken: u64,
     },
     /// The server wants the password (RFC 6143 section 7.2.2).
     Challenge([u8; 16]),
@@ -98,10 +102,14 @@ pub enum ToViewer {
     Named(String),
     /// The answer to a viewer that wants another size.
     ResizeResult(u16),
-    /// The server has new text in its clipboard, in ISO 8859-1.
-    CutText(Bytes),
+    /// The server's clipboard has a new text, of at most [`MAX_CUT_TEXT`](crate::rfb::MAX_CUT_TEXT) bytes.
+    Text(String),
     /// A bell.
     Bell,
+    /// The server takes keys with their places on the keyboard.
+    ExtendedKeys,
+    /// As many inputs and texts of this session have been passed on to the server.
+    Delivered(u64),
 }
 
 /// Why a session is over.
@@ -124,6 +132,11 @@ impl End {
 /// The first bytes of a text that make whole characters.
 fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_REASON)]
+}
+
+/// The first bytes of a clipboard that make whole characters.
+fn clipped(text: &str) -> &[u8] {
+    text[..text.floor_char_boundary(MAX_CUT_TEXT)].as_bytes()
 }
 
 fn framed(kind: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
@@ -153,6 +166,10 @@ fn text(body: Bytes) -> Option<String> {
     String::from_utf8(body.into()).ok()
 }
 
+fn clipboard(body: Bytes) -> Option<String> {
+    text(body).filter(|text| text.len() <= MAX_CUT_TEXT)
+}
+
 fn array(body: &mut Bytes) -> Option<[u8; 16]> {
     let mut array = [0; 16];
     body.try_copy_to_slice(&mut array).ok()?;
@@ -176,6 +193,7 @@ impl ToServer {
                 out.put_u16(*pieces);
                 out.put_u32(*age);
             }),
+            Self::Text(text) => framed(4, out, |out| out.put_slice(clipped(text))),
         }
     }
 
@@ -200,6 +218,7 @@ impl ToServer {
                 Some(Self::Painted { update, pieces, age: body.get_u32() })
             }
             3 => None,
+            4 => clipboard(body).map(Self::Text),
             _ => return Err(ControlError::Type(kind)),
         };
         message.ok_or(ControlError::Malformed(kind)).map(Some)
@@ -217,9 +236,10 @@ impl ToViewer {
     /// Writes it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Welcome { session, resumed } => framed(0, out, |out| {
+            Self::Welcome { session, resumed, taken } => framed(0, out, |out| {
                 out.put_u8(u8::from(*resumed));
                 out.put_slice(session);
+                out.put_u64(*taken);
             }),
             Self::Challenge(challenge) => framed(1, out, |out| out.put_slice(challenge)),
             Self::Ended { why, reason } => framed(2, out, |out| {
@@ -235,8 +255,10 @@ impl ToViewer {
             Self::Cursor(cursor) => framed(4, out, |out| put_cursor(cursor, out)),
             Self::Named(name) => framed(5, out, |out| out.put_slice(cut(name).as_bytes())),
             Self::ResizeResult(status) => framed(6, out, |out| out.put_u16(*status)),
-            Self::CutText(text) => framed(7, out, |out| out.put_slice(text)),
+            Self::Text(text) => framed(7, out, |out| out.put_slice(clipped(text))),
             Self::Bell => framed(8, out, |_| {}),
+            Self::ExtendedKeys => framed(9, out, |_| {}),
+            Self::Delivered(count) => framed(10, out, |out| out.put_u64(*count)),
         }
     }
 
@@ -246,7 +268,7 @@ impl ToViewer {
     /// It is too large or malformed.
     pub fn decode(input: &mut BytesMut) -> Result<Option<Self>, ControlError> {
         let Some((kind, body)) = unframed(input)? else { return Ok(None) };
-        if kind > 8 {
+        if kind > 10 {
             return Err(ControlError::Type(kind));
         }
         Self::body(kind, body).ok_or(ControlError::Malformed(kind)).map(Some)
@@ -256,7 +278,8 @@ impl ToViewer {
         let message = match kind {
             0 => {
                 let resumed = body.try_get_u8().ok()? != 0;
-                Self::Welcome { session: array(&mut body)?, resumed }
+                let session = array(&mut body)?;
+                Self::Welcome { session, resumed, taken: body.try_get_u64().ok()? }
             }
             1 => Self::Challenge(array(&mut body)?),
             2 => {
@@ -270,8 +293,10 @@ impl ToViewer {
             4 => Self::Cursor(get_cursor(&mut body)?),
             5 => Self::Named(text(body.split_off(0))?),
             6 => Self::ResizeResult(body.try_get_u16().ok()?),
-            7 => Self::CutText(body.split_off(0)),
+            7 => Self::Text(clipboard(body.split_off(0))?),
             8 => Self::Bell,
+            9 => Self::ExtendedKeys,
+            10 => Self::Delivered(body.try_get_u64().ok()?),
             _ => return None,
         };
         // `split_off` leaves nothing behind.
@@ -312,7 +337,8 @@ mod tests {
             ToServer::Response([1; 16]),
             input(ClientMessage::Key { down: true, keysym: 0xff0d }),
             input(ClientMessage::Pointer { buttons: 1, x: 300, y: 4 }),
-            input(ClientMessage::CutText(Bytes::from_static(b"caf\xe9"))),
+            input(ClientMessage::ExtendedKey { down: true, keysym: 0xff0d, code: 0x1c }),
+            ToServer::Text("café ✓".into()),
             input(ClientMessage::UpdateRequest { incremental: true, rect: Rect::new(1, 2, 3, 4) }),
             ToServer::Painted { update: 3, pieces: 9, age: 1500 },
         ]
@@ -322,7 +348,7 @@ mod tests {
         let reason = "it is gone ✓".to_owned();
         let (pixels, mask) = (vec![1, 0xff_ffff], vec![true, false]);
         let mut all = vec![
-            ToViewer::Welcome { session: [9; 16], resumed: true },
+            ToViewer::Welcome { session: [9; 16], resumed: true, taken: 7 },
             ToViewer::Challenge([3; 16]),
             ToViewer::Screen { width: 800, height: 600, name: "desk".into() },
             ToViewer::Cursor(Cursor {
@@ -335,8 +361,10 @@ mod tests {
             }),
             ToViewer::Named("new".into()),
             ToViewer::ResizeResult(1),
-            ToViewer::CutText(Bytes::from_static(b"text")),
+            ToViewer::Text("text ✓".into()),
             ToViewer::Bell,
+            ToViewer::ExtendedKeys,
+            ToViewer::Delivered(1 << 40),
         ];
         all.extend(End::ALL.map(|why| ToViewer::Ended { why, reason: reason.clone() }));
         all
@@ -384,7 +412,7 @@ mod tests {
         assert_eq!(decode(&[0, 0, 0, 1, 0]), Ok(None));
         assert_eq!(decode(&[0, 1, 0xff, 0, 0]), Err(ControlError::TooLarge(0x01ff_0000)));
         assert_eq!(decode(&[9, 0, 0, 0, 0]), Err(ControlError::Type(9)));
-        assert_eq!(decode(&[0, 0, 0, 0, 1, 2]), Err(ControlError::Version(2)));
+        assert_eq!(decode(&[0, 0, 0, 0, 1, 1]), Err(ControlError::Version(1)));
         assert_eq!(decode(&[1, 0, 0, 0, 1, 2]), Err(ControlError::Malformed(1)));
         let error = decode(&[2, 0, 0, 0, 1, 99]).unwrap_err();
         assert!(matches!(error, ControlError::Rfb(_)), "{error}");

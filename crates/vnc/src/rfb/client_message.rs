@@ -1,7 +1,7 @@
 //! The messages of clients (RFC 6143, section 7.5, and the community's version of the protocol).
 
 use super::wire::{self, Read, Reader, bounded, put_counted, put_rect};
-use super::{Fence, MAX_SCREENS, PixelFormat, RfbError, Screen};
+use super::{ClipboardMessage, Fence, MAX_SCREENS, PixelFormat, RfbError, Screen};
 use crate::rect::Rect;
 use bytes::{BufMut as _, Bytes, BytesMut};
 
@@ -19,6 +19,9 @@ const CLIENT_CUT_TEXT: u8 = 6;
 const ENABLE_CONTINUOUS_UPDATES: u8 = 150;
 const CLIENT_FENCE: u8 = 248;
 const SET_DESKTOP_SIZE: u8 = 251;
+/// The messages that QEMU has added, each of which has a number of its own.
+const QEMU: u8 = 255;
+const QEMU_KEY: u8 = 0;
 
 /// A message of a client to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +44,15 @@ pub enum ClientMessage {
         /// Which it is, in the numbers of the X Window System.
         keysym: u32,
     },
+    /// A key with its place on the keyboard (QEMU's extended key event).
+    ExtendedKey {
+        /// Whether it is pressed.
+        down: bool,
+        /// Which it is, in the numbers of the X Window System; 0 if the client does not know.
+        keysym: u32,
+        /// Its scan code of the XT keyboard; codes behind the prefix 0xe0 have the bit 0x80 set.
+        code: u32,
+    },
     /// The pointer (7.5.5).
     Pointer {
         /// The buttons that are down; the lowest bit is the first one.
@@ -52,6 +64,8 @@ pub enum ClientMessage {
     },
     /// The client's clipboard has a new text, in ISO 8859-1 (7.5.6).
     CutText(Bytes),
+    /// A message about the client's clipboard (Extended Clipboard).
+    Clipboard(ClipboardMessage),
     /// The client wants another size of the screen (ExtendedDesktopSize).
     SetDesktopSize {
         /// The width of the framebuffer.
@@ -75,7 +89,7 @@ pub enum ClientMessage {
 impl ClientMessage {
     /// Takes the next message off `input`; `None` if it has not come entirely.
     ///
-    /// The extended clipboard, which some viewers use without asking, is skipped.
+    /// Messages of the extended clipboard that have nothing to do with text are skipped.
     ///
     /// # Errors
     /// The type is unknown, a list is longer than [`MAX_ENCODINGS`], [`MAX_SCREENS`] or
@@ -116,7 +130,15 @@ impl ClientMessage {
             POINTER_EVENT => {
                 Self::Pointer { buttons: reader.u8()?, x: reader.u16()?, y: reader.u16()? }
             }
-            CLIENT_CUT_TEXT => return Ok(read_cut_text(reader)?.map(Self::CutText)),
+            CLIENT_CUT_TEXT => match read_cut_text(reader)? {
+                ReceivedText::Latin1(text) => Self::CutText(text),
+                ReceivedText::Extended(message) => Self::Clipboard(message),
+                ReceivedText::Other => return Ok(None),
+                ReceivedText::TooLong(length) => {
+                    let (what, max) = ("a text of the clipboard", MAX_CUT_TEXT as u64);
+                    return Err(RfbError::TooLong { what, length: length.into(), max }.into());
+                }
+            },
             ENABLE_CONTINUOUS_UPDATES => {
                 Self::EnableContinuousUpdates { enable: reader.u8()? != 0, rect: reader.rect()? }
             }
@@ -126,6 +148,14 @@ impl ClientMessage {
                 let (width, height) = (reader.u16()?, reader.u16()?);
                 Self::SetDesktopSize { width, height, screens: Screen::read_all(reader, 1)? }
             }
+            QEMU => match reader.u8()? {
+                QEMU_KEY => Self::ExtendedKey {
+                    down: reader.u16()? != 0,
+                    keysym: reader.u32()?,
+                    code: reader.u32()?,
+                },
+                _ => return Err(RfbError::Message { peer: "viewer", kind: QEMU }.into()),
+            },
             kind => return Err(RfbError::Message { peer: "viewer", kind }.into()),
         }))
     }
@@ -151,6 +181,11 @@ impl ClientMessage {
                 out.extend([KEY_EVENT, down.into(), 0, 0]);
                 out.put_u32(keysym);
             }
+            &Self::ExtendedKey { down, keysym, code } => {
+                out.extend([QEMU, QEMU_KEY, 0, down.into()]);
+                out.put_u32(keysym);
+                out.put_u32(code);
+            }
             &Self::Pointer { buttons, x, y } => {
                 out.extend([POINTER_EVENT, buttons]);
                 out.put_u16(x);
@@ -160,6 +195,7 @@ impl ClientMessage {
                 out.extend([CLIENT_CUT_TEXT, 0, 0, 0]);
                 put_counted(out, text, MAX_CUT_TEXT);
             }
+            Self::Clipboard(message) => message.write(CLIENT_CUT_TEXT, out),
             Self::SetDesktopSize { width, height, screens } => {
                 write_set_desktop_size(*width, *height, screens, out);
             }
@@ -181,14 +217,30 @@ fn write_set_desktop_size(width: u16, height: u16, screens: &[Screen], out: &mut
     screens.iter().for_each(|screen| screen.write(out));
 }
 
-/// The text of a clipboard, behind the type of either side's message. A negative length belongs to the
-/// extended clipboard, which was not asked for, and gives `None`.
-pub(super) fn read_cut_text(reader: &mut Reader<'_>) -> Read<Option<Bytes>> {
+/// The content of either side's message about its clipboard.
+pub(super) enum ReceivedText {
+    Latin1(Bytes),
+    Extended(ClipboardMessage),
+    /// A message of the extended clipboard that has nothing to do with text.
+    Other,
+    /// More than [`MAX_CUT_TEXT`] bytes, which are not read.
+    TooLong(u32),
+}
+
+/// The content of a message about a clipboard, behind its type. A negative length belongs to the extended
+/// clipboard.
+pub(super) fn read_cut_text(reader: &mut Reader<'_>) -> Read<ReceivedText> {
     reader.bytes(3)?;
     let length = reader.i32()?;
-    let bytes = bounded("a text of the clipboard", length.unsigned_abs().into(), MAX_CUT_TEXT)?;
-    let text = reader.bytes(bytes)?;
-    Ok((length >= 0).then(|| Bytes::copy_from_slice(text)))
+    let bytes = length.unsigned_abs();
+    if bytes as usize > MAX_CUT_TEXT {
+        return Ok(ReceivedText::TooLong(bytes));
+    }
+    let content = reader.bytes(bytes as usize)?;
+    if length >= 0 {
+        return Ok(ReceivedText::Latin1(Bytes::copy_from_slice(content)));
+    }
+    Ok(ClipboardMessage::read(content).map_or(ReceivedText::Other, ReceivedText::Extended))
 }
 
 #[cfg(test)]
@@ -216,6 +268,14 @@ mod tests {
                 b"\x03\x01\0\x01\0\x02\0\x03\x01\x04",
             ),
             (ClientMessage::Key { down: true, keysym: 0xff0d }, b"\x04\x01\0\0\0\0\xff\x0d"),
+            (
+                ClientMessage::ExtendedKey { down: true, keysym: 0xff0d, code: 0x9c },
+                b"\xff\0\0\x01\0\0\xff\x0d\0\0\0\x9c",
+            ),
+            (
+                ClientMessage::Clipboard(ClipboardMessage::Request),
+                b"\x06\0\0\0\xff\xff\xff\xfc\x02\0\0\x01",
+            ),
             (ClientMessage::Pointer { buttons: 5, x: 256, y: 9 }, b"\x05\x05\x01\0\0\x09"),
             (ClientMessage::CutText("cut".into()), b"\x06\0\0\0\0\0\0\x03cut"),
             (
@@ -252,7 +312,8 @@ mod tests {
         assert_eq!(error(b"\xf8\0\0\0\0\0\0\0\x41"), text);
         let text = "a list of screens of length 65 is larger than 64";
         assert_eq!(error(b"\xfb\0\0\x04\0\x05\x41"), text);
-        assert_eq!(error(b"\xff\0"), "unknown message type 255 from the viewer");
+        assert_eq!(error(b"\xfe\0"), "unknown message type 254 from the viewer");
+        assert_eq!(error(b"\xff\x01"), "unknown message type 255 from the viewer");
     }
 
     #[test]
@@ -277,8 +338,10 @@ mod tests {
     }
 
     #[test]
-    fn the_extended_clipboard_is_skipped() {
-        let mut input = BytesMut::from(&b"\x06\0\0\0\xff\xff\xff\xfcabcd\x05\0\0\0\0\0"[..]);
+    fn other_formats_than_text_are_skipped() {
+        let rtf = b"\x02\0\0\x02";
+        let message = [b"\x06\0\0\0\xff\xff\xff\xfc", &rtf[..], b"\x05\0\0\0\0\0"].concat();
+        let mut input = BytesMut::from(&message[..]);
         let pointer = ClientMessage::Pointer { buttons: 0, x: 0, y: 0 };
         assert_eq!(ClientMessage::parse(&mut input), Ok(Some(pointer)));
         assert!(input.is_empty());
@@ -300,6 +363,12 @@ mod tests {
                 .prop_map(|(incremental, rect)| ClientMessage::UpdateRequest { incremental, rect }),
             (any::<bool>(), any::<u32>())
                 .prop_map(|(down, keysym)| ClientMessage::Key { down, keysym }),
+            any::<(bool, u32, u32)>().prop_map(|(down, keysym, code)| {
+                ClientMessage::ExtendedKey { down, keysym, code }
+            }),
+            "[a\u{20ac}\n]{0,99}".prop_map(|text| {
+                ClientMessage::Clipboard(ClipboardMessage::Provide(Some(text)))
+            }),
             any::<(u8, u16, u16)>().prop_map(|(buttons, x, y)| ClientMessage::Pointer {
                 buttons,
                 x,

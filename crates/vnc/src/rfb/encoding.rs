@@ -23,6 +23,14 @@ pub const FENCE: i32 = -312;
 /// Updates that are not asked for one by one.
 pub const CONTINUOUS_UPDATES: i32 = -313;
 
+/// Keys with their places on the keyboard (QEMU's extended key event).
+pub const EXTENDED_KEYS: i32 = -258;
+/// Clipboards in UTF-8.
+pub const EXTENDED_CLIPBOARD: i32 = 0xc0a1_e5ce_u32 as i32;
+
+/// The pseudo-encodings that a client adds if it has clipboards in UTF-8, and keys with their places.
+pub const INPUT: [i32; 2] = [EXTENDED_CLIPBOARD, EXTENDED_KEYS];
+
 /// The encodings that a client adds if it wants updates without asking for each.
 pub const CONTINUOUS: [i32; 2] = [FENCE, CONTINUOUS_UPDATES];
 

@@ -19,6 +19,33 @@ pub enum RfbError {
     /// A server offers only security types that are not supported, which are listed.
     #[error("the server wants a security type that is not supported: {0}")]
     Security(String),
+    /// A server offers only TLS without a certificate, or other ways that are not supported; all are listed.
+    #[error(
+        "the server encrypts without showing a certificate ({0}), so that anybody could pass for it; this is not \
+         supported. Have it show one (TigerVNC: -SecurityTypes X509Vnc -X509Cert FILE -X509Key FILE; QEMU: \
+         tls-creds-x509), or listen on its own machine only, without TLS (TigerVNC: -localhost -SecurityTypes \
+         VncAuth)"
+    )]
+    AnonymousTls(String),
+    /// A server does not offer TLS, without which the client does not go on; what it offers is listed.
+    #[error("the server does not encrypt: it offers {0}")]
+    NotEncrypted(String),
+    /// A server wants the name and the password of a user, which the client does not have.
+    #[error("the server wants the name and the password of a user")]
+    UserWanted,
+    /// A server wants the password of a user without encryption.
+    #[error(
+        "the server wants the password of a user without encryption, and is not on this machine"
+    )]
+    UserInClear,
+    /// A server's version of VeNCrypt is not supported.
+    #[error("version {major}.{minor} of VeNCrypt is not supported")]
+    Vencrypt {
+        /// The first part of the version.
+        major: u8,
+        /// The second part of the version.
+        minor: u8,
+    },
     /// A viewer chose a security type that it was not offered.
     #[error("the viewer chose the security type {0}, which was not offered")]
     NotOffered(u8),

@@ -1,8 +1,8 @@
 //! The functions that a fuzzer calls: each panics when a promise is broken.
 
 use super::{
-    ClientMessage, Cursor, Decoder, PixelFormat, RfbError, Security, ServerEvent, ServerHandshake,
-    ServerInit, ServerStep, Viewer, ViewerHandshake, ViewerStep,
+    ClientMessage, Cursor, Decoder, Login, PixelFormat, RfbError, Security, ServerEvent,
+    ServerHandshake, ServerInit, ServerStep, Viewer, ViewerHandshake, ViewerStep,
 };
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
@@ -30,6 +30,11 @@ pub fn server(data: &[u8]) {
     }
 }
 
+/// What a client has to log in with, and what it is careful about.
+fn login(start: u8) -> Login {
+    Login { user: start & 2 != 0, only_tls: start & 4 != 0, user_in_clear: start & 8 != 0 }
+}
+
 struct Client {
     handshake: Option<ServerHandshake>,
     decoder: Decoder,
@@ -43,7 +48,8 @@ impl Client {
         let mut screen = Framebuffer::new(64, 48).ok()?;
         screen.fill(Rect::new(3, 3, 9, 9), 0x0012_3456);
         Some(Self {
-            handshake: (start & 1 == 1).then(|| ServerHandshake::new(true)),
+            handshake: (start & 1 == 1)
+                .then(|| ServerHandshake::new(true).with_login(login(start))),
             decoder: Decoder::new(),
             screen,
             events: Vec::new(),
@@ -72,6 +78,9 @@ impl Client {
             match handshake.receive(input, &mut self.sent)? {
                 ServerStep::More => return Ok(()),
                 ServerStep::Challenge(challenge) => handshake.answer(challenge, &mut self.sent),
+                // What is behind stands for what TLS decrypts.
+                ServerStep::StartTls => handshake.tls_started(),
+                ServerStep::User => handshake.log_in("user", b"password", &mut self.sent),
                 ServerStep::Done(init) => {
                     self.screen.resize(init.width, init.height)?;
                     self.handshake = None;
@@ -188,7 +197,9 @@ impl Bench {
                 self.viewer.resize_result(width / 50);
                 self.viewer.resized(width, height)?;
             }
+            ClientMessage::ExtendedKey { .. } => self.viewer.take_extended_keys(),
             ClientMessage::SetEncodings(_)
+            | ClientMessage::Clipboard(_)
             | ClientMessage::UpdateRequest { .. }
             | ClientMessage::CutText(_)
             | ClientMessage::EnableContinuousUpdates { .. }

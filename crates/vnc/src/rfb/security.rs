@@ -8,6 +8,23 @@ pub(super) const NONE: u8 = 1;
 /// VNC Authentication.
 pub(super) const VNC_AUTHENTICATION: u8 = 2;
 
+/// Anonymous TLS.
+pub(super) const TLS: u8 = 18;
+/// TLS around another way to log in.
+pub(super) const VENCRYPT: u8 = 19;
+
+/// What a client has to log in to a server with, and what it is careful about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Login {
+    /// The name and the password of a user, which some servers want
+    /// ([`ServerStep::User`](super::ServerStep::User)).
+    pub user: bool,
+    /// Never to go on without TLS.
+    pub only_tls: bool,
+    /// To send the password of a user also without TLS, as to a server on the same machine.
+    pub user_in_clear: bool,
+}
+
 /// How a viewer is to show that it may come in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Security {
@@ -32,7 +49,12 @@ impl Security {
 
 /// A list of security types for people.
 pub(super) fn describe(types: &[u32]) -> String {
-    let describe = |&number| match name(number) {
+    describe_with(types, name)
+}
+
+/// A list of numbers for people, of which some have a name.
+pub(super) fn describe_with(types: &[u32], name: fn(u32) -> Option<&'static str>) -> String {
+    let describe = |&number: &u32| match name(number) {
         Some(name) => format!("{number} ({name})"),
         None => number.to_string(),
     };
@@ -40,8 +62,10 @@ pub(super) fn describe(types: &[u32]) -> String {
 }
 
 /// The name of a security type that is registered (section 8.1.2) or common.
-const fn name(number: u32) -> Option<&'static str> {
+pub(super) const fn name(number: u32) -> Option<&'static str> {
     Some(match number {
+        1 => "None",
+        2 => "VNC Authentication",
         5 => "RA2",
         6 => "RA2ne",
         16 => "Tight",

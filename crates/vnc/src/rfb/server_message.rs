@@ -1,8 +1,8 @@
 //! The messages of a server that need nothing of the viewer's state.
 
-use super::Fence;
 use super::client_message::MAX_CUT_TEXT;
 use super::wire::put_counted;
+use super::{ClipboardMessage, Fence};
 
 pub(super) const FRAMEBUFFER_UPDATE: u8 = 0;
 pub(super) const SET_COLOUR_MAP_ENTRIES: u8 = 1;
@@ -20,6 +20,12 @@ pub fn write_bell(out: &mut Vec<u8>) {
 pub fn write_cut_text(text: &[u8], out: &mut Vec<u8>) {
     out.extend([SERVER_CUT_TEXT, 0, 0, 0]);
     put_counted(out, text, MAX_CUT_TEXT);
+}
+
+/// Writes a message about the clipboard to a viewer (Extended Clipboard of the community's version of the
+/// protocol). A text beyond [`MAX_CUT_TEXT`] bytes is cut.
+pub fn write_clipboard(message: &ClipboardMessage, out: &mut Vec<u8>) {
+    message.write(SERVER_CUT_TEXT, out);
 }
 
 /// Writes an EndOfContinuousUpdates (ContinuousUpdates of the community's version of the protocol).

@@ -322,6 +322,7 @@ mod tests {
             match client.receive(&mut to_client, &mut out).unwrap() {
                 ServerStep::More => {}
                 ServerStep::Challenge(challenge) => client.answer(challenge, &mut out),
+                ServerStep::StartTls | ServerStep::User => panic!("not offered"),
                 ServerStep::Done(init) => return Some(init),
             }
             to_server.extend(out.drain(..));

@@ -1,9 +1,13 @@
 //! Support for the tests of the command: directories, processes, and timeouts.
 
+pub mod bridge;
 pub mod screen;
 pub mod scripted;
+pub mod tls_door;
 pub mod upstream;
+pub mod watcher;
 pub mod web;
+pub mod wire;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -1,6 +1,6 @@
 //! The effects of a server's messages.
 
-use super::super::{Cursor, Fence, Screen};
+use super::super::{ClipboardMessage, Cursor, Fence, Screen};
 use crate::rect::Rect;
 use bytes::Bytes;
 
@@ -42,6 +42,10 @@ pub enum ServerEvent {
     Bell,
     /// The server's clipboard has a new text, in ISO 8859-1 (7.6.4).
     CutText(Bytes),
+    /// A message about the server's clipboard (Extended Clipboard).
+    Clipboard(ClipboardMessage),
+    /// The server takes keys with their places on the keyboard (QEMU's extended key event).
+    ExtendedKeys,
     /// A fence, which is to be answered if it is a request, or the answer to one (Fence).
     Fence(Fence),
     /// Updates are sent only when they are asked for, and continuous updates may be asked for

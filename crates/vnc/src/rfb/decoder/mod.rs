@@ -7,7 +7,7 @@ mod rre;
 #[cfg(test)]
 mod tests;
 
-use super::client_message::read_cut_text;
+use super::client_message::{ReceivedText, read_cut_text};
 use super::server_init::read_name;
 use super::server_message::{
     BELL, END_OF_CONTINUOUS_UPDATES, FRAMEBUFFER_UPDATE, SERVER_CUT_TEXT, SERVER_FENCE,
@@ -57,7 +57,7 @@ enum Body {
 }
 
 /// Paints the updates of a server, if it was asked for [`PixelFormat::RGB32`](super::PixelFormat::RGB32) and
-/// [`encoding::WANTED`].
+/// [`encoding::WANTED`], [`encoding::CONTINUOUS`] and [`encoding::INPUT`].
 ///
 /// The decoder buffers no rectangle: pixels, tiles and subrectangles are painted as they come.
 #[derive(Debug)]
@@ -148,9 +148,16 @@ impl Decoder {
                     (State::Skip(6 * usize::from(reader.u16()?)), None)
                 }
                 BELL => (State::Message, Some(ServerEvent::Bell)),
-                SERVER_CUT_TEXT => {
-                    (State::Message, read_cut_text(reader)?.map(ServerEvent::CutText))
-                }
+                SERVER_CUT_TEXT => match read_cut_text(reader)? {
+                    ReceivedText::Latin1(text) => {
+                        (State::Message, Some(ServerEvent::CutText(text)))
+                    }
+                    ReceivedText::Extended(message) => {
+                        (State::Message, Some(ServerEvent::Clipboard(message)))
+                    }
+                    ReceivedText::Other => (State::Message, None),
+                    ReceivedText::TooLong(length) => (State::Skip(length as usize), None),
+                },
                 END_OF_CONTINUOUS_UPDATES => {
                     (State::Message, Some(ServerEvent::EndOfContinuousUpdates))
                 }
@@ -179,6 +186,7 @@ impl Decoder {
         self.left = self.left.map(|left| left - 1);
         match number {
             encoding::LAST_RECT => self.end(),
+            encoding::EXTENDED_KEYS => self.events.push_back(ServerEvent::ExtendedKeys),
             encoding::DESKTOP_SIZE => self.events.extend(resize(rect, screen)?),
             _ => self.state = State::Body(rect, Body::new(rect, number, screen)?),
         }

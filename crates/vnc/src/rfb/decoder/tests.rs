@@ -2,7 +2,7 @@
 
 use super::super::client_message::MAX_CUT_TEXT;
 use super::super::test_encoder::{put, rectangle, update};
-use super::super::{MAX_CURSOR, MAX_FENCE, MAX_NAME, MAX_SCREENS};
+use super::super::{ClipboardMessage, MAX_CURSOR, MAX_FENCE, MAX_NAME, MAX_SCREENS};
 use super::*;
 use crate::MAX_PIXELS;
 use proptest::collection::vec;
@@ -287,14 +287,43 @@ fn what_is_unknown_is_named() {
     assert_eq!(error(&[&update(1), &hextile, &[32]]), "unknown kind of Hextile tile 32");
 }
 
+/// The bytes of a text that is too long are dropped as they come.
+#[test]
+fn a_text_that_is_too_long_is_left_out() {
+    let mut screen = Framebuffer::new(40, 30).unwrap();
+    for sign in [1, -1] {
+        let length = sign * (MAX_CUT_TEXT as i32 + 1);
+        let text =
+            [&[3, 0, 0, 0][..], &length.to_be_bytes(), &vec![b'x'; MAX_CUT_TEXT + 1]].concat();
+        let (mut decoder, mut input) = (Decoder::new(), BytesMut::new());
+        for piece in text.chunks(4096) {
+            input.extend_from_slice(piece);
+            assert_eq!(decoder.next(&mut input, &mut screen), Ok(None));
+            assert!(input.len() < 8);
+        }
+        input.extend_from_slice(&[2]);
+        assert_eq!(decoder.next(&mut input, &mut screen), Ok(Some(ServerEvent::Bell)));
+    }
+}
+
+/// What a server says of keys and of its clipboard.
+#[test]
+fn words_about_keys_and_clipboards_are_events() {
+    let keys = rectangle(Rect::default(), encoding::EXTENDED_KEYS);
+    let request = b"\x03\0\0\0\xff\xff\xff\xfc\x02\0\0\x01";
+    let expected = [
+        ServerEvent::ExtendedKeys,
+        ServerEvent::UpdateEnd,
+        ServerEvent::Clipboard(ClipboardMessage::Request),
+    ];
+    assert_eq!(events(&[&update(1), &keys, request]), expected);
+}
+
 #[test]
 fn what_is_too_large_is_refused_before_it_comes() {
     let too_large = |what: &str, length: usize, max: usize| {
         format!("{what} of length {length} is larger than {max}")
     };
-    let cut = [&[3, 0, 0, 0], &(MAX_CUT_TEXT as u32 + 1).to_be_bytes()[..]].concat();
-    let text = too_large("a text of the clipboard", MAX_CUT_TEXT + 1, MAX_CUT_TEXT);
-    assert_eq!(error(&[&cut]), text);
     let cursor = rectangle(Rect::new(0, 0, 9, MAX_CURSOR as u16 + 1), encoding::CURSOR);
     let text = too_large("the height of a cursor", MAX_CURSOR + 1, MAX_CURSOR);
     assert_eq!(error(&[&update(1), &cursor]), text);

@@ -47,6 +47,10 @@ pub struct Viewer {
     cursor: Option<Cursor>,
     cursor_due: bool,
     name: Option<String>,
+    /// Whether the viewer may send keys with their places on the keyboard.
+    takes_extended_keys: bool,
+    /// Whether it knows.
+    told_of_extended_keys: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -77,6 +81,8 @@ impl Viewer {
             cursor: None,
             cursor_due: false,
             name: None,
+            takes_extended_keys: false,
+            told_of_extended_keys: false,
         }
     }
 
@@ -117,8 +123,10 @@ impl Viewer {
                 Ok(())
             }
             ClientMessage::Key { .. }
+            | ClientMessage::ExtendedKey { .. }
             | ClientMessage::Pointer { .. }
             | ClientMessage::CutText(_)
+            | ClientMessage::Clipboard(_)
             | ClientMessage::SetDesktopSize { .. } => Ok(()),
         }
     }
@@ -236,6 +244,15 @@ impl Viewer {
         self.name = Some(name.into());
     }
 
+    /// The viewer may send keys with their places on the keyboard (QEMU's extended key event).
+    pub fn take_extended_keys(&mut self) {
+        self.takes_extended_keys = true;
+    }
+
+    fn is_news_of_keys_due(&self) -> bool {
+        self.takes_extended_keys && !self.told_of_extended_keys && self.supports().extended_keys
+    }
+
     /// The part of the screen for which an update may be sent now: the part that the viewer has asked for,
     /// and the part that it wants unasked.
     fn wanted(&self) -> Option<Rect> {
@@ -251,6 +268,7 @@ impl Viewer {
             self.is_resize_due()
                 || self.cursor_due && support.cursor
                 || self.name.is_some() && support.desktop_name
+                || self.is_news_of_keys_due()
                 || self.dirty.overlaps(request)
                 || self.copies.iter().any(|copy| copy.to.overlaps(request))
         })
@@ -312,6 +330,10 @@ impl Viewer {
         if let Some(cursor) = self.cursor.as_ref().filter(|_| support.cursor && self.cursor_due) {
             update.cursor(cursor);
             self.cursor_due = false;
+        }
+        if self.is_news_of_keys_due() {
+            update.extended_keys();
+            self.told_of_extended_keys = true;
         }
         if let Some(name) = self.name.take_if(|_| support.desktop_name) {
             update.desktop_name(&name);

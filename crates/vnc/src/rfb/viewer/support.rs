@@ -14,6 +14,7 @@ pub(super) struct Support {
     pub(super) extended_desktop_size: bool,
     pub(super) fence: bool,
     pub(super) continuous_updates: bool,
+    pub(super) extended_keys: bool,
 }
 
 impl Support {
@@ -29,6 +30,7 @@ impl Support {
             extended_desktop_size: has(encoding::EXTENDED_DESKTOP_SIZE),
             fence: has(encoding::FENCE),
             continuous_updates: has(encoding::CONTINUOUS_UPDATES),
+            extended_keys: has(encoding::EXTENDED_KEYS),
         }
     }
 

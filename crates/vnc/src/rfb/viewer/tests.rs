@@ -80,6 +80,23 @@ fn raw_pixels_are_those_of_the_rfc() {
 }
 
 #[test]
+fn a_viewer_is_told_once_that_it_may_send_extended_keys() {
+    let (mut plain, screen) = viewer(&[]);
+    plain.take_extended_keys();
+    assert_eq!(news(&mut plain, &screen), []);
+    // It lists them later.
+    let extended = ClientMessage::SetEncodings(vec![encoding::EXTENDED_KEYS]);
+    tell(&mut plain, &extended);
+    assert_eq!(news(&mut plain, &screen), [ServerEvent::ExtendedKeys]);
+    tell(&mut plain, &extended);
+    assert_eq!(news(&mut plain, &screen), []);
+    let (mut early, _) = viewer(&[encoding::EXTENDED_KEYS]);
+    assert_eq!(news(&mut early, &screen), []);
+    early.take_extended_keys();
+    assert_eq!(news(&mut early, &screen), [ServerEvent::ExtendedKeys]);
+}
+
+#[test]
 fn one_colour_takes_few_bytes() {
     let rect = Rect::new(0, 0, 40, 30);
     let (mut rre, screen) = viewer(&[encoding::RRE, encoding::HEXTILE]);

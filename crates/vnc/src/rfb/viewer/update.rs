@@ -61,6 +61,11 @@ impl<'a> Update<'a> {
         put_text(self.out, name, MAX_NAME);
     }
 
+    /// Keys may be sent with their places on the keyboard.
+    pub(super) fn extended_keys(&mut self) {
+        self.header(Rect::default(), encoding::EXTENDED_KEYS);
+    }
+
     pub(super) fn copy_rect(&mut self, from: Rect, to: Rect) {
         self.header(to, encoding::COPY_RECT);
         self.out.put_u16(from.x);

@@ -2,6 +2,7 @@
 
 use std::error::Error;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -309,6 +310,17 @@ impl ServerTrust for Judge {
             judged => judged,
         };
         judged.map_err(|error| self.explain(certificate, &error))
+    }
+}
+
+/// Why TLS over another transport did not begin, in the words of the judge if that is because of the certificate.
+pub fn why_no_tls(error: &io::Error) -> String {
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref());
+    match tls {
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(OtherError(why)))) => {
+            format!("its certificate is not trusted: {why}")
+        }
+        _ => error.to_string(),
     }
 }
 

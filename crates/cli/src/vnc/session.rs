@@ -160,8 +160,8 @@ impl Session {
 
     /// Sends the pieces that may be sent, waits for an event, and deals with it.
     async fn step(&mut self, link: &mut Link) -> Result<(), Ending> {
-        self.send_pieces(link)?;
         self.confirm(link);
+        self.send_pieces(link)?;
         if self.unread && !self.is_held() {
             return self.take_events(link);
         }

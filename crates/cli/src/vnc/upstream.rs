@@ -15,6 +15,7 @@ use super::login::ServerLogin;
 use super::pressed::Pressed;
 use super::socket::{MAX_WAITING, Socket};
 use super::{HANDSHAKE_TIMEOUT, SILENCE_TIMEOUT};
+use crate::trust::why_no_tls;
 
 /// The shortest time from one request for changes to the next: 60 a second.
 const ASK_INTERVAL: Duration = Duration::from_micros(16_667);
@@ -168,7 +169,8 @@ impl Knocking {
         let config = login.tls().map_err(|failure| failed(&failure.message))?;
         let name = to.tls_name().map_err(|e| failed(&e))?;
         let socket = timeout(HANDSHAKE_TIMEOUT, socket.start_tls(name, config)).await;
-        let socket = socket.map_err(|_| failed(&"it is silent"))?.map_err(|e| failed(&e))?;
+        let socket = socket.map_err(|_| failed(&"it is silent"))?;
+        let socket = socket.map_err(|e| failed(&why_no_tls(&e)))?;
         handshake.tls_started();
         Ok(Self { to, login, socket, handshake, unasked })
     }

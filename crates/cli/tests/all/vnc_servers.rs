@@ -55,7 +55,10 @@ fn servers_with_tls_show_their_screen_to_who_trusts_them() {
         // The system does not trust it.
         let why = refusal(&screen, options);
         let advice = format!("--server-fingerprint {}", door.fingerprint);
-        assert!(why.contains("no TLS with the RFB server") && why.contains(&advice), "{why}");
+        assert!(
+            why.contains("its certificate is not trusted: it") && why.contains(&advice),
+            "{why}"
+        );
         let other = ["--server-fingerprint", &"00".repeat(32)];
         let why = refusal(&screen, &[options, &other].concat());
         assert!(why.contains("and not 0000"), "{why}");

@@ -136,7 +136,7 @@ fn cut(text: &str) -> &str {
 
 /// The first bytes of a clipboard that make whole characters.
 fn clipped(text: &str) -> &[u8] {
-    text[..text.floor_char_boundary(MAX_CUT_TEXT)].as_bytes()
+    &text.as_bytes()[..text.floor_char_boundary(MAX_CUT_TEXT)]
 }
 
 fn framed(kind: u8, out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {

@@ -46,7 +46,7 @@ const SUBTYPES: [Subtype; 4] = [
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+enum VencryptState {
     /// The server says its version.
     Version,
     /// The server says whether it speaks ours.
@@ -70,11 +70,11 @@ pub(super) enum VencryptStep {
 
 /// The choice of a subtype.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Vencrypt(State);
+pub(super) struct Vencrypt(VencryptState);
 
 impl Vencrypt {
     pub(super) fn new() -> Self {
-        Self(State::Version)
+        Self(VencryptState::Version)
     }
 
     /// One message of the server; `None` if it has not come entirely.
@@ -85,30 +85,30 @@ impl Vencrypt {
         out: &mut Vec<u8>,
     ) -> Result<Option<VencryptStep>, RfbError> {
         match self.0 {
-            State::Version => Ok(wire::take(input, version)?.map(|()| {
+            VencryptState::Version => Ok(wire::take(input, version)?.map(|()| {
                 out.extend(VERSION);
-                self.go(State::Acknowledgement)
+                self.go(VencryptState::Acknowledgement)
             })),
-            State::Acknowledgement => {
+            VencryptState::Acknowledgement => {
                 let Some(refused) = wire::take(input, |reader| reader.u8())? else {
                     return Ok(None);
                 };
                 if refused != 0 {
                     return Err(RfbError::Refused("it does not speak VeNCrypt 0.2".into()));
                 }
-                Ok(Some(self.go(State::Subtypes)))
+                Ok(Some(self.go(VencryptState::Subtypes)))
             }
-            State::Subtypes => {
+            VencryptState::Subtypes => {
                 let Some(offered) = wire::take(input, subtypes)? else { return Ok(None) };
                 let Subtype { number, tls, inner } = choose(login, &offered)?;
                 out.put_u32(number);
                 Ok(Some(if tls {
-                    self.go(State::Ready(inner))
+                    self.go(VencryptState::Ready(inner))
                 } else {
                     VencryptStep::Clear(inner)
                 }))
             }
-            State::Ready(inner) => match wire::take(input, |reader| reader.u8())? {
+            VencryptState::Ready(inner) => match wire::take(input, |reader| reader.u8())? {
                 None => Ok(None),
                 Some(0) => Err(RfbError::Refused("it cannot begin TLS".into())),
                 Some(_) => Ok(Some(VencryptStep::Tls(inner))),
@@ -116,7 +116,7 @@ impl Vencrypt {
         }
     }
 
-    fn go(&mut self, state: State) -> VencryptStep {
+    fn go(&mut self, state: VencryptState) -> VencryptStep {
         self.0 = state;
         VencryptStep::Onward
     }

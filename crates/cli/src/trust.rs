@@ -14,7 +14,8 @@ use rustls::pki_types::pem::PemObject;
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, OtherError, RootCertStore};
 use sutura::{
-    ClientConfig, ServerTrust, ShownIdentity, certificate_fingerprint, certificate_verifier,
+    ClientConfig, Everybody, ServerTrust, ShownIdentity, certificate_fingerprint,
+    certificate_verifier,
 };
 
 use crate::cert::{Identity, parse_fingerprint};
@@ -115,7 +116,7 @@ impl Trust {
             Self::System => system_certificates(prefix)?,
             Self::File(path) => file_certificates(path)?,
             Self::Fingerprint(_) => Vec::new(),
-            Self::Everybody => return Ok(Arc::new(Credulous)),
+            Self::Everybody => return Ok(Arc::new(Everybody)),
         };
         Ok(Arc::new(Judge::new(self.clone(), certificates, prefix)?))
     }
@@ -151,16 +152,6 @@ pub fn file_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Fa
         return Err(unusable(&"it holds no CERTIFICATE section"));
     }
     Ok(certificates)
-}
-
-/// Trusts any certificate.
-#[derive(Debug)]
-struct Credulous;
-
-impl ServerTrust for Credulous {
-    fn check(&self, _shown: &ShownIdentity<'_>) -> Result<(), rustls::Error> {
-        Ok(())
-    }
 }
 
 /// Judges certificates as rustls does, trusts named certificates also if they are their own authority, and

@@ -80,7 +80,9 @@ pub use sutura_proto::{
     TrafficStats, TransportError, TransportErrorCode, Urgency, Version, Weight,
 };
 pub use tickets::TicketKey;
-pub use trust::{ServerTrust, ShownIdentity, certificate_fingerprint, certificate_verifier};
+pub use trust::{
+    Everybody, ServerTrust, ShownIdentity, certificate_fingerprint, certificate_verifier,
+};
 
 /// Frames and transport parameters as an [`Observer`] sees them.
 pub mod wire_format {

@@ -179,7 +179,9 @@ impl Session {
             }
             viewer = link.control.exchange(read_viewer) => {
                 viewer?;
-                self.take_messages(link)
+                self.take_messages(link)?;
+                // There may be room now for what the server has said.
+                self.take_events(link)
             }
             outcome = link.group.outcome() => {
                 let (number, outcome) = outcome.map_err(|e| Ending::from(Broken::Connection(e)))?;
@@ -310,8 +312,10 @@ impl Session {
         let broken = |e: &dyn std::fmt::Display| Ending::Server(format!("the RFB server: {e}"));
         loop {
             self.unread = self.is_held();
-            // Events may lead to messages to the server, which must take those before.
-            if self.unread || self.upstream.is_behind() {
+            // Events may lead to messages to both sides, which must take those before: a few bytes of a clipboard may
+            // unpack to a long text.
+            let full = self.upstream.is_behind() || link.control.waiting() >= MAX_WAITING;
+            if self.unread || full {
                 break;
             }
             let Some(event) = self.upstream.next().map_err(|e| broken(&e))? else { break };

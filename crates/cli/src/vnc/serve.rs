@@ -53,14 +53,15 @@ Examples:
   sutura vnc serve --to localhost:5901 --listen 0.0.0.0:7000 --quality 75
   sutura vnc serve --cert fullchain.pem --key privkey.pem --token-file token.txt --stats
   sutura vnc serve --to localhost:5900 --client-ca viewers.pem --no-token
+  sutura vnc serve --to unix:/run/user/1000/qemu
+  sutura vnc serve --to desk:5901 --server-ca ca.pem
+  sutura vnc serve --server-ca ca.pem --server-user ann --server-password-file password.txt
 
 The RFB server should listen on this machine only, unless it uses TLS (VeNCrypt) with a certificate:
   vncserver :1 -localhost yes
+  vncserver :1 -SecurityTypes X509Vnc -X509Cert cert.pem -X509Key key.pem
   x11vnc -localhost -forever
-  qemu-system-x86_64 -vnc unix:/run/user/1000/qemu     sutura vnc serve --to unix:/run/user/1000/qemu
-  vncserver :1 -SecurityTypes X509Vnc ...              sutura vnc serve --to host:5901 --server-ca ca.pem
-  wayvnc with enable_auth=true                         sutura vnc serve --server-ca ca.pem \\
-                                                         --server-user ann --server-password-file password.txt";
+  qemu-system-x86_64 -vnc unix:/run/user/1000/qemu";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]

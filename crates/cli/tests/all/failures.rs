@@ -317,7 +317,7 @@ fn statuses_other_than_success_are_told() {
     fs::create_dir(site.join("sub")).unwrap();
     fs::write(site.join("sub/index.html"), "sub").unwrap();
     let server = Listening::serve(&site, &scratch, &[]);
-    for (path, told) in [("/none", "status 404"), ("/sub", "status 301, moved to /sub/")] {
+    for (path, told) in [("/none", "status 404"), ("/sub", "status 307, moved to /sub/")] {
         let output = Process::spawn(get(&server, &[server.url(path)], &out, &[])).output();
         let text = complaint(&output, 7);
         assert!(text.contains(told), "{text}");

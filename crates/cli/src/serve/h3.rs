@@ -83,7 +83,7 @@ async fn open(incoming: Incoming, early: bool) -> Result<Connection, ConnectionE
 /// When the connection ends, so do its requests: each learns the reason and logs it.
 async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watch::Receiver<bool>) {
     let remote = connection.remote_address();
-    let mut server = http::Server::new(connection.clone(), service.priorities.config());
+    let mut server = http::Server::new(connection.clone(), service.http_config());
     let log = service.log.clone();
     server.on_refused(move |refused| log.connection(remote, &refused));
     let mut requests = JoinSet::new();

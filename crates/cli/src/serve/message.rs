@@ -4,7 +4,7 @@ use std::error::Error;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
+use http_body_util::{BodyExt, Empty, Full};
 use hyper::body::Body as _;
 use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -21,6 +21,11 @@ pub type Reply = Response<Content>;
 /// A body that is in memory.
 pub fn content(bytes: impl Into<Bytes>) -> Content {
     Full::new(bytes.into()).map_err(|never| match never {}).boxed_unsync()
+}
+
+/// A body of nothing.
+pub fn empty() -> Content {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
 }
 
 /// A response with its status as text.

@@ -22,6 +22,7 @@ mod rules;
 mod service;
 mod supervisor;
 mod tcp;
+mod tunnel;
 mod underway;
 mod untold;
 

@@ -4,24 +4,23 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::header::{
     CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, UPGRADE, VIA,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::PathAndQuery;
-use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Request, Response, StatusCode, Version};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::message::{Content, Reply, status_reply, text_reply};
+use super::message::{Content, Reply, empty, status_reply, text_reply};
 use super::origin_server::{OriginServer, OriginServers, ToRule};
+use super::tunnel::{Tunnel, names_in};
 use crate::output;
 
 /// How long it may take to connect to a server.
@@ -111,10 +110,10 @@ impl Proxy {
         servers: Vec<Arc<OriginServer>>,
         remote: IpAddr,
         mut head: Parts,
-        body: Content,
+        mut body: Content,
     ) -> Reply {
-        let upgrade = take_upgrade(&mut head);
-        forward_fields(&mut head, remote, upgrade.is_some());
+        let tunnel = Tunnel::take(&mut head, &mut body);
+        forward_fields(&mut head, remote, tunnel.is_some());
         let mut body = Some(body);
         let is_repeatable = head.method.is_safe();
         let count = servers.len();
@@ -126,7 +125,7 @@ impl Proxy {
             match self.ask(server, &head, content).await {
                 Ok(response) => {
                     server.note(true);
-                    return self.pass_on(response, upgrade);
+                    return self.pass_on(response, tunnel).await;
                 }
                 Err(NoResponse { status, is_silent }) => {
                     if is_silent {
@@ -166,32 +165,20 @@ impl Proxy {
         }
     }
 
-    /// The response of a server for the client. With `upgrade`, both ends speak another protocol after a
+    /// The response of a server for the client. With a `tunnel`, both ends speak another protocol after a
     /// response that says so.
-    fn pass_on(&self, mut response: Response<Incoming>, upgrade: Option<OnUpgrade>) -> Reply {
+    async fn pass_on(&self, mut response: Response<Incoming>, tunnel: Option<Tunnel>) -> Reply {
         let is_upgrade = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         let protocol = response.headers().get(UPGRADE).cloned();
         strip(response.headers_mut());
         if !is_upgrade {
             return response.map(|body| body.map_err(Into::into).boxed_unsync());
         }
-        let Some(upgrade) = upgrade else { return status_reply(StatusCode::BAD_GATEWAY) };
+        let Some(tunnel) = tunnel else { return status_reply(StatusCode::BAD_GATEWAY) };
         let Ok(permit) = self.tunnels.clone().try_acquire_owned() else {
             return status_reply(StatusCode::SERVICE_UNAVAILABLE);
         };
-        let theirs = hyper::upgrade::on(&mut response);
-        tokio::spawn(async move {
-            if let (Ok(client), Ok(server)) = tokio::join!(upgrade, theirs) {
-                let (mut client, mut server) = (TokioIo::new(client), TokioIo::new(server));
-                // Whichever end fails or leaves, both learn of it.
-                let _ = tokio::io::copy_bidirectional(&mut client, &mut server).await;
-            }
-            drop(permit);
-        });
-        let headers = response.headers_mut();
-        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-        protocol.map(|protocol| headers.insert(UPGRADE, protocol));
-        response.map(|_| empty())
+        tunnel.go_on(response, protocol, permit).await
     }
 
     /// Checks the health of all servers for ever.
@@ -224,26 +211,6 @@ struct NoResponse {
     status: StatusCode,
     /// Whether the server is to be left alone for a while.
     is_silent: bool,
-}
-
-fn empty() -> Content {
-    Empty::<Bytes>::new().map_err(|never| match never {}).boxed_unsync()
-}
-
-/// What becomes of the client's connection if both ends agree on another protocol (RFC 9110 section 7.8), if the
-/// client asks for that. Only HTTP/1.1 has it.
-fn take_upgrade(head: &mut Parts) -> Option<OnUpgrade> {
-    let asks = head.version == Version::HTTP_11
-        && head.method == Method::GET
-        && head.headers.contains_key(UPGRADE)
-        && names_in(&head.headers).any(|name| name == UPGRADE);
-    if asks { head.extensions.remove::<OnUpgrade>() } else { None }
-}
-
-/// The names in Connection fields.
-fn names_in(headers: &HeaderMap) -> impl Iterator<Item = HeaderName> {
-    let values = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).filter_map(|name| name.trim().parse().ok())
 }
 
 /// Takes away the fields that are about one connection alone.
@@ -336,6 +303,6 @@ mod tests {
         assert_eq!(asks.headers[UPGRADE], "websocket");
         assert_eq!(asks.headers[CONNECTION], "upgrade");
         // Nothing can become of a connection that does not come from hyper.
-        assert!(take_upgrade(&mut head(&both)).is_none());
+        assert!(Tunnel::take(&mut head(&both), &mut empty()).is_none());
     }
 }

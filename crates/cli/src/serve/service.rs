@@ -92,6 +92,16 @@ impl Service {
         Self { alt_svc, ..self }
     }
 
+    /// Whether clients may ask to speak another protocol over HTTP/2 and 3: with the servers behind this one.
+    pub fn has_tunnels(&self) -> bool {
+        self.proxy.is_some()
+    }
+
+    /// The settings of HTTP/3 for a new connection.
+    pub fn http_config(&self) -> http::Config {
+        self.priorities.config().with_enable_connect_protocol(self.has_tunnels())
+    }
+
     /// The response to a request from `remote`.
     pub async fn answer(&self, remote: SocketAddr, request: Parts, body: Content) -> Reply {
         let is_head = request.method == Method::HEAD;

@@ -160,7 +160,11 @@ where
 {
     let underway = Underway::new();
     let (counted, service) = (underway.clone(), service.clone());
-    let connection = http2::Builder::new(TokioExecutor::new())
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    if service.has_tunnels() {
+        builder.enable_connect_protocol();
+    }
+    let connection = builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(MAX_HEAD as u32)

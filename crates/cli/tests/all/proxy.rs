@@ -4,7 +4,10 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 
 use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2;
 use hyper::{Request, Response};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -79,6 +82,55 @@ async fn both_ends_may_speak_another_protocol() {
     let mut more = [0; 4];
     stream.read_exact(&mut more).await.unwrap();
     assert_eq!(&more, b"more");
+}
+
+/// Browsers ask for WebSocket by extended CONNECT where HTTP/2 (RFC 8441) or HTTP/3 (RFC 9220) allows it.
+#[tokio::test(flavor = "multi_thread")]
+async fn websocket_goes_over_each_version() {
+    let scratch = Scratch::new();
+    let behind = Upstream::start("one").await;
+    let server = serve(&scratch, &["--to", &behind.url()]);
+
+    let stream = tls_to(&server, b"h2").await;
+    let (mut client, connection) =
+        http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    // The server's settings say whether it is possible.
+    let _ = told(&Client::H2(client.clone()).get("/").await);
+    let request = Request::connect("https://localhost/websocket")
+        .extension(hyper::ext::Protocol::from_static("websocket"))
+        .header("sec-websocket-version", "13")
+        .body(Full::<Bytes>::default());
+    let mut response = client.send_request(request.unwrap()).await.unwrap();
+    assert_eq!(response.status(), 200);
+    for name in ["sec-websocket-accept", "upgrade", "connection"] {
+        assert!(!response.headers().contains_key(name), "{name}");
+    }
+    let mut stream = TokioIo::new(hyper::upgrade::on(&mut response).await.unwrap());
+    for word in [&b"hello"[..], &b"again"[..]] {
+        stream.write_all(word).await.unwrap();
+        let mut heard = [0; 5];
+        stream.read_exact(&mut heard).await.unwrap();
+        assert_eq!(heard, word);
+    }
+
+    let Client::H3(client) = Client::connect(&server, Over::H3).await else { panic!() };
+    let fields = [("sec-websocket-version", &b"13"[..])];
+    let connecting = client.connect("websocket", "localhost", "/websocket", &fields, None);
+    let mut stream = connecting.await.unwrap();
+    let response = stream.recv_response().await.unwrap();
+    assert_eq!(response.status, 200);
+    for word in [&b"hello"[..], &b"again"[..]] {
+        stream.send_data(Bytes::copy_from_slice(word)).await.unwrap();
+        let mut heard = Vec::new();
+        while heard.len() < word.len() {
+            heard.extend_from_slice(&stream.recv_data().await.unwrap().expect("it goes on"));
+        }
+        assert_eq!(heard, word);
+    }
+    // What the client ends ends at the server behind, and so here.
+    stream.finish().await.unwrap();
+    assert_eq!(stream.recv_data().await.unwrap(), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]

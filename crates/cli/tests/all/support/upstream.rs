@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
+use base64::Engine as _;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -83,15 +84,25 @@ async fn answer(
         return Ok(Response::builder().status(status).body(Full::default()).unwrap());
     }
     state.asked.fetch_add(1, SeqCst);
-    if path == "/upgrade" {
+    if path == "/upgrade" || path == "/websocket" {
+        // The proof of RFC 6455 section 4.2.2.
+        let proof = request.headers().get("sec-websocket-key").map(|key| {
+            let text = [key.as_bytes(), b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"].concat();
+            let sum = ring::digest::digest(&ring::digest::SHA1_FOR_LEGACY_USE_ONLY, &text);
+            base64::engine::general_purpose::STANDARD.encode(sum)
+        });
         let upgrade = hyper::upgrade::on(&mut request);
         tokio::spawn(async move {
             let (mut read, mut write) = tokio::io::split(TokioIo::new(upgrade.await.unwrap()));
             // Says back what it hears.
             let _ = tokio::io::copy(&mut read, &mut write).await;
         });
+        let protocol = if proof.is_some() { "websocket" } else { "echo" };
         let response = Response::builder().status(101);
-        let response = response.header("connection", "upgrade").header("upgrade", "echo");
+        let mut response = response.header("connection", "upgrade").header("upgrade", protocol);
+        if let Some(proof) = proof {
+            response = response.header("sec-websocket-accept", proof);
+        }
         return Ok(response.body(Full::default()).unwrap());
     }
     if path == "/big" {

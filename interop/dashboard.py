@@ -18,7 +18,7 @@ WANTED = ["Connections", "Sent", "Lost", "Recovered", "Round trip, median"]
 # The text of the page, how many lines its plots draw, and how many figures they are drawn from.
 LOOK = """JSON.stringify({text: document.body.innerText,
   lines: [...document.querySelectorAll("path")].filter(p => p.getAttribute("d")).length,
-  rows: document.querySelectorAll("#rows tr").length, figures: history.length,
+  rows: document.querySelectorAll("#rows tr").length / 2, figures: history.length,
   recovered: before ? before.totals.recovered + before.totals.recovered_by_peer : 0})"""
 
 
@@ -29,7 +29,7 @@ class Chromium:
         to_read, self.out = os.pipe()
         self.into, to_write = os.pipe()
         arguments = [binary, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-                     f"--user-data-dir={profile}", "--window-size=1200,1000", "--hide-scrollbars"]
+                     f"--user-data-dir={profile}", "--window-size=1200,1080", "--hide-scrollbars"]
         if dark:
             arguments.append("--force-dark-mode")
 
@@ -78,8 +78,9 @@ def listening(command):
 
 
 def look(browser, session):
-    result = browser.call("Runtime.evaluate", session, expression=LOOK)
-    return json.loads(result["result"]["value"])
+    result = browser.call("Runtime.evaluate", session, expression=LOOK)["result"]
+    # There is no value until the page is there.
+    return json.loads(result["value"]) if "value" in result else {"figures": 0}
 
 
 def watch(browser, page):
@@ -128,7 +129,9 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         scratch = pathlib.Path(scratch)
         (scratch / "www").mkdir()
-        (scratch / "www/film.bin").write_bytes(os.urandom(40_000_000))
+        (scratch / "www/film.bin").write_bytes(os.urandom(60_000_000))
+        for number in range(400):
+            (scratch / f"www/{number}.bin").write_bytes(os.urandom(20_000))
         try:
             serve, said = listening([
                 options.sutura, "serve", scratch / "www", "--listen", "127.0.0.1:0", "--json", "--dashboard",
@@ -139,10 +142,13 @@ def main():
                 options.sutura, "link", "--to", said["listening"], "--listen", "127.0.0.1:0", "--json",
                 "--profile", "rate=20mbit delay=20ms loss=bern:0.02"])
             started.append(link)
-            for number in range(2):
+            site = f"https://{through['listening']}"
+            short = [f"{site}/{number}.bin" for number in range(400)]
+            for name, urls in [("film", [f"{site}/film.bin"]), ("short", short)]:
+                (scratch / name).mkdir()
                 started.append(subprocess.Popen([
-                    options.sutura, "get", f"https://{through['listening']}/film.bin", "--ca", said["certificate"],
-                    "-o", scratch / f"film-{number}.bin", "--silent"]))
+                    options.sutura, "get", *urls, "--ca", said["certificate"], "--fec", "3", "-o",
+                    f"{scratch / name}/", "--silent", "--parallel", "1"]))
             browser = Chromium(options.chromium, scratch / "profile", options.dark)
             started.append(browser.process)
             session, seen = watch(browser, page)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A real desktop over a lossy path: Xvnc and the stock TigerVNC viewer, once through `sutura vnc` and once over TCP
-through the same emulated link, in turns.
+"""A real desktop over a lossy path: Xvnc and the stock TigerVNC viewer, through `sutura vnc` and over TCP with CUBIC and
+with BBR through the same emulated link, in turns. Over either the pictures are exact, or as TigerVNC sends them by
+itself, and the bridge with `--quality 75`: with JPEG where there are many colours, and exact when they are at rest.
 
 After each scene (typing, scrolling, a film, dragging a window) the viewer must show the server's screen, pixel by
 pixel. Meanwhile it is measured how long after it was drawn each picture is seen, how often the picture freezes,
@@ -43,6 +44,19 @@ MARKER = 8
 FREEZE = 0.2
 
 
+# Exact pictures, of one form.
+EXACT = ["-NoJpeg", "-AutoSelect=0", "-PreferredEncoding=Tight", "-FullColor"]
+# What is compared: the congestion control of TCP (None: the bridge), options of the viewer and of `vnc serve`.
+WAYS = {
+    "bridge": (None, EXACT, []),
+    "CUBIC": ("cubic", EXACT, []),
+    "BBR": ("bbr", EXACT, []),
+    "bridge, JPEG": (None, EXACT, ["--quality", "75"]),
+    "CUBIC, as it comes": ("cubic", [], []),
+    "BBR, as it comes": ("bbr", [], []),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("sutura", help="the command")
@@ -50,7 +64,7 @@ def main():
                         help="both directions of the link, as `sutura link` takes it [%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [%(default)s]")
     parser.add_argument("--seconds", type=int, default=15, help="the length of a scene [%(default)s]")
-    parser.add_argument("--only", choices=["bridge", "tcp"])
+    parser.add_argument("--only", choices=list(WAYS), action="append", help="a way; may be given several times")
     parser.add_argument("--option", action="append", default=[], help="an option for `sutura vnc serve`")
     parser.add_argument("--record", metavar="DIR", help="only record the scenes for `sutura lab vnc-scenes`; the "
                         "command is the example `record` of sutura-vnc instead")
@@ -68,7 +82,7 @@ def main():
             return record(stack, arguments)
     results = []
     for number in range(arguments.rounds):
-        for way in [arguments.only] if arguments.only else ["bridge", "tcp"]:
+        for way in arguments.only or WAYS:
             print(f"round {number + 1} of {arguments.rounds}: {way}", file=sys.stderr, flush=True)
             # python-xlib cannot be used again in the same process.
             with multiprocessing.Pool(1) as pool:
@@ -205,6 +219,9 @@ def session(stack, arguments, way, seed):
     path = Path(stack, arguments, seed)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": open(os.path.join(state, "log"), "wb")}
     stack.callback(quiet["stderr"].close)
+    congestion, look, serving = WAYS[way]
+    if congestion:
+        run(*inside("sutura-a", "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={congestion}"))
     programs = {"server": spawn(
         stack, *inside("sutura-a", "Xvnc", SERVER_DISPLAY, "-geometry", f"{WIDTH}x{HEIGHT}", "-depth", "24",
                        "-rfbport", str(RFB_PORT), "-SecurityTypes", "None", "-AlwaysShared"), **quiet)}
@@ -213,11 +230,10 @@ def session(stack, arguments, way, seed):
     display_of_server = connect(stack, SERVER_DISPLAY)
     server, shown = Picture(display_of_server), Picture(connect(stack, VIEWER_DISPLAY))
     address = f"{SERVER}::{RFB_PORT}"
-    if way == "bridge":
-        address = bridge(stack, arguments, state, programs, quiet["stderr"])
-    # Exact pictures, and no questions.
-    options = ["-NoJpeg", "-AutoSelect=0", "-PreferredEncoding=Tight", "-FullColor", "-RemoteResize=0",
-               "-MenuKey=", "-geometry", f"{WIDTH}x{HEIGHT}+0+0", "-Shared"]
+    if not congestion:
+        address = bridge(stack, arguments, state, programs, quiet["stderr"], serving)
+    # No questions.
+    options = [*look, "-RemoteResize=0", "-MenuKey=", "-geometry", f"{WIDTH}x{HEIGHT}+0+0", "-Shared"]
     programs["viewer"] = spawn(stack, *inside("sutura-b", "vncviewer", *options, address),
                                env={**os.environ, "DISPLAY": VIEWER_DISPLAY, "HOME": state}, **quiet)
     stage = Stage(display_of_server)
@@ -228,11 +244,11 @@ def session(stack, arguments, way, seed):
             for scene in SCENES]
 
 
-def bridge(stack, arguments, state, programs, log):
-    """Starts both ends of the bridge. Returns where the viewer finds its own."""
+def bridge(stack, arguments, state, programs, log, options):
+    """Starts both ends of the bridge, with `options` for the server's end. Returns where the viewer finds its own."""
     programs["serve"] = spawn(
         stack, *inside("sutura-a", arguments.sutura, "vnc", "serve", "--json", "--to", f"localhost:{RFB_PORT}",
-                       "--listen", f"{SERVER}:5900", "--state-dir", state, *arguments.option),
+                       "--listen", f"{SERVER}:5900", "--state-dir", state, *options, *arguments.option),
         stdout=subprocess.PIPE, stderr=log, text=True)
     hello = json.loads(programs["serve"].stdout.readline())
     programs["connect"] = spawn(
@@ -394,20 +410,27 @@ def measure(arguments, way, scene, stage, server, shown, path, programs):
             break
         time.sleep(max(0, stage.drawn[stage.number] + pause - time.monotonic()))
     took = time.monotonic() - start
-    wait_until("the last picture", lambda: seen.newest >= stage.number)
+    # A marker in a picture that is sent as JPEG cannot be read.
+    is_readable = scene is not film or EXACT == WAYS[way][1] and not WAYS[way][2]
+    if is_readable:
+        wait_until("the last picture", lambda: seen.newest >= stage.number)
     watching.set()
     thread.join()
     play.close()
     equal = settle(server, shown)
-    late = sorted(seen.lateness(stage.drawn, first))
-    gaps = seen.gaps(stage.drawn, first)
-    return {
+    figures = {
         "way": way, "scene": scene.__name__, "pictures": stage.number - first + 1, "equal": equal,
-        "late_p50_ms": 1000 * late[len(late) // 2], "late_p99_ms": 1000 * late[int(len(late) * 0.99)],
-        "late_max_ms": 1000 * late[-1], "freezes": sum(gap > FREEZE for gap in gaps),
         "kilobytes": (path.bytes - before[0]) / 1000, "packets": path.packets - before[1],
         "cpu_percent": {name: 100 * (cpu(program) - before[2][name]) / took for name, program in programs.items()},
     }
+    if is_readable:
+        late = sorted(seen.lateness(stage.drawn, first))
+        gaps = seen.gaps(stage.drawn, first)
+        figures |= {
+            "late_p50_ms": 1000 * late[len(late) // 2], "late_p99_ms": 1000 * late[int(len(late) * 0.99)],
+            "late_max_ms": 1000 * late[-1], "freezes": sum(gap > FREEZE for gap in gaps),
+        }
+    return figures
 
 
 def absolute(x, y, on):
@@ -486,15 +509,17 @@ def table(results):
         for way in dict.fromkeys(result["way"] for result in results):
             some = [result for result in results if (result["scene"], result["way"]) == (scene, way)]
 
-            def middle(key, some=some):
-                return statistics.median(result[key] for result in some)
+            def middle(key, unit="", some=some):
+                if key not in some[0]:
+                    return "–"
+                return f"{statistics.median(result[key] for result in some):.0f}{unit}"
 
             used = ", ".join(f"{name} {statistics.median(r['cpu_percent'][name] for r in some):.0f} %"
                              for name in some[0]["cpu_percent"])
-            freezes = "/".join(str(result["freezes"]) for result in some)
-            lines.append(f"| {scene} | {way} | {middle('pictures'):.0f} | {middle('late_p50_ms'):.0f} ms | "
-                         f"{middle('late_p99_ms'):.0f} ms | {middle('late_max_ms'):.0f} ms | {freezes} | "
-                         f"{middle('kilobytes'):.0f} | {middle('packets'):.0f} | {used} |")
+            freezes = "/".join(str(result.get("freezes", "–")) for result in some)
+            lines.append(f"| {scene} | {way} | {middle('pictures')} | {middle('late_p50_ms', ' ms')} | "
+                         f"{middle('late_p99_ms', ' ms')} | {middle('late_max_ms', ' ms')} | {freezes} | "
+                         f"{middle('kilobytes')} | {middle('packets')} | {used} |")
     return "\n".join(lines)
 
 

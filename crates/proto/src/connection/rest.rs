@@ -1,5 +1,5 @@
-//! The end of the handshake's work. Its packets and events come in a burst that many connections never see
-//! again, so the memory for them is given back. Later buffers stay, for the next burst.
+//! Memory that is given back in silence. The packets and events of the handshake come in a burst that many
+//! connections never see again. Later buffers stay for the next burst, unless the application knows better.
 
 use super::Connection;
 
@@ -11,6 +11,16 @@ impl Connection {
             return;
         }
         self.rested = true;
+        self.rest();
+    }
+
+    /// Gives back the memory that is kept for the next burst, unless something is in flight. For
+    /// applications that know that a connection will be silent for a while; otherwise the same memory is soon
+    /// allocated again.
+    pub fn rest(&mut self) {
+        if self.path.recovery.bytes_in_flight() > 0 {
+            return;
+        }
         self.settled = None;
         self.path.rest();
         self.events.shrink_to_fit();

@@ -258,6 +258,9 @@ fn poll_request(
         if ended {
             connection.0.touch();
         }
+        if at.is_none() {
+            *sleep = None;
+        }
         let Some(at) = at.filter(|_| next.is_none()) else { return Ok(next) };
         let sleep = sleep.get_or_insert_with(|| Box::pin(sleep_until(at.into())));
         if sleep.deadline() != at.into() {

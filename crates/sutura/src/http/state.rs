@@ -226,8 +226,18 @@ impl HttpState {
             self.expire(*id, *awaited, quic);
         }
         let idle = self.watched.is_empty() && self.h3.exchanges() == 0;
+        if idle {
+            self.rest(quic.connection);
+        }
         self.look_at = (!idle).then(|| now + interval);
         (self.look_at, !over.is_empty())
+    }
+
+    /// Gives back the memory that requests have needed, on a connection that may be silent from now on.
+    fn rest(&mut self, connection: &mut Connection) {
+        self.exchanges.shrink_to_fit();
+        self.incoming.shrink_to_fit();
+        connection.rest();
     }
 
     /// Ends an exchange in which the client makes no progress.

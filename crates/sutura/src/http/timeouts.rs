@@ -6,6 +6,9 @@
 
 use std::time::{Duration, Instant};
 
+/// The longest time between two looks.
+const MAX_INTERVAL: Duration = Duration::from_secs(4);
+
 /// How long a server waits for a client that makes no progress. `None` waits for as long as the connection
 /// lasts. The defaults are the same as nginx's, and longer than an outage of the path may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,9 +45,11 @@ impl Timeouts {
         Self { head: None, body: None, response: None }
     }
 
-    /// How often to check progress: so often that no wait exceeds its timeout by more than a quarter.
+    /// How often to check progress: so often that no wait exceeds its timeout by more than a quarter, and that a
+    /// connection without requests soon gives back what they have needed.
     pub(super) fn interval(&self) -> Option<Duration> {
-        [self.head, self.body, self.response].into_iter().flatten().min().map(|least| least / 4)
+        let least = [self.head, self.body, self.response].into_iter().flatten().min();
+        least.map(|least| (least / 4).min(MAX_INTERVAL))
     }
 }
 

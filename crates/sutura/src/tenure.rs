@@ -29,8 +29,11 @@ const LEAST_DATA: usize = 16 * 1024;
 #[derive(Debug, Clone, Copy, Default)]
 struct Holding {
     total: usize,
-    /// Data that waits for the peer to take it, or to send missing parts.
+    /// Data that waits for the peer to take it, or to send missing parts, and what codes keep of either.
     data: usize,
+    /// The part of the data that is not kept by codes. These keep symbols while a connection is silent, which
+    /// says nothing about the peer.
+    waiting: usize,
     /// The part of the data that the peer has sent.
     sent_by_peer: usize,
     /// Data that has left so far.
@@ -92,6 +95,7 @@ impl Tenure {
         let holding = Holding {
             total: memory.total() + state.memory_above(),
             data: memory.send + memory.receive + memory.coding + memory.datagrams,
+            waiting: memory.send + memory.receive + memory.datagrams,
             sent_by_peer: memory.sent_by_peer(),
             taken: state.quic.taken(),
         };
@@ -108,12 +112,14 @@ impl Tenure {
     /// Notes the memory that the connection holds; returns its allowance.
     fn note(&mut self, now: Instant, holding: Holding) -> usize {
         self.account.set(holding.total);
+        // Data that has just begun to wait is not what the peer did not take before.
+        let begins = self.holding.waiting == 0;
         self.holding = holding;
         let part = holding.data as u64 / LEAST_PART;
         if holding.data < LEAST_DATA || holding.taken.saturating_sub(self.taken) > part {
             (self.since, self.taken) = (now, holding.taken);
         }
-        if holding.data == 0 || holding.taken > self.seen {
+        if begins || holding.waiting == 0 || holding.taken > self.seen {
             (self.moved, self.seen) = (now, holding.taken);
         }
         let allowance = self.account.allowance();
@@ -168,7 +174,7 @@ mod tests {
     }
 
     fn holding(data: usize, taken: u64) -> Holding {
-        Holding { total: data, data, sent_by_peer: 0, taken }
+        Holding { total: data, data, waiting: data, sent_by_peer: 0, taken }
     }
 
     #[test]
@@ -214,6 +220,21 @@ mod tests {
         assert!(tenure.note(after(start, 90), holding(0, 1)) > MIB);
     }
 
+    /// Messages would otherwise never be sent after a silence.
+    #[test]
+    fn symbols_that_codes_keep_in_a_silence_are_no_data_that_waits() {
+        let budget = MemoryBudget::new(16 * MIB);
+        let start = Instant::now();
+        let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);
+        let rests = Holding { total: 30_000, data: 4_000, ..Holding::default() };
+        tenure.note(start, rests);
+        assert!(tenure.note(after(start, 60), rests) > MIB);
+        // Nor is a silence in which nobody looks held against the first data after it.
+        let sends = Holding { total: 31_000, data: 5_000, waiting: 1_000, ..rests };
+        assert!(tenure.note(after(start, 90), sends) > MIB);
+        assert_eq!(tenure.note(after(start, 95), sends), sends.total);
+    }
+
     #[test]
     fn nobody_is_closed_while_there_is_enough() {
         let budget = MemoryBudget::new(16 * MIB);
@@ -233,7 +254,9 @@ mod tests {
         let mut senders: Vec<_> = (1..8).map(open).collect();
         for sender in &mut senders {
             let data = 2 * MIB;
-            sender.note(start, Holding { total: data, data, sent_by_peer: data, taken: 0 });
+            let waiting = data;
+            sender
+                .note(start, Holding { total: data, data, waiting, sent_by_peer: data, taken: 0 });
         }
         let now = after(start, 1);
         assert!(budget.is_exceeded());

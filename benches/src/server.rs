@@ -1,6 +1,7 @@
 //! Servers that are processes of their own.
 
 use crate::Error;
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,10 +11,20 @@ use std::process::{Child, Command, Stdio};
 pub struct Server {
     child: Child,
     pub address: SocketAddr,
+    /// Whether it is asked to end, so that it ends the processes that it has started.
+    has_children: bool,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
+        if self.has_children
+            && let Some(id) = id
+            && kill_process(id, Signal::TERM).is_ok()
+        {
+            let _ = self.child.wait();
+            return;
+        }
         // The process has ended already, or ends now.
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -23,7 +34,13 @@ impl Drop for Server {
 impl Server {
     /// A process that listens there, now or soon.
     pub fn new(child: Child, address: SocketAddr) -> Self {
-        Self { child, address }
+        Self { child, address, has_children: false }
+    }
+
+    /// The same, which has processes of its own, and ends them when it is asked to end.
+    pub fn with_children(mut self) -> Self {
+        self.has_children = true;
+        self
     }
 
     /// Starts a server whose first line of output says in JSON where it listens, as `sutura serve --json` does.

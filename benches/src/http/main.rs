@@ -1,7 +1,7 @@
-//! HTTP/3 of `sutura serve` beside that of caddy, over the loopback device.
+//! `sutura serve` beside caddy and nginx in all versions of HTTP that they speak, over the loopback device.
 //!
 //! The servers are processes of their own with the same files and the same certificate; the client, which is the same
-//! for both, is this process. Each round measures both, so that other load on the machine meets them alike; only
+//! for all, is this process. Each round measures all of them, so that other load on the machine meets them alike; only
 //! numbers of one round are compared with each other.
 
 mod client;
@@ -9,14 +9,15 @@ mod report;
 mod server;
 
 use clap::Parser;
-use report::{Load, Measurements, Run};
-use server::{Kind, Site};
+use client::{Client, Idle};
+use report::{Load, Measurements, Rest, Run};
+use server::{Kind, Site, Version};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use sutura_benches::output::Output;
 use sutura_benches::{Error, exit_code};
 
-/// HTTP/3 of `sutura serve` beside that of caddy, over the loopback device.
+/// `sutura serve` beside caddy and nginx over the loopback device.
 #[derive(Debug, Parser)]
 struct Options {
     /// Interleaved rounds
@@ -25,21 +26,27 @@ struct Options {
     /// GETs of a small file, for each number at a time
     #[arg(long, default_value_t = 20_000)]
     requests: u64,
-    /// How many small files are asked for at a time, on one connection
+    /// How many small files are asked for at a time: on one connection, over HTTP/1.1 on as many
     #[arg(long, value_delimiter = ',', default_values_t = [1, 100])]
     at_once: Vec<u64>,
     /// GETs of a large file in each round, one after another
-    #[arg(long, default_value_t = 4)]
+    #[arg(long, default_value_t = 1000)]
     downloads: u64,
     /// Bytes of the large file
-    #[arg(long, default_value_t = 100_000_000)]
+    #[arg(long, default_value_t = 1_000_000)]
     bytes: u64,
+    /// Connections of HTTP/3 that are silent after one GET; 0 leaves them out
+    #[arg(long, default_value_t = 2000)]
+    idle: u64,
     /// The binary of sutura
     #[arg(long, value_name = "PATH", default_value = "target/release/sutura")]
     sutura: PathBuf,
     /// The binary of caddy
     #[arg(long, value_name = "PATH", default_value = "caddy")]
     caddy: PathBuf,
+    /// The binary of nginx
+    #[arg(long, value_name = "PATH", default_value = "nginx")]
+    nginx: PathBuf,
     #[command(flatten)]
     output: Output,
 }
@@ -63,39 +70,49 @@ impl Options {
         match kind {
             Kind::Sutura => &self.sutura,
             Kind::Caddy => &self.caddy,
+            Kind::Nginx => &self.nginx,
         }
     }
 }
 
-/// Measures all loads on a new server of this kind.
-fn round(kind: Kind, site: &Site, options: &Options) -> Result<Vec<Run>, Error> {
+/// Measures all loads in all versions of HTTP on a new server of this kind.
+async fn loads(kind: Kind, site: &Site, options: &Options) -> Result<Vec<Run>, Error> {
     let server = server::start(kind, options.binary(kind), site)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(async {
-        let client = client::Client::new(server.address, &site.identity).await?;
-        let mut runs = Vec::new();
+    let mut runs = Vec::new();
+    for version in Version::ALL.into_iter().filter(|version| kind.speaks(*version)) {
+        let client = Client::new(server.address, &site.identity, version)?;
         for load in options.loads() {
             let costs = client.measure(&server, site, load, options.count(load)).await?;
-            runs.push(Run { kind, load, costs });
+            runs.push(Run { kind, version, load, costs });
         }
-        client.close().await;
-        Ok(runs)
-    })
+    }
+    Ok(runs)
+}
+
+/// Measures silent connections of a new server of this kind.
+async fn idle(kind: Kind, site: &Site, options: &Options) -> Result<Idle, Error> {
+    let server = server::start(kind, options.binary(kind), site)?;
+    let client = Client::new(server.address, &site.identity, Version::Three)?;
+    client.idle(&server, site, options.idle).await
 }
 
 /// Measures and prints.
 fn run(options: &Options) -> Result<(), Error> {
     let site = Site::new(options.bytes)?;
-    let versions = [Kind::Sutura, Kind::Caddy].map(|kind| kind.version(options.binary(kind)));
-    let [sutura, caddy] = versions;
-    let versions = [sutura?, caddy?];
+    let versions = Kind::ALL.map(|kind| kind.version(options.binary(kind)));
+    let versions = versions.into_iter().collect::<Result<Vec<_>, _>>()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut measurements = Measurements::default();
     for number in 0..options.rounds {
-        let mut order = [Kind::Sutura, Kind::Caddy];
-        // The order should not matter, so the rounds begin with one and with the other by turns.
-        order.rotate_left(number % 2);
+        let (mut order, by) = (Kind::ALL, number % Kind::ALL.len());
+        // The order should not matter, so each of them is the first one by turns.
+        order.rotate_left(by);
         for kind in order {
-            measurements.runs.extend(round(kind, &site, options)?);
+            measurements.runs.extend(runtime.block_on(loads(kind, &site, options))?);
+            if options.idle > 0 && kind.speaks(Version::Three) {
+                let idle = runtime.block_on(idle(kind, &site, options))?;
+                measurements.rests.push(Rest { kind, idle });
+            }
         }
         eprintln!("round {} of {}", number + 1, options.rounds);
     }

@@ -1,7 +1,8 @@
 //! From runs to tables.
 
 use crate::Options;
-use crate::server::Kind;
+use crate::client::Idle;
+use crate::server::{Kind, Version};
 use serde::Serialize;
 use std::fmt;
 use sutura_analysis::report::Report;
@@ -33,72 +34,90 @@ impl fmt::Display for Load {
 #[derive(Debug, Clone, Serialize)]
 pub struct Run {
     pub kind: Kind,
+    pub version: Version,
     pub load: Load,
     #[serde(flatten)]
     pub costs: Costs,
+}
+
+/// What silent connections of HTTP/3 take.
+#[derive(Debug, Clone, Serialize)]
+pub struct Rest {
+    pub kind: Kind,
+    #[serde(flatten)]
+    pub idle: Idle,
 }
 
 /// All runs, in the order in which they were made.
 #[derive(Debug, Default, Serialize)]
 pub struct Measurements {
     pub runs: Vec<Run>,
+    pub rests: Vec<Rest>,
 }
 
 /// A figure of one GET.
 type Figure<'a> = &'a dyn Fn(&Costs) -> f64;
 
+/// What a row is of.
+type Case = (Version, Load, Kind);
+
 impl Measurements {
-    fn of(&self, kind: Kind, load: Load) -> impl Iterator<Item = &Costs> {
-        let of = self.runs.iter().filter(move |run| run.kind == kind && run.load == load);
-        of.map(|run| &run.costs)
+    fn of(&self, (version, load, kind): Case) -> impl Iterator<Item = &Costs> {
+        let of = move |run: &&Run| (run.version, run.load, run.kind) == (version, load, kind);
+        self.runs.iter().filter(of).map(|run| &run.costs)
     }
 
-    fn spread(&self, (load, kind): (Load, Kind), figure: Figure<'_>, places: usize) -> Cell {
-        Cell::spread(Spread::of(self.of(kind, load).map(figure)), places)
+    fn spread(&self, case: Case, figure: Figure<'_>, places: usize) -> Cell {
+        Cell::spread(Spread::of(self.of(case).map(figure)), places)
     }
 
-    /// Sutura over caddy, round by round.
-    fn ratio(&self, load: Load, figure: Figure<'_>) -> Option<Spread> {
-        let pairs = self.of(Kind::Sutura, load).zip(self.of(Kind::Caddy, load));
-        Spread::of(pairs.map(|(sutura, caddy)| figure(sutura) / figure(caddy)))
+    /// Sutura over another server, round by round.
+    fn ratio(&self, (version, load, other): Case, figure: Figure<'_>) -> Option<Spread> {
+        let pairs = self.of((version, load, Kind::Sutura)).zip(self.of((version, load, other)));
+        Spread::of(pairs.map(|(sutura, other)| figure(sutura) / figure(other)))
     }
 
-    pub fn report(&self, options: &Options, versions: &[String; 2]) -> Report {
-        let [sutura, caddy] = versions;
+    pub fn report(&self, options: &Options, versions: &[String]) -> Report {
         let loads = format!(
-            "`sutura serve` ({sutura}) and {caddy}, each as it comes, with the same files and certificate. The client \
-             is Sutura's for both, in one thread and on one connection; it offers AES-128-GCM and X25519. GETs of a \
-             file of 1000 bytes, {} for each row, and of one of {} MB, {} in each round; {} rounds, median [smallest \
-             largest].",
+            "`sutura serve`, caddy and nginx ({}), each as it comes, with the same files and certificate. The client \
+             is hyper's over TCP and Sutura's over QUIC, in one thread; it offers AES-128-GCM and X25519. GETs of a \
+             file of 1000 bytes, {} for each row, over HTTP/1.1 on as many connections as are asked for at a time and \
+             otherwise on one, and of one of {} kB, {} in each round; {} rounds, median [smallest largest].",
+            versions.join(", "),
             options.requests,
-            options.bytes / 1_000_000,
+            options.bytes / 1000,
             options.downloads,
             options.rounds,
         );
-        let others = "caddy is that of Debian 12. nginx of Debian 12 is version 1.22, which has no HTTP/3. The \
-                      CPU time of a server is read in hundredths of a second, from before the first request to \
-                      after the last answer."
+        let others = "caddy and nginx are those of Debian 12. nginx has no HTTP/3 in that version, writes no log of \
+                      requests here, as the others do not, and may answer more than a thousand requests on a \
+                      connection. The CPU time of a server is read in hundredths of a second, from before the first \
+                      request to after the last answer."
             .to_owned();
+        let mut tables = vec![self.small(options), self.large(options), self.ratios(options)];
+        if options.idle > 0 {
+            tables.push(self.idle(options));
+        }
         Report {
             name: "http".to_owned(),
-            title: "HTTP/3 beside caddy over the loopback device".to_owned(),
+            title: "HTTP beside caddy and nginx over the loopback device".to_owned(),
             text: vec![loads, others],
-            tables: vec![self.small(options), self.large(options), self.ratios(options)],
+            tables,
             ..Report::default()
         }
     }
 
     fn small(&self, options: &Options) -> Table {
-        let small = options.loads().filter(|load| *load != Load::Large);
         Table::of(
             "Small files",
-            small.flat_map(|load| [(load, Kind::Sutura), (load, Kind::Caddy)]),
+            cases(options, &Kind::ALL).filter(|case| case.1 != Load::Large),
             &[
-                ("load", &|row| row.0.to_string().into()),
-                ("server", &|row| row.1.to_string().into()),
-                ("per second", &|row| self.spread(*row, &Costs::per_second, 0)),
-                ("server CPU us", &|row| self.spread(*row, &|costs| costs.server_cpu * 1e6, 1)),
-                ("client CPU us", &|row| self.spread(*row, &|costs| costs.client_cpu * 1e6, 1)),
+                ("version", &|case| case.0.to_string().into()),
+                ("load", &|case| case.1.to_string().into()),
+                ("server", &|case| case.2.to_string().into()),
+                ("per second", &|case| self.spread(*case, &Costs::per_second, 0)),
+                ("server CPU us", &|case| self.spread(*case, &|costs| costs.server_cpu * 1e6, 1)),
+                ("client CPU us", &|case| self.spread(*case, &|costs| costs.client_cpu * 1e6, 1)),
             ],
         )
     }
@@ -108,33 +127,66 @@ impl Measurements {
         let gigabytes = options.bytes as f64 * 1e-9;
         Table::of(
             "Large files",
-            [Kind::Sutura, Kind::Caddy].map(|kind| (Load::Large, kind)),
+            cases(options, &Kind::ALL).filter(|case| case.1 == Load::Large),
             &[
-                ("server", &|row| row.1.to_string().into()),
-                ("Gbit/s", &|row| self.spread(*row, &|costs| gigabits / costs.seconds, 2)),
-                ("server CPU s/GB", &|row| {
-                    self.spread(*row, &|costs| costs.server_cpu / gigabytes, 2)
+                ("version", &|case| case.0.to_string().into()),
+                ("server", &|case| case.2.to_string().into()),
+                ("Gbit/s", &|case| self.spread(*case, &|costs| gigabits / costs.seconds, 2)),
+                ("server CPU s/GB", &|case| {
+                    self.spread(*case, &|costs| costs.server_cpu / gigabytes, 2)
                 }),
-                ("client CPU s/GB", &|row| {
-                    self.spread(*row, &|costs| costs.client_cpu / gigabytes, 2)
+                ("client CPU s/GB", &|case| {
+                    self.spread(*case, &|costs| costs.client_cpu / gigabytes, 2)
                 }),
             ],
         )
     }
 
     fn ratios(&self, options: &Options) -> Table {
-        let ratio = |load: Load, figure: Figure<'_>| Cell::spread(self.ratio(load, figure), 2);
+        let ratio = |case: Case, figure: Figure<'_>| Cell::spread(self.ratio(case, figure), 2);
         Table::of(
-            "Sutura over caddy, round by round",
-            options.loads(),
+            "Sutura over the other server, round by round",
+            cases(options, &[Kind::Caddy, Kind::Nginx]),
             &[
-                ("load", &|load| load.to_string().into()),
-                ("rate", &|load| ratio(*load, &Costs::per_second)),
-                ("server CPU", &|load| ratio(*load, &|costs| costs.server_cpu)),
-                ("CPU", &|load| ratio(*load, &Costs::cpu)),
+                ("version", &|case| case.0.to_string().into()),
+                ("load", &|case| case.1.to_string().into()),
+                ("other", &|case| case.2.to_string().into()),
+                ("rate", &|case| ratio(*case, &Costs::per_second)),
+                ("server CPU", &|case| ratio(*case, &|costs| costs.server_cpu)),
+                ("CPU", &|case| ratio(*case, &Costs::cpu)),
             ],
         )
     }
+
+    fn idle(&self, options: &Options) -> Table {
+        let spread = |kind: Kind, figure: &dyn Fn(&Idle) -> f64| {
+            let of = self.rests.iter().filter(|rest| rest.kind == kind);
+            Cell::spread(Spread::of(of.map(|rest| figure(&rest.idle) / 1000.0)), 1)
+        };
+        Table::of(
+            format!(
+                "{} connections of HTTP/3 that are silent after one GET: resident memory of the server, for each",
+                options.idle
+            ),
+            Kind::ALL.into_iter().filter(|kind| kind.speaks(Version::Three)),
+            &[
+                ("server", &|kind| kind.to_string().into()),
+                ("kB while open", &|kind| spread(*kind, &|idle| idle.open)),
+                ("kB when over", &|kind| spread(*kind, &|idle| idle.over)),
+            ],
+        )
+    }
+}
+
+/// All loads in all versions of HTTP with those of the servers that speak them.
+fn cases<'a>(options: &'a Options, kinds: &'a [Kind]) -> impl Iterator<Item = Case> + 'a {
+    Version::ALL.into_iter().flat_map(move |version| {
+        let speaking = kinds.iter().filter(move |kind| kind.speaks(version));
+        let speaking: Vec<Kind> = speaking.copied().collect();
+        options.loads().flat_map(move |load| {
+            speaking.clone().into_iter().map(move |kind| (version, load, kind))
+        })
+    })
 }
 
 #[cfg(test)]
@@ -145,6 +197,7 @@ mod tests {
     fn ratios_are_of_the_same_round() {
         let run = |kind, seconds| Run {
             kind,
+            version: Version::Two,
             load: Load::Large,
             costs: Costs { seconds, server_cpu: seconds, client_cpu: 1.0 },
         };
@@ -154,7 +207,9 @@ mod tests {
             run(Kind::Caddy, 40.0),
             run(Kind::Sutura, 10.0),
         ];
-        let ratio = Measurements { runs }.ratio(Load::Large, &Costs::per_second);
+        let measurements = Measurements { runs, rests: Vec::new() };
+        let case = (Version::Two, Load::Large, Kind::Caddy);
+        let ratio = measurements.ratio(case, &Costs::per_second);
         assert_eq!(ratio, Some(Spread { median: 2.0, low: 2.0, high: 4.0 }));
     }
 }

@@ -31,8 +31,8 @@ struct Holding {
     total: usize,
     /// Data that waits for the peer to take it, or to send missing parts, and what codes keep of either.
     data: usize,
-    /// The part of the data that is not kept by codes. These keep symbols while a connection is silent, which
-    /// says nothing about the peer.
+    /// The part of the data that waits for the peer to take it. Codes keep symbols, and streams their blocks,
+    /// while a connection is silent, which says nothing about the peer.
     waiting: usize,
     /// The part of the data that the peer has sent.
     sent_by_peer: usize,
@@ -95,7 +95,7 @@ impl Tenure {
         let holding = Holding {
             total: memory.total() + state.memory_above(),
             data: memory.send + memory.receive + memory.coding + memory.datagrams,
-            waiting: memory.send + memory.receive + memory.datagrams,
+            waiting: memory.send + memory.datagrams,
             sent_by_peer: memory.sent_by_peer(),
             taken: state.quic.taken(),
         };
@@ -222,7 +222,7 @@ mod tests {
 
     /// Messages would otherwise never be sent after a silence.
     #[test]
-    fn symbols_that_codes_keep_in_a_silence_are_no_data_that_waits() {
+    fn what_is_kept_in_a_silence_is_no_data_that_waits() {
         let budget = MemoryBudget::new(16 * MIB);
         let start = Instant::now();
         let mut tenure = Tenure::new(budget.open([192, 0, 2, 1].into()), start);

@@ -150,7 +150,7 @@ mod tests {
         for timeout in [defaults.head, defaults.body, defaults.response] {
             assert!(timeout > Some(Duration::from_secs(2 * 25)));
         }
-        assert_eq!(defaults.interval(), Some(Duration::from_secs(15)));
+        assert_eq!(defaults.interval(), Some(MAX_INTERVAL));
         assert_eq!(Timeouts::none().interval(), None);
     }
 }

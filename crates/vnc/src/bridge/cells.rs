@@ -78,6 +78,24 @@ impl Cells {
         self.cells.get_mut(index).map(std::mem::take).unwrap_or_default()
     }
 
+    /// Where the search for the next cell begins.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Takes cells back that were found from `start` on, so that the first of them is found first.
+    pub fn give_back(&mut self, start: usize, cells: impl Iterator<Item = (usize, Cell)>) {
+        let count = self.cells.len().max(1);
+        let from_start = |index: usize| (index + count - start.min(count)) % count;
+        let mut first = None;
+        for (index, cell) in cells {
+            self.set(index, cell);
+            let before = first.is_none_or(|first| from_start(index) < from_start(first));
+            first = if before { Some(index) } else { first };
+        }
+        self.position = first.unwrap_or(self.position);
+    }
+
     /// Sets a cell's state.
     pub fn set(&mut self, index: usize, cell: Cell) {
         if let Some(slot) = self.cells.get_mut(index) {
@@ -129,6 +147,12 @@ mod tests {
             found.push(index);
         }
         assert_eq!(found, [0, 1, 2, 3, 0, 1]);
+        // The search that began at 2 found 2, 3, 0 and 1.
+        let changed = Cell { changed: true, ..Cell::default() };
+        cells.give_back(2, [0, 1, 3].map(|index| (index, changed)).into_iter());
+        assert_eq!(cells.find(|cell| cell.changed), Some(3));
+        cells.give_back(2, std::iter::empty());
+        assert_eq!(cells.position(), 3);
         assert_eq!(Cells::new(Rect::default()).find(|_| true), None);
     }
 }

@@ -1,36 +1,44 @@
 //! The messages between the two ends of the bridge.
 //!
 //! Changes of the screen are *pieces*, each of which is a message of an ordered group (see the transport's
-//! `groups`): some [tiles](tile) of pixels, a copy within the screen, or a new size. [`Source`] makes them
+//! `groups`): a copy within the screen, drawings and [tiles](tile) of pixels, or a new size. [`Source`] makes them
 //! and determines which pieces must come before which others, by geometry, or by fences between updates
 //! ([`UpdateOrder`]); [`Painter`] paints them. All other data is in [`ToServer`] and [`ToViewer`] messages on
 //! one stream in each direction.
 //!
 //! # A piece
 //!
-//! Numbers are in network byte order.
+//! Numbers have seven bits in each byte, the lowest first; the highest bit says that more follow.
 //!
 //! ```text
 //! Piece {
-//!   Update (32),              number of the update that it is part of
-//!   Kind (8),                 0 tiles, 1 tiles compressed by zstd, 2 a copy, 3 a new size
-//!   Count (8),                at most 64
-//!   Superseded (16) ...       Count distances back to pieces that must not be painted any more
-//!   ...                       0, 1: tiles to the end
-//!                             2: x, y, width, height of the source, x, y of the target (16 bits each)
-//!                             3: width, height (16 bits each)
+//!   Update (n),               number of the update that it is part of
+//!   Fields (8),               what it has, from the lowest bit: superseded pieces, a size, a copy, drawings,
+//!                             tiles; and whether these are compressed
+//!   [Count (n),               at most 64
+//!    Superseded (n) ...]      Count distances back to pieces that must not be painted any more
+//!   [Size { Width (n), Height (n) }]          alone
+//!   [Copy { X (n), Y (n), Width (n), Height (n), To X (n), To Y (n) }]
+//!   [Length (n)]              of the drawings, if there are tiles, too
+//!   [Drawings (..)]           see the module `drawing`
+//!   [Tiles (..)]              to the end; compressed by zstd without the magic number of its frames
 //! }
 //!
-//! Tile { X (16), Y (16), Width - 1 (8), Height - 1 (8), Method (8), ... }
+//! Tile { X (16), Y (16), Width - 1 (8), Height - 1 (8), Method (8), ... }    in network byte order
 //! ```
+//!
+//! First the copy is made, then drawings and tiles are painted, which together have no more pixels than the screen.
 //!
 //! A tile is at most [`TILE`] pixels wide and high.
 
 mod cells;
+mod code;
 mod control;
+mod drawing;
 pub(crate) mod fuzz;
 mod order;
 mod painter;
+mod parts;
 mod piece;
 mod source;
 pub mod tile;

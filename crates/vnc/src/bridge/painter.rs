@@ -1,8 +1,9 @@
 //! Paints pieces in any order of arrival.
 
 use super::WINDOW;
-use super::piece::{MAX_PIECE, Piece, PieceBody, PieceError};
-use super::tile;
+use super::drawing;
+use super::piece::{MAX_PIECE, Piece, PieceBody, PieceError, Pixels, Tiles};
+use super::tile::{self, TileError};
 use crate::framebuffer::Framebuffer;
 use crate::rect::Rect;
 use std::collections::BTreeSet;
@@ -30,13 +31,19 @@ pub struct Painted {
     pub update: u32,
     /// The changes; none if the piece was left out because another piece supersedes it.
     pub changes: Vec<Change>,
+    /// Pixels of drawings, which take longer than others.
+    drawn: u64,
 }
 
+/// How many pixels of others take as long as one of a drawing.
+const EFFORT: u64 = 16;
+
 impl Painted {
-    /// How many pixels it has written, which can be many for each byte of it.
+    /// How many pixels it has written, which can be many for each byte of it. Those of drawings count 16 times,
+    /// by the time that they take.
     #[must_use]
     pub fn pixels(&self) -> u64 {
-        self.changes.iter().map(Change::pixels).sum()
+        self.changes.iter().map(Change::pixels).sum::<u64>() + (EFFORT - 1) * self.drawn
     }
 }
 
@@ -86,8 +93,11 @@ impl Painter {
         let piece = Piece::decode(data)?;
         self.supersede(number, &piece.superseded)?;
         let late = self.superseded.remove(&number) || number + WINDOW <= self.newest;
-        let changes = if late { Vec::new() } else { self.change(&piece.body)? };
-        Ok(Painted { update: piece.update, changes })
+        let mut painted = Painted { update: piece.update, changes: Vec::new(), drawn: 0 };
+        if !late {
+            self.change(&piece.body, &mut painted)?;
+        }
+        Ok(painted)
     }
 
     fn supersede(&mut self, number: u64, distances: &[u16]) -> Result<(), PieceError> {
@@ -103,42 +113,65 @@ impl Painter {
         Ok(())
     }
 
-    fn change(&mut self, body: &PieceBody<'_>) -> Result<Vec<Change>, PieceError> {
-        match *body {
-            PieceBody::Tiles(tiles) => self.tiles(tiles),
-            PieceBody::Compressed(tiles) => {
-                let tiles = zstd::bulk::decompress(tiles, MAX_PIECE);
-                self.tiles(&tiles.map_err(|_| PieceError::Compression)?)
-            }
-            PieceBody::Copy { from, to } => {
-                for rect in [from, to] {
-                    if !self.screen.bounds().contains(rect) {
-                        return Err(PieceError::Outside(rect));
-                    }
-                }
-                self.screen.copy(from, to);
-                Ok(vec![Change::Copied { from, to }])
-            }
-            PieceBody::Size { width, height } => {
+    fn change(&mut self, body: &PieceBody<'_>, painted: &mut Painted) -> Result<(), PieceError> {
+        match body {
+            PieceBody::Pixels(pixels) => self.pixels(pixels, painted),
+            &PieceBody::Size { width, height } => {
                 self.screen = Framebuffer::new(width, height)?;
-                Ok(vec![Change::Resized(self.screen.bounds())])
+                painted.changes.push(Change::Resized(self.screen.bounds()));
+                Ok(())
             }
         }
     }
 
-    fn tiles(&mut self, mut tiles: &[u8]) -> Result<Vec<Change>, PieceError> {
-        let (mut changes, mut left) = (Vec::new(), self.screen.bounds().area());
-        while !tiles.is_empty() {
-            let painted = tile::paint(&mut tiles, &mut self.screen)?;
-            left = left.checked_sub(painted.area()).ok_or(PieceError::Overdraw)?;
-            changes.push(Change::Painted(painted));
+    fn pixels(&mut self, pixels: &Pixels<'_>, painted: &mut Painted) -> Result<(), PieceError> {
+        if let Some((from, to)) = pixels.copy {
+            for rect in [from, to] {
+                if !self.screen.bounds().contains(rect) {
+                    return Err(PieceError::Outside(rect));
+                }
+            }
+            self.screen.copy(from, to);
+            painted.changes.push(Change::Copied { from, to });
         }
-        Ok(changes)
+        let mut left = self.screen.bounds().area();
+        if let Some(drawings) = pixels.drawings {
+            let places = drawing::paint(drawings, &mut self.screen, left)?;
+            let area: usize = places.iter().map(|place| place.area()).sum();
+            left = left.saturating_sub(area);
+            painted.drawn = area as u64;
+            painted.changes.extend(places.into_iter().map(Change::Painted));
+        }
+        match pixels.tiles {
+            None => Ok(()),
+            Some(Tiles::Plain(tiles)) => self.tiles(tiles, left, painted),
+            Some(Tiles::Compressed(tiles)) => {
+                let frame = [&tile::ZSTD_MAGIC[..], tiles].concat();
+                let tiles = zstd::bulk::decompress(&frame, MAX_PIECE);
+                self.tiles(&tiles.map_err(|_| PieceError::Compression)?, left, painted)
+            }
+        }
+    }
+
+    /// Paints tiles of at most `left` pixels.
+    fn tiles(
+        &mut self,
+        mut tiles: &[u8],
+        mut left: usize,
+        painted: &mut Painted,
+    ) -> Result<(), PieceError> {
+        while !tiles.is_empty() {
+            let rect = tile::paint(&mut tiles, &mut self.screen)?;
+            left = left.checked_sub(rect.area()).ok_or(TileError::Overdraw)?;
+            painted.changes.push(Change::Painted(rect));
+        }
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::drawing::DrawingWriter;
     use super::*;
 
     fn painter() -> Painter {
@@ -149,6 +182,19 @@ mod tests {
         Piece { update: 5, superseded: superseded.to_vec(), body }.encode()
     }
 
+    fn copy(from: Rect, to: Rect) -> PieceBody<'static> {
+        PieceBody::Pixels(Pixels { copy: Some((from, to)), ..Pixels::default() })
+    }
+
+    fn plain(tiles: &[u8]) -> PieceBody<'_> {
+        PieceBody::Pixels(Pixels { tiles: Some(Tiles::Plain(tiles)), ..Pixels::default() })
+    }
+
+    fn compressed(frame: &[u8]) -> PieceBody<'_> {
+        let tiles = Tiles::Compressed(frame.strip_prefix(&tile::ZSTD_MAGIC).unwrap());
+        PieceBody::Pixels(Pixels { tiles: Some(tiles), ..Pixels::default() })
+    }
+
     /// A pixel at the corner, in this shade of blue.
     fn dot(blue: u8) -> [u8; 10] {
         [0, 0, 0, 0, 0, 0, 0, 0, 0, blue]
@@ -157,13 +203,13 @@ mod tests {
     #[test]
     fn what_is_superseded_is_left_out_however_late_it_comes() {
         let mut painter = painter();
-        painter.paint(8, &piece(&[1, 8], PieceBody::Tiles(&dot(8)))).unwrap();
+        painter.paint(8, &piece(&[1, 8], plain(&dot(8)))).unwrap();
         for number in [7, 0] {
-            let late = painter.paint(number, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
-            assert_eq!(late, Painted { update: 5, changes: vec![] });
+            let late = painter.paint(number, &piece(&[], plain(&dot(1)))).unwrap();
+            assert_eq!(late, Painted { update: 5, changes: vec![], drawn: 0 });
         }
         assert_eq!(painter.screen().pixel(0, 0), Some(8));
-        painter.paint(6, &piece(&[], PieceBody::Tiles(&dot(6)))).unwrap();
+        painter.paint(6, &piece(&[], plain(&dot(6)))).unwrap();
         assert_eq!(painter.screen().pixel(0, 0), Some(6));
     }
 
@@ -172,12 +218,11 @@ mod tests {
         let mut painter = painter();
         let back: Vec<u16> = (1..=64).map(|back| back * 500).collect();
         for number in (33_000..400_000).step_by(3) {
-            painter.paint(number, &piece(&back, PieceBody::Tiles(&[]))).unwrap();
+            painter.paint(number, &piece(&back, plain(&[]))).unwrap();
             assert!(painter.superseded.len() as u64 <= WINDOW);
         }
         // Older than the window.
-        let late =
-            painter.paint(400_000 - 3 - WINDOW, &piece(&[], PieceBody::Tiles(&dot(1)))).unwrap();
+        let late = painter.paint(400_000 - 3 - WINDOW, &piece(&[], plain(&dot(1)))).unwrap();
         assert_eq!(late.changes, []);
     }
 
@@ -185,7 +230,7 @@ mod tests {
     fn a_piece_that_expands_without_end_is_refused() {
         let bomb = zstd::bulk::compress(&vec![0; 64 << 20], 19).unwrap();
         assert!(bomb.len() < 8192);
-        let result = painter().paint(0, &piece(&[], PieceBody::Compressed(&bomb)));
+        let result = painter().paint(0, &piece(&[], compressed(&bomb)));
         assert_eq!(result, Err(PieceError::Compression));
     }
 
@@ -194,26 +239,36 @@ mod tests {
     fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
         let mut painter = painter();
         let whole = painter.screen().bounds();
-        let copied =
-            painter.paint(0, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
+        let copied = painter.paint(0, &piece(&[], copy(whole, whole))).unwrap();
         assert_eq!(copied.pixels(), 64 * 64);
         // Tiles of the whole screen in one colour: 10 bytes each, and almost none once compressed.
         let tile = [0, 0, 0, 0, 63, 63, 0, 1, 2, 3];
-        let painted = painter.paint(1, &piece(&[], PieceBody::Tiles(&tile))).unwrap();
+        let painted = painter.paint(1, &piece(&[], plain(&tile))).unwrap();
         assert_eq!(painted.pixels(), 64 * 64);
         let many = zstd::bulk::compress(&tile.repeat(26_000), 1).unwrap();
         assert!(many.len() < 200);
-        for body in [PieceBody::Compressed(&many), PieceBody::Tiles(&tile.repeat(2))] {
+        for body in [compressed(&many), plain(&tile.repeat(2))] {
             let result = painter.paint(2, &piece(&[], body));
-            assert_eq!(result, Err(PieceError::Overdraw));
+            assert_eq!(result, Err(TileError::Overdraw.into()));
         }
+        // A drawing takes longer.
+        let mut drawings = DrawingWriter::new();
+        drawings.push(&painter.screen, Rect::new(0, 0, 64, 32), &[0x01_0203]);
+        let drawings = drawings.finish();
+        let pixels = |tiles| {
+            PieceBody::Pixels(Pixels { copy: None, drawings: Some(&drawings), tiles: Some(tiles) })
+        };
+        let half = [0, 0, 0, 32, 63, 31, 0, 1, 2, 3];
+        let painted = painter.paint(2, &piece(&[], pixels(Tiles::Plain(&half)))).unwrap();
+        assert_eq!(painted.pixels(), 64 * 32 * (16 + 1));
+        let result = painter.paint(2, &piece(&[], pixels(Tiles::Plain(&tile))));
+        assert_eq!(result, Err(TileError::Overdraw.into()));
         let size =
             painter.paint(3, &piece(&[], PieceBody::Size { width: 200, height: 100 })).unwrap();
         assert_eq!(size.pixels(), 20_000);
         // A piece that is left out costs nothing.
-        painter.paint(5, &piece(&[1], PieceBody::Tiles(&[]))).unwrap();
-        let late =
-            painter.paint(4, &piece(&[], PieceBody::Copy { from: whole, to: whole })).unwrap();
+        painter.paint(5, &piece(&[1], plain(&[]))).unwrap();
+        let late = painter.paint(4, &piece(&[], copy(whole, whole))).unwrap();
         assert_eq!(late.pixels(), 0);
     }
 
@@ -221,13 +276,13 @@ mod tests {
     fn what_is_outside_the_screen_is_refused() {
         let (inside, outside) = (Rect::new(0, 0, 9, 9), Rect::new(60, 0, 9, 9));
         for (from, to) in [(inside, outside), (outside, inside)] {
-            let result = painter().paint(0, &piece(&[], PieceBody::Copy { from, to }));
+            let result = painter().paint(0, &piece(&[], copy(from, to)));
             assert_eq!(result, Err(PieceError::Outside(outside)));
         }
         let huge = piece(&[], PieceBody::Size { width: 65535, height: 65535 });
         assert!(matches!(painter().paint(0, &huge), Err(PieceError::TooLarge(_))));
         for (number, back) in [(3, 4), (3, 0)] {
-            let result = painter().paint(number, &piece(&[back], PieceBody::Tiles(&[])));
+            let result = painter().paint(number, &piece(&[back], plain(&[])));
             assert_eq!(result, Err(PieceError::Superseded));
         }
     }

@@ -15,8 +15,14 @@ pub enum PieceError {
     /// The piece ends early.
     #[error("a piece of the screen ends early")]
     Short,
-    /// The piece has a kind that does not exist.
-    #[error("a piece of the screen of unknown kind {0}")]
+    /// The piece goes on behind its end.
+    #[error("a piece of the screen goes on behind its end")]
+    Long,
+    /// The piece has a number that is too large.
+    #[error("a piece of the screen with a number that is too large")]
+    Number,
+    /// The piece has fields that do not exist, or not together.
+    #[error("a piece of the screen with unknown fields {0}")]
     Kind(u8),
     /// The piece names more than [`MAX_SUPERSEDED`] pieces, or pieces before the first.
     #[error("a piece of the screen supersedes what does not exist")]
@@ -30,9 +36,6 @@ pub enum PieceError {
     /// The piece gives the screen an absurd size.
     #[error(transparent)]
     TooLarge(#[from] crate::framebuffer::TooLarge),
-    /// The piece paints more pixels than the screen has, though none needs to be painted twice.
-    #[error("a piece of the screen paints more than all of it")]
-    Overdraw,
     /// A tile of the piece is malformed.
     #[error(transparent)]
     Tile(#[from] TileError),
@@ -41,17 +44,8 @@ pub enum PieceError {
 /// The effect of a piece.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PieceBody<'a> {
-    /// Paints tiles, which are encoded one behind the other.
-    Tiles(&'a [u8]),
-    /// Paints tiles, compressed by zstd.
-    Compressed(&'a [u8]),
-    /// Copies a rectangle of the screen to another place.
-    Copy {
-        /// From where.
-        from: Rect,
-        /// To where.
-        to: Rect,
-    },
+    /// Changes pixels.
+    Pixels(Pixels<'a>),
     /// Gives the screen another size.
     Size {
         /// Its columns.
@@ -59,6 +53,26 @@ pub enum PieceBody<'a> {
         /// Its rows.
         height: u16,
     },
+}
+
+/// The pixels that a piece changes: the copy comes first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pixels<'a> {
+    /// Copies a rectangle of the screen from one place to another.
+    pub copy: Option<(Rect, Rect)>,
+    /// Rectangles of few colours; see [`drawing`](super::drawing).
+    pub drawings: Option<&'a [u8]>,
+    /// Any rectangles; see [`tile`](super::tile).
+    pub tiles: Option<Tiles<'a>>,
+}
+
+/// Tiles, encoded one behind the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tiles<'a> {
+    /// As they are.
+    Plain(&'a [u8]),
+    /// Compressed by zstd, without the four bytes with which its frames begin.
+    Compressed(&'a [u8]),
 }
 
 /// A piece.
@@ -72,31 +86,70 @@ pub struct Piece<'a> {
     pub body: PieceBody<'a>,
 }
 
+/// What a piece has, as the bits of its second field.
+mod has {
+    pub const SUPERSEDED: u8 = 1;
+    pub const SIZE: u8 = 1 << 1;
+    pub const COPY: u8 = 1 << 2;
+    pub const DRAWINGS: u8 = 1 << 3;
+    pub const TILES: u8 = 1 << 4;
+    pub const COMPRESSED: u8 = 1 << 5;
+    /// What comes with a new size.
+    pub const WITH_SIZE: u8 = SUPERSEDED | SIZE;
+    pub const ALL: u8 = (1 << 6) - 1;
+}
+
+/// Takes a number: seven bits in each byte, the lowest first; the highest bit says that more follow.
+fn number(data: &mut &[u8]) -> Result<u32, PieceError> {
+    let mut value = 0_u32;
+    for shift in (0..32).step_by(7) {
+        let byte = data.try_get_u8().map_err(|_| PieceError::Short)?;
+        value |= u32::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Ok(value);
+        }
+    }
+    Err(PieceError::Number)
+}
+
+fn small(data: &mut &[u8]) -> Result<u16, PieceError> {
+    u16::try_from(number(data)?).map_err(|_| PieceError::Number)
+}
+
+fn put_number(out: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        out.put_u8(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(value as u8);
+}
+
 impl<'a> Piece<'a> {
     /// Reads a piece.
     ///
     /// # Errors
     /// It is malformed.
     pub fn decode(mut data: &'a [u8]) -> Result<Self, PieceError> {
-        let short = |_| PieceError::Short;
-        let update = data.try_get_u32().map_err(short)?;
-        let kind = data.try_get_u8().map_err(short)?;
-        let count = usize::from(data.try_get_u8().map_err(short)?);
-        if count > MAX_SUPERSEDED {
-            return Err(PieceError::Superseded);
+        let update = number(&mut data)?;
+        let fields = data.try_get_u8().map_err(|_| PieceError::Short)?;
+        if fields & !has::ALL != 0
+            || (fields & has::SIZE != 0 && fields & !has::WITH_SIZE != 0)
+            || fields & (has::TILES | has::COMPRESSED) == has::COMPRESSED
+        {
+            return Err(PieceError::Kind(fields));
         }
-        let superseded =
-            (0..count).map(|_| data.try_get_u16().map_err(short)).collect::<Result<_, _>>()?;
-        let mut number = || data.try_get_u16().map_err(short);
-        let body = match kind {
-            0 => PieceBody::Tiles(data),
-            1 => PieceBody::Compressed(data),
-            2 => {
-                let from = Rect::new(number()?, number()?, number()?, number()?);
-                PieceBody::Copy { from, to: Rect { x: number()?, y: number()?, ..from } }
+        let mut superseded = Vec::new();
+        if fields & has::SUPERSEDED != 0 {
+            let count = usize::from(small(&mut data)?);
+            if count > MAX_SUPERSEDED {
+                return Err(PieceError::Superseded);
             }
-            3 => PieceBody::Size { width: number()?, height: number()? },
-            kind => return Err(PieceError::Kind(kind)),
+            superseded = (0..count).map(|_| small(&mut data)).collect::<Result<_, _>>()?;
+        }
+        let body = if fields & has::SIZE != 0 {
+            PieceBody::Size { width: small(&mut data)?, height: small(&mut data)? }
+        } else {
+            PieceBody::Pixels(Pixels::decode(fields, data)?)
         };
         Ok(Self { update, superseded, body })
     }
@@ -104,72 +157,140 @@ impl<'a> Piece<'a> {
     /// Writes it.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        out.put_u32(self.update);
-        out.put_u8(match self.body {
-            PieceBody::Tiles(_) => 0,
-            PieceBody::Compressed(_) => 1,
-            PieceBody::Copy { .. } => 2,
-            PieceBody::Size { .. } => 3,
-        });
-        out.put_u8(u8::try_from(self.superseded.len()).unwrap_or(u8::MAX));
-        self.superseded.iter().for_each(|&back| out.put_u16(back));
-        match self.body {
-            PieceBody::Tiles(data) | PieceBody::Compressed(data) => out.put_slice(data),
-            PieceBody::Copy { from, to } => {
-                let numbers = [from.x, from.y, from.width, from.height, to.x, to.y];
-                numbers.into_iter().for_each(|number| out.put_u16(number));
-            }
-            PieceBody::Size { width, height } => {
-                out.put_u16(width);
-                out.put_u16(height);
+        put_number(&mut out, self.update);
+        let names = if self.superseded.is_empty() { 0 } else { has::SUPERSEDED };
+        out.put_u8(names | self.body.fields());
+        if names != 0 {
+            put_number(&mut out, self.superseded.len() as u32);
+            self.superseded.iter().for_each(|&back| put_number(&mut out, back.into()));
+        }
+        match &self.body {
+            PieceBody::Pixels(pixels) => pixels.encode(&mut out),
+            &PieceBody::Size { width, height } => {
+                put_number(&mut out, width.into());
+                put_number(&mut out, height.into());
             }
         }
         out
     }
 }
 
+impl PieceBody<'_> {
+    fn fields(&self) -> u8 {
+        let Self::Pixels(pixels) = self else { return has::SIZE };
+        let tiles = match pixels.tiles {
+            None => 0,
+            Some(Tiles::Plain(_)) => has::TILES,
+            Some(Tiles::Compressed(_)) => has::TILES | has::COMPRESSED,
+        };
+        let copy = if pixels.copy.is_some() { has::COPY } else { 0 };
+        let drawings = if pixels.drawings.is_some() { has::DRAWINGS } else { 0 };
+        copy | drawings | tiles
+    }
+}
+
+impl<'a> Pixels<'a> {
+    fn decode(fields: u8, mut data: &'a [u8]) -> Result<Self, PieceError> {
+        let mut pixels = Self::default();
+        if fields & has::COPY != 0 {
+            let mut number = || small(&mut data);
+            let from = Rect::new(number()?, number()?, number()?, number()?);
+            pixels.copy = Some((from, Rect { x: number()?, y: number()?, ..from }));
+        }
+        let has_tiles = fields & has::TILES != 0;
+        if fields & has::DRAWINGS != 0 {
+            let size = if has_tiles { number(&mut data)? as usize } else { data.len() };
+            pixels.drawings = Some(data.split_off(..size).ok_or(PieceError::Short)?);
+        }
+        let compressed = fields & has::COMPRESSED != 0;
+        let tiles = if compressed { Tiles::Compressed(data) } else { Tiles::Plain(data) };
+        pixels.tiles = has_tiles.then_some(tiles);
+        if !has_tiles && fields & has::DRAWINGS == 0 && !data.is_empty() {
+            return Err(PieceError::Long);
+        }
+        Ok(pixels)
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        if let Some((from, to)) = self.copy {
+            let numbers = [from.x, from.y, from.width, from.height, to.x, to.y];
+            numbers.into_iter().for_each(|number| put_number(out, number.into()));
+        }
+        if let Some(drawings) = self.drawings {
+            if self.tiles.is_some() {
+                put_number(out, drawings.len() as u32);
+            }
+            out.put_slice(drawings);
+        }
+        if let Some(Tiles::Plain(tiles) | Tiles::Compressed(tiles)) = self.tiles {
+            out.put_slice(tiles);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
-    fn pieces() -> Vec<Piece<'static>> {
-        let from = Rect::new(1, 2, 3, 4);
-        [
-            PieceBody::Tiles(b"tiles"),
-            PieceBody::Compressed(b"less"),
-            PieceBody::Copy { from, to: Rect::new(500, 6, 3, 4) },
-            PieceBody::Size { width: 1920, height: 1080 },
-        ]
-        .map(|body| Piece { update: 70_000, superseded: vec![1, 300], body })
-        .into()
+    fn any_rect() -> impl Strategy<Value = Rect> {
+        any::<[u16; 4]>().prop_map(|[x, y, w, h]| Rect::new(x, y, w, h))
     }
 
-    #[test]
-    fn a_piece_is_read_as_it_was_written() {
-        for piece in pieces() {
-            assert_eq!(Piece::decode(&piece.encode()), Ok(piece));
-        }
-        let copy = pieces()[2].encode();
-        assert_eq!(
-            copy,
-            *b"\0\x01\x11\x70\x02\x02\0\x01\x01\x2c\0\x01\0\x02\0\x03\0\x04\x01\xf4\0\x06"
-        );
+    fn any_pixels() -> impl Strategy<Value = PieceBody<'static>> {
+        let bytes = || proptest::option::of(0..3_usize);
+        let copy = proptest::option::of((any_rect(), any::<[u16; 2]>()));
+        (copy, bytes(), bytes(), any::<bool>()).prop_map(|(copy, drawings, tiles, compressed)| {
+            let bytes = |size: usize| &b"abc"[..size];
+            let tiles = tiles.map(bytes);
+            let tiles =
+                tiles.map(|t| if compressed { Tiles::Compressed(t) } else { Tiles::Plain(t) });
+            let copy = copy.map(|(from, [x, y])| (from, Rect { x, y, ..from }));
+            PieceBody::Pixels(Pixels { copy, drawings: drawings.map(bytes), tiles })
+        })
     }
 
-    #[test]
-    fn a_piece_that_is_cut_off_is_an_error() {
-        for piece in pieces() {
+    fn any_piece() -> impl Strategy<Value = Piece<'static>> {
+        let size = any::<[u16; 2]>().prop_map(|[width, height]| PieceBody::Size { width, height });
+        let superseded = proptest::collection::vec(any::<u16>(), 0..=MAX_SUPERSEDED);
+        (any::<u32>(), superseded, prop_oneof![size, any_pixels()])
+            .prop_map(|(update, superseded, body)| Piece { update, superseded, body })
+    }
+
+    proptest! {
+        #[test]
+        fn a_piece_is_read_as_it_was_written(piece in any_piece()) {
             let whole = piece.encode();
-            let fixed = if matches!(piece.body, PieceBody::Tiles(_) | PieceBody::Compressed(_)) {
-                10
-            } else {
-                whole.len()
-            };
-            for end in 0..fixed {
-                assert_eq!(Piece::decode(&whole[..end]), Err(PieceError::Short));
+            for end in 0..whole.len() {
+                if let Ok(part) = Piece::decode(&whole[..end]) {
+                    // Only what goes on to the end can be cut off unseen.
+                    prop_assert!(part != piece && part.superseded == piece.superseded);
+                }
             }
+            prop_assert_eq!(Piece::decode(&whole), Ok(piece));
         }
-        assert_eq!(Piece::decode(b"\0\0\0\0\x09\0"), Err(PieceError::Kind(9)));
-        assert_eq!(Piece::decode(b"\0\0\0\0\0\x41"), Err(PieceError::Superseded));
+    }
+
+    #[test]
+    fn a_copy_takes_few_bytes() {
+        let from = Rect::new(1, 2, 3, 4);
+        let pixels =
+            Pixels { copy: Some((from, Rect { x: 500, y: 6, ..from })), ..Pixels::default() };
+        let body = PieceBody::Pixels(pixels);
+        let piece = Piece { update: 300, superseded: vec![1, 300], body };
+        assert_eq!(piece.encode(), *b"\xac\x02\x05\x02\x01\xac\x02\x01\x02\x03\x04\xf4\x03\x06");
+    }
+
+    #[test]
+    fn what_is_no_piece_is_an_error() {
+        assert_eq!(Piece::decode(b""), Err(PieceError::Short));
+        assert_eq!(Piece::decode(b"\0\x40"), Err(PieceError::Kind(0x40)));
+        assert_eq!(Piece::decode(b"\0\x06"), Err(PieceError::Kind(6)), "a size and a copy");
+        assert_eq!(Piece::decode(b"\0\x20"), Err(PieceError::Kind(0x20)), "nothing is compressed");
+        assert_eq!(Piece::decode(b"\0\x01\x41"), Err(PieceError::Superseded));
+        assert_eq!(Piece::decode(b"\xff\xff\xff\xff\xff"), Err(PieceError::Number));
+        assert_eq!(Piece::decode(b"\0\x02\xff\xff\x7f"), Err(PieceError::Number));
+        assert_eq!(Piece::decode(b"\0\x18\x02a"), Err(PieceError::Short));
+        assert_eq!(Piece::decode(b"\0\0\0"), Err(PieceError::Long));
     }
 }

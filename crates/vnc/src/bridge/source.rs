@@ -2,8 +2,10 @@
 
 use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
+use super::drawing::DrawingWriter;
 use super::order::{Footprint, Order, Plan, UpdateOrder};
-use super::piece::{Piece, PieceBody};
+use super::parts::{Change, Part, join};
+use super::piece::{Piece, PieceBody, Pixels, Tiles};
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;
@@ -15,6 +17,14 @@ pub const MAX_COPIES: usize = 16;
 const MIN_COPY: usize = 1024;
 /// Tiles are collected in a piece until they have this many bytes, which makes about one packet of them.
 const PIECE: usize = 4096;
+/// Drawings are collected in a piece until they have this many bytes: with what the last one adds they are to
+/// fit in a packet.
+const DRAWINGS: usize = 700;
+/// Parts are looked for until they have this many pixels.
+const GATHERED: usize = 1 << 15;
+/// Pixels of an update that are sent as drawings. Those take a hundred times as long as tiles, which are made of
+/// the rest.
+const MAX_DRAWN: usize = 1 << 18;
 const LEVEL: i32 = 1;
 
 /// A piece to send.
@@ -69,6 +79,56 @@ pub struct Source {
     order: Order,
     number: u64,
     update: u32,
+    /// Pixels of the update that are sent as drawings.
+    drawn: usize,
+}
+
+/// What a piece is made of.
+#[derive(Debug)]
+struct Content {
+    copy: Option<(Rect, Rect)>,
+    drawings: Option<DrawingWriter>,
+    tiles: Vec<u8>,
+    footprint: Footprint,
+    /// Pixels that may be added: no piece has more than the screen.
+    left: usize,
+}
+
+impl Content {
+    fn new(copy: Option<(Rect, Rect)>, screen: &Framebuffer) -> Self {
+        let footprint = Footprint {
+            writes: copy.iter().map(|&(_, to)| to).collect(),
+            reads: copy.map(|(from, _)| from),
+        };
+        let left = screen.bounds().area();
+        Self { copy, drawings: None, tiles: Vec::new(), footprint, left }
+    }
+
+    fn has_room(&self, part: &Part) -> bool {
+        let is_full = |drawings: &DrawingWriter| drawings.is_full() || drawings.len() >= DRAWINGS;
+        self.tiles.len() < PIECE
+            && !self.drawings.as_ref().is_some_and(is_full)
+            && part.rect.area() <= self.left
+    }
+
+    /// Whether a rectangle waits for the same pieces as the copy, or for the copy.
+    fn goes_with_copy(&self, rect: Rect) -> bool {
+        self.copy.is_none_or(|(from, to)| rect.overlaps(from) || rect.overlaps(to))
+    }
+
+    /// Adds a part; returns whether it is exact.
+    fn add(&mut self, screen: &Framebuffer, part: &Part, quality: Option<u8>) -> bool {
+        self.footprint.writes.push(part.rect);
+        self.left = self.left.saturating_sub(part.rect.area());
+        match &part.colours {
+            Some(colours) => {
+                let drawings = self.drawings.get_or_insert_with(DrawingWriter::new);
+                drawings.push(screen, part.rect, colours);
+                true
+            }
+            None => tile::encode(screen, part.rect, quality, &mut self.tiles),
+        }
+    }
 }
 
 impl Source {
@@ -88,6 +148,7 @@ impl Source {
             order: Order::default(),
             number: 0,
             update: 0,
+            drawn: 0,
         };
         source.resize(screen)?;
         Ok(source)
@@ -145,6 +206,7 @@ impl Source {
     /// Begins another update, and returns its number: pieces sent from now on are part of it.
     pub fn begin_update(&mut self) -> u32 {
         self.update = self.update.wrapping_add(1);
+        self.drawn = 0;
         self.update
     }
 
@@ -182,12 +244,16 @@ impl Source {
             return Some(piece);
         }
         let copy = self.next_copy();
-        copy.or_else(|| self.tiles(screen, |cell| cell.changed, self.quality))
+        // What later copies read must not be written before.
+        if copy.is_some() && !self.copies.is_empty() {
+            return self.finish(Content::new(copy, screen));
+        }
+        self.pixels(screen, |cell| cell.changed, self.quality, copy)
     }
 
     /// The first copy that waits, without those whose source became unknown meanwhile: a piece that wrote
     /// there was not sent, or is lost. The target of such a copy is sent as pixels.
-    fn next_copy(&mut self) -> Option<Outgoing> {
+    fn next_copy(&mut self) -> Option<(Rect, Rect)> {
         while let Some((from, to)) = self.copies.pop_front() {
             if !self.cells.all(from, |cell| !cell.unknown) {
                 self.forget(to);
@@ -198,32 +264,61 @@ impl Source {
             if !self.cells.all(from, |cell| !cell.blurred) {
                 self.cells.each(to, |cell| cell.blurred = true);
             }
-            let footprint = Footprint { writes: vec![to], reads: Some(from) };
-            return Some(self.piece(&PieceBody::Copy { from, to }, footprint));
+            return Some((from, to));
         }
         None
     }
 
     /// Takes a piece that makes blurred cells exact, as [`next`](Self::next) does.
     pub fn sharpen(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
-        self.tiles(screen, |cell| cell.blurred, None)
+        self.pixels(screen, |cell| cell.blurred, None, None)
     }
 
-    /// A piece of the next cells for which `wanted` holds.
-    fn tiles(
+    /// A piece of a copy and the next cells for which `wanted` holds. With a copy, only of those that must come
+    /// after it in any case.
+    fn pixels(
         &mut self,
         screen: &Framebuffer,
         wanted: impl Fn(Cell) -> bool,
         quality: Option<u8>,
+        copy: Option<(Rect, Rect)>,
     ) -> Option<Outgoing> {
-        let (mut tiles, mut footprint) = (Vec::new(), Footprint::default());
-        while tiles.len() < PIECE {
+        let mut content = Content::new(copy, screen);
+        let start = self.cells.position();
+        let (parts, mut others) = self.gather(screen, wanted, quality, &content);
+        for part in join(parts, screen) {
+            if !content.has_room(&part) {
+                others.extend(part.changes);
+                continue;
+            }
+            let is_exact = content.add(screen, &part, quality);
+            self.drawn += if part.colours.is_some() { part.weight() } else { 0 };
+            self.shown.take(screen, part.rect);
+            for Change { index, cell, rect } in part.changes {
+                let blurred = !is_exact || (cell.blurred && rect != self.cells.rect(index));
+                self.cells.set(index, Cell { blurred, ..Cell::default() });
+            }
+        }
+        self.cells.give_back(start, others.iter().map(|change| (change.index, change.cell)));
+        self.finish(content)
+    }
+
+    /// Takes cells for which `wanted` holds, and finds out what differs in them; also returns those that do not
+    /// go with the copy.
+    fn gather(
+        &mut self,
+        screen: &Framebuffer,
+        wanted: impl Fn(Cell) -> bool,
+        quality: Option<u8>,
+        content: &Content,
+    ) -> (Vec<Part>, Vec<Change>) {
+        let (mut parts, mut others, mut pixels) = (Vec::new(), Vec::new(), 0);
+        while pixels < GATHERED {
             let Some(index) = self.cells.find(&wanted) else { break };
             let cell = self.cells.take(index);
             let whole = self.cells.rect(index);
-            let exact = quality.is_none();
             // Which pixels of a blurred cell differ from the screen is unknown here.
-            let rect = if cell.unknown || (cell.blurred && exact) {
+            let rect = if cell.unknown || (cell.blurred && quality.is_none()) {
                 Some(whole)
             } else {
                 difference(screen, &self.shown, whole)
@@ -232,19 +327,33 @@ impl Source {
                 self.cells.set(index, Cell { blurred: cell.blurred, ..Cell::default() });
                 continue;
             };
-            let is_exact = tile::encode(screen, rect, quality, &mut tiles);
-            let blurred = !is_exact || (cell.blurred && rect != whole);
-            self.cells.set(index, Cell { blurred, ..Cell::default() });
-            self.shown.take(screen, rect);
-            footprint.writes.push(rect);
+            let change = Change { index, cell, rect };
+            let draws = self.drawn + pixels < MAX_DRAWN;
+            let part = if draws { Part::new(screen, change) } else { Part::undrawn(change) };
+            let goes_along = part.colours.is_some() && content.goes_with_copy(rect);
+            if content.copy.is_some() && !goes_along {
+                others.push(change);
+                continue;
+            }
+            pixels += part.weight();
+            parts.push(part);
         }
-        if footprint.writes.is_empty() {
+        (parts, others)
+    }
+
+    /// The piece of this content, unless there is none.
+    fn finish(&mut self, content: Content) -> Option<Outgoing> {
+        if content.footprint.writes.is_empty() {
             return None;
         }
-        let compressed = zstd::bulk::compress(&tiles, LEVEL).ok();
-        let compressed = compressed.filter(|compressed| compressed.len() < tiles.len());
-        let body = compressed.as_deref().map_or(PieceBody::Tiles(&tiles), PieceBody::Compressed);
-        Some(self.piece(&body, footprint))
+        let drawings = content.drawings.map(DrawingWriter::finish);
+        let compressed = zstd::bulk::compress(&content.tiles, LEVEL).ok();
+        let compressed = compressed.as_deref().and_then(|all| all.strip_prefix(&tile::ZSTD_MAGIC));
+        let compressed = compressed.filter(|compressed| compressed.len() < content.tiles.len());
+        let tiles = compressed.map_or(Tiles::Plain(&content.tiles), Tiles::Compressed);
+        let tiles = (!content.tiles.is_empty()).then_some(tiles);
+        let pixels = Pixels { copy: content.copy, drawings: drawings.as_deref(), tiles };
+        Some(self.piece(&PieceBody::Pixels(pixels), content.footprint))
     }
 
     fn piece(&mut self, body: &PieceBody<'_>, footprint: Footprint) -> Outgoing {

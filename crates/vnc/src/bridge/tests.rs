@@ -391,3 +391,66 @@ fn fences_let_nobody_see_a_part_of_an_update_before_all_of_the_former() {
     }
     assert!(torn > 0, "geometry alone tears too");
 }
+
+/// A line of text below what has scrolled waits for the scrolling in any case.
+#[test]
+fn what_must_come_after_a_copy_is_in_its_piece() {
+    let mut bridge = with_a_picture();
+    bridge.copy(LEFT, MIDDLE);
+    bridge.fill(Rect { y: 30, height: 10, ..MIDDLE }, 7);
+    bridge.fill(Rect { y: 100, ..RIGHT }, 7);
+    let both = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(both.reads(), Some(LEFT));
+    assert_eq!(both.writes(), [MIDDLE, Rect { y: 30, height: 10, ..MIDDLE }]);
+    bridge.transmit(both);
+    let apart = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!((apart.reads(), apart.after()), (None, &[][..]));
+    bridge.transmit(apart);
+    assert_same_in_the_end(&mut bridge);
+}
+
+/// Were the new pixels on the left painted with the first copy, the second would copy them.
+#[test]
+fn pixels_that_a_later_copy_reads_are_not_painted_before_it() {
+    let mut bridge = with_a_picture();
+    bridge.copy(LEFT, MIDDLE);
+    bridge.copy(LEFT, RIGHT);
+    bridge.fill(LEFT, 9);
+    let first = bridge.send_next();
+    let second = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(second.writes(), [RIGHT, LEFT]);
+    let second = bridge.transmit(second);
+    assert_eq!(bridge.source.shown().pixel(RIGHT.x, 0), bridge.screen.pixel(RIGHT.x, 0));
+    bridge.receive(second);
+    bridge.receive(first);
+    assert!(!bridge.source.has_changes());
+    assert_same_in_the_end(&mut bridge);
+}
+
+/// However much changes, a bounded part of it is sent in the form that takes long.
+#[test]
+fn most_of_a_large_update_is_sent_as_tiles() {
+    let mut bridge = Bridge::new(5, None);
+    bridge.resize(2000, 1000);
+    bridge.settle();
+    let bounds = bridge.screen.bounds();
+    for y in 0..bounds.height {
+        let row = bridge.screen.columns_mut(0, y, bounds.width);
+        for (x, pixel) in (0_u32..).zip(row) {
+            *pixel = (x * x + 7 * u32::from(y)) / 5 % 3;
+        }
+    }
+    bridge.source.painted(bounds);
+    bridge.source.begin_update();
+    let (mut drawn, mut tiles) = (0, 0);
+    while let Some(piece) = bridge.source.next(&bridge.screen) {
+        let area: usize = piece.writes().iter().map(|rect| rect.area()).sum();
+        let PieceBody::Pixels(pixels) = Piece::decode(&piece.data).unwrap().body else { continue };
+        drawn += if pixels.drawings.is_some() { area } else { 0 };
+        tiles += if pixels.tiles.is_some() { area } else { 0 };
+        bridge.transmit(piece);
+    }
+    assert!((1 << 17..1 << 19).contains(&drawn), "{drawn}");
+    assert!(tiles > 1_000_000, "{tiles}");
+    assert_same_in_the_end(&mut bridge);
+}

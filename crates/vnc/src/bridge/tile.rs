@@ -19,6 +19,9 @@ const MAX_COLOURS: usize = 256;
 /// A picture with at most this many colours is not made lossy: it is text or a drawing.
 const FEW_COLOURS: usize = 64;
 
+/// The bytes with which a frame of zstd begins (RFC 8878 section 3.1.1), which pieces leave out.
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
 /// Why a tile cannot be painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TileError {
@@ -34,6 +37,9 @@ pub enum TileError {
     /// A pixel has a colour that is not in the palette.
     #[error("a tile with a colour that is not in its palette")]
     Palette,
+    /// More pixels are painted than the screen has, though none needs to be painted twice.
+    #[error("a piece of the screen paints more than all of it")]
+    Overdraw,
     /// The tile is not a JPEG image, or one of another size.
     #[error("a tile whose JPEG image cannot be decoded")]
     Jpeg,

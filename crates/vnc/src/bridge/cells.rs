@@ -68,6 +68,30 @@ impl Cells {
         behind.or_else(|| before.iter().position(|&cell| wanted(cell)))
     }
 
+    /// The rectangle around the most cells for which `wanted` holds that touch each other, also at corners.
+    pub fn largest(&self, wanted: impl Fn(Cell) -> bool) -> Option<Rect> {
+        let mut left: Vec<bool> = self.cells.iter().map(|&cell| wanted(cell)).collect();
+        let mut best = (0, None);
+        while let Some(first) = left.iter().position(|&is_left| is_left) {
+            let (mut count, mut around, mut open) = (0, Rect::default(), vec![first]);
+            left[first] = false;
+            while let Some(index) = open.pop() {
+                let rect = self.rect(index);
+                (count, around) = (count + 1, around.around(rect));
+                let (x, y) = (rect.x.saturating_sub(1), rect.y.saturating_sub(1));
+                for index in self.touched(Rect::new(x, y, TILE + 2, TILE + 2)) {
+                    if std::mem::take(&mut left[index]) {
+                        open.push(index);
+                    }
+                }
+            }
+            if count > best.0 {
+                best = (count, Some(around));
+            }
+        }
+        best.1
+    }
+
     pub fn any(&self, wanted: impl Fn(Cell) -> bool) -> bool {
         self.cells.iter().any(|&cell| wanted(cell))
     }
@@ -134,6 +158,16 @@ mod tests {
             prop_assert_eq!(area, usize::from(w) * usize::from(h));
             prop_assert_eq!(cells.is_clean(rect), !cells.any(|cell| cell.changed));
         }
+    }
+
+    #[test]
+    fn cells_that_touch_are_found_together() {
+        let mut cells = Cells::new(Rect::new(0, 0, 300, 200));
+        assert_eq!(cells.largest(|cell| cell.changed), None);
+        for (x, y) in [(0, 0), (128, 64), (192, 128), (256, 64)] {
+            cells.each(Rect::new(x, y, 1, 1), |cell| cell.changed = true);
+        }
+        assert_eq!(cells.largest(|cell| cell.changed), Some(Rect::new(128, 64, 172, 128)));
     }
 
     #[test]

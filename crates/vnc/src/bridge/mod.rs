@@ -40,6 +40,7 @@ mod order;
 mod painter;
 mod parts;
 mod piece;
+mod scroll;
 mod source;
 pub mod tile;
 

@@ -36,10 +36,10 @@ pub struct Painted {
 }
 
 /// How many pixels of others take as long as one of a drawing.
-const EFFORT: u64 = 16;
+const EFFORT: u64 = 32;
 
 impl Painted {
-    /// How many pixels it has written, which can be many for each byte of it. Those of drawings count 16 times,
+    /// How many pixels it has written, which can be many for each byte of it. Those of drawings count 32 times,
     /// by the time that they take.
     #[must_use]
     pub fn pixels(&self) -> u64 {
@@ -260,7 +260,7 @@ mod tests {
         };
         let half = [0, 0, 0, 32, 63, 31, 0, 1, 2, 3];
         let painted = painter.paint(2, &piece(&[], pixels(Tiles::Plain(&half)))).unwrap();
-        assert_eq!(painted.pixels(), 64 * 32 * (16 + 1));
+        assert_eq!(painted.pixels(), 64 * 32 * (32 + 1));
         let result = painter.paint(2, &piece(&[], pixels(Tiles::Plain(&tile))));
         assert_eq!(result, Err(TileError::Overdraw.into()));
         let size =

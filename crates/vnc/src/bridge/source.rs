@@ -6,6 +6,7 @@ use super::drawing::DrawingWriter;
 use super::order::{Footprint, Order, Plan, UpdateOrder};
 use super::parts::{Change, Part, join};
 use super::piece::{Piece, PieceBody, Pixels, Tiles};
+use super::scroll;
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;
@@ -26,6 +27,8 @@ const GATHERED: usize = 1 << 15;
 /// the rest.
 const MAX_DRAWN: usize = 1 << 18;
 const LEVEL: i32 = 1;
+/// Where nothing scrolls, one update in 2 to the power of this is searched for what has.
+const MOST_RARE: u32 = 4;
 
 /// A piece to send.
 #[derive(Debug)]
@@ -81,6 +84,10 @@ pub struct Source {
     update: u32,
     /// Pixels of the update that are sent as drawings.
     drawn: usize,
+    /// Whether to look for what has scrolled in this update.
+    looks: bool,
+    /// How often nothing was found.
+    misses: u32,
 }
 
 /// What a piece is made of.
@@ -149,6 +156,8 @@ impl Source {
             number: 0,
             update: 0,
             drawn: 0,
+            looks: true,
+            misses: 0,
         };
         source.resize(screen)?;
         Ok(source)
@@ -207,6 +216,8 @@ impl Source {
     pub fn begin_update(&mut self) -> u32 {
         self.update = self.update.wrapping_add(1);
         self.drawn = 0;
+        // A film does not scroll.
+        self.looks = self.update.is_multiple_of(1 << (self.misses / 4).min(MOST_RARE));
         self.update
     }
 
@@ -243,7 +254,7 @@ impl Source {
             (piece.fence, piece.plan.fence, piece.then_fence) = (true, true, true);
             return Some(piece);
         }
-        let copy = self.next_copy();
+        let copy = self.next_copy().or_else(|| self.find_scrolled(screen));
         // What later copies read must not be written before.
         if copy.is_some() && !self.copies.is_empty() {
             return self.finish(Content::new(copy, screen));
@@ -267,6 +278,22 @@ impl Source {
             return Some((from, to));
         }
         None
+    }
+
+    /// A copy that nobody reported: the server has sent the pixels.
+    fn find_scrolled(&mut self, screen: &Framebuffer) -> Option<(Rect, Rect)> {
+        if !std::mem::take(&mut self.looks) {
+            return None;
+        }
+        let region = self.cells.largest(|cell| cell.changed && !cell.unknown && !cell.blurred)?;
+        let rect = difference(screen, &self.shown, region)?;
+        let found = scroll::find(screen, &self.shown, rect);
+        let found =
+            found.filter(|&(from, _)| self.cells.all(from, |cell| !cell.unknown && !cell.blurred));
+        self.misses = if found.is_some() { 0 } else { self.misses.saturating_add(1) };
+        let (from, to) = found?;
+        self.shown.copy(from, to);
+        Some((from, to))
     }
 
     /// Takes a piece that makes blurred cells exact, as [`next`](Self::next) does.

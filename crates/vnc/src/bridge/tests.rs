@@ -454,3 +454,32 @@ fn most_of_a_large_update_is_sent_as_tiles() {
     assert!(tiles > 1_000_000, "{tiles}");
     assert_same_in_the_end(&mut bridge);
 }
+
+/// A terminal of an RFB server that sends pixels only.
+#[test]
+fn what_scrolls_is_copied_though_nobody_says_so() {
+    let mut bridge = Bridge::new(8, None);
+    let line = |number: u32, bridge: &mut Bridge| {
+        for y in 0..8 {
+            for (x, pixel) in (0_u32..).zip(bridge.screen.columns_mut(0, 140 + y, 200)) {
+                let row = number * 8 + u32::from(y) + 11;
+                *pixel = (row * (x / 4 + 7)).wrapping_mul(0x9e37_79b1) >> 31;
+            }
+        }
+    };
+    for number in 0..30 {
+        line(number, &mut bridge);
+        bridge.screen.copy(Rect::new(0, 10, 200, 140), Rect::new(0, 0, 200, 140));
+    }
+    bridge.source.painted(bridge.screen.bounds());
+    bridge.settle();
+    line(31, &mut bridge);
+    bridge.screen.copy(Rect::new(0, 10, 200, 140), Rect::new(0, 0, 200, 140));
+    bridge.source.painted(bridge.screen.bounds());
+    bridge.source.begin_update();
+    let piece = bridge.source.next(&bridge.screen).unwrap();
+    assert!(piece.reads().is_some_and(|read| read.height > 100), "{piece:?}");
+    bridge.transmit(piece);
+    assert!(bridge.source.next(&bridge.screen).is_none());
+    assert_same_in_the_end(&mut bridge);
+}

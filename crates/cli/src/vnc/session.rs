@@ -23,6 +23,9 @@ const MIN_WINDOW: u64 = 32 * 1024;
 const SHARPEN_AFTER: Duration = Duration::from_millis(300);
 /// How long the server may take to read that keys are released.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
+/// How long pieces wait for the rest of an update of the server: those of the whole update are fewer and smaller, but a
+/// slow server's first rectangles are not held back for its last ones.
+const MOST_HELD: Duration = Duration::from_millis(5);
 /// Far in the future: a timer that is not set.
 const NEVER: Duration = Duration::from_secs(86_400);
 
@@ -44,6 +47,8 @@ pub struct Session {
     pub taken: u64,
     /// How many of them the viewer's end knows to have reached the server.
     delivered: u64,
+    /// When the first part of an update was painted whose end has not come.
+    part_came: Option<Instant>,
     pub sent: Sent,
 }
 
@@ -102,6 +107,7 @@ impl Session {
             last_change: Instant::now(),
             taken: 0,
             delivered: 0,
+            part_came: None,
             sent: Sent::default(),
         })
     }
@@ -241,8 +247,11 @@ impl Session {
     }
 
     fn next_piece(&mut self) -> Option<Outgoing> {
-        if self.order == UpdateOrder::Fences && self.upstream.is_in_update() {
-            return None;
+        if self.upstream.is_in_update() {
+            let whole = self.order == UpdateOrder::Fences;
+            if whole || self.part_came.is_some_and(|at| at.elapsed() < MOST_HELD) {
+                return None;
+            }
         }
         let screen = &self.upstream.screen;
         let piece = self.source.next(screen);
@@ -297,7 +306,9 @@ impl Session {
         let sharpen = self.source.is_blurred() && self.last_change.elapsed() < SHARPEN_AFTER;
         let sharpen = sharpen.then(|| self.last_change + SHARPEN_AFTER);
         let ask = self.upstream.next_ask();
-        ask.into_iter().chain(sharpen).min().unwrap_or_else(|| Instant::now() + NEVER)
+        let held = self.part_came.filter(|_| self.order == UpdateOrder::Geometry);
+        let held = held.map(|at| at + MOST_HELD).filter(|&at| at > Instant::now());
+        ask.into_iter().chain(sharpen).chain(held).min().unwrap_or_else(|| Instant::now() + NEVER)
     }
 
     fn ask(&mut self, link: &Link) {
@@ -320,8 +331,14 @@ impl Session {
             }
             let Some(event) = self.upstream.next().map_err(|e| broken(&e))? else { break };
             match event {
-                ServerEvent::Painted(rect) => self.source.painted(rect),
-                ServerEvent::Copied { from, to } => self.source.copied(from, to),
+                ServerEvent::Painted(rect) => {
+                    self.source.painted(rect);
+                    self.part_came.get_or_insert_with(Instant::now);
+                }
+                ServerEvent::Copied { from, to } => {
+                    self.source.copied(from, to);
+                    self.part_came.get_or_insert_with(Instant::now);
+                }
                 ServerEvent::Resized { .. } => {
                     self.source.resize(&self.upstream.screen).map_err(|e| broken(&e))?;
                 }
@@ -352,6 +369,7 @@ impl Session {
 
     /// The server has shown all that had changed.
     fn begin_update(&mut self) {
+        self.part_came = None;
         if self.source.has_changes() {
             self.last_change = Instant::now();
             let changed = *self.changed.get_or_insert(self.last_change);

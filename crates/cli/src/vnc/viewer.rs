@@ -27,8 +27,9 @@ use crate::failure::Exit;
 use crate::output::{self, millis};
 use crate::stats::Statistics;
 
-/// The shortest time from one report of painted pieces to the next.
-const REPORT_INTERVAL: Duration = Duration::from_millis(20);
+/// The shortest time from one report of painted pieces to the next. Only statistics depend on them, and each takes
+/// some packets in either direction.
+const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 /// The first and the longest time between attempts to connect again.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
 const LAST_RETRY: Duration = Duration::from_secs(5);

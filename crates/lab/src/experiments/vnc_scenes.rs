@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sutura_analysis::statistics::{Distribution, millis};
 use sutura_link::LinkConfig;
 use sutura_proto::{CodeSet, FecConfig, TransportConfig};
-use sutura_sim::{Pace, Scenario, Update, UpdateOrder, UpdatePlan, UpdatesOutcome};
+use sutura_sim::{Ends, Pace, Scenario, Update, UpdateOrder, UpdatePlan, UpdatesOutcome};
 
 use crate::comparison::{Runs, seed};
 use crate::report::{Axis, Report, Series, Table, chart_of, report_of};
@@ -52,7 +52,7 @@ impl PaintScheme {
     }
 }
 
-const SCHEMES: [PaintScheme; 9] = [
+const SCHEMES: [PaintScheme; 10] = [
     PaintScheme::new("total", UpdateOrder::Total),
     PaintScheme::new("fences", UpdateOrder::Partial),
     PaintScheme::new("geometry", UpdateOrder::Named),
@@ -65,6 +65,12 @@ const SCHEMES: [PaintScheme; 9] = [
         name: Cow::Borrowed("no loss"),
         order: UpdateOrder::Named,
         policy: None,
+        ideal: true,
+    },
+    PaintScheme {
+        name: Cow::Borrowed("no loss, auto expecting"),
+        order: UpdateOrder::Named,
+        policy: Some(Cow::Borrowed(INTERACTIVE)),
         ideal: true,
     },
 ];
@@ -109,6 +115,34 @@ struct Painted {
     updates: Vec<Duration>,
     wire: f64,
     recovered: f64,
+    bytes: Bytes,
+}
+
+/// What the server has sent, in UDP's payload, by what it is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Bytes {
+    pieces: f64,
+    repairs: f64,
+    /// Headers of packets, frames and groups, authentication tags, acknowledgements, and the handshake.
+    others: f64,
+    packets: f64,
+    /// What the client has sent: mostly acknowledgements.
+    back: f64,
+}
+
+impl Bytes {
+    fn new(updates: &[Update], ends: &Ends) -> Self {
+        let pieces: usize = updates.iter().flat_map(|update| &update.messages).sum();
+        let (pieces, sent) = (pieces as f64, ends.server.sent);
+        let repairs = ends.server.fec.repair_bytes_sent as f64;
+        Self {
+            pieces,
+            repairs,
+            others: sent.bytes as f64 - pieces - repairs,
+            packets: sent.packets as f64,
+            back: ends.client.sent.bytes as f64,
+        }
+    }
 }
 
 impl Painted {
@@ -128,6 +162,7 @@ impl Painted {
             updates: times.collect(),
             wire: outcome.ends.down.sent_bytes as f64,
             recovered: outcome.ends.client.fec.recovered as f64,
+            bytes: Bytes::new(updates, &outcome.ends),
         }
     }
 }
@@ -188,6 +223,24 @@ fn report(summaries: &[Replays]) -> Report {
             ("recovered", &|s| s.mean_cell(|run| run.recovered)),
         ],
     );
+    let ideal: Vec<Replays> = summaries
+        .iter()
+        .filter(|s| s.setup.scheme.ideal && s.setup.channel == CHANNELS[0].0)
+        .cloned()
+        .collect();
+    let causes = Table::of(
+        "Kilobytes without loss, by what they are",
+        &ideal,
+        &[
+            ("scene", &|s| s.setup.scene.into()),
+            ("scheme", &|s| s.setup.scheme.name.as_ref().into()),
+            ("pieces", &|s| s.mean_cell(|run| run.bytes.pieces / 1000.0)),
+            ("repair symbols", &|s| s.mean_cell(|run| run.bytes.repairs / 1000.0)),
+            ("others", &|s| s.mean_cell(|run| run.bytes.others / 1000.0)),
+            ("packets", &|s| s.mean_cell(|run| run.bytes.packets)),
+            ("back", &|s| s.mean_cell(|run| run.bytes.back / 1000.0)),
+        ],
+    );
     let of = |s: &Replays| (s.setup.scene, s.setup.channel);
     let same = |a: &Replays, b: &Replays| of(a) == of(b);
     let charts = summaries.chunk_by(same).filter_map(|rows| {
@@ -207,7 +260,7 @@ fn report(summaries: &[Replays]) -> Report {
             series,
         ))
     });
-    report_of("A remote desktop on a lossy path", &text(), [table], charts.collect::<Vec<_>>())
+    report_of("A remote desktop on a lossy path", &text(), [table, causes], charts.collect::<Vec<_>>())
 }
 
 fn text() -> Vec<String> {
@@ -227,6 +280,10 @@ fn text() -> Vec<String> {
          as many repair symbols as packets. An *update* \
          takes from when it was made until all of it is painted; a piece is *blocked* from when it is complete \
          until it is painted."
+            .to_owned(),
+        "Of the bytes without loss, *pieces* are what the bridge gives to its ordered group, and *others* headers of \
+         its messages, of frames and of packets, authentication tags, acknowledgements and the handshake, in UDP's \
+         payload. *Back* is what the viewer's end sends."
             .to_owned(),
     ]
 }
@@ -272,6 +329,17 @@ mod tests {
             let [total, bridge] = ["total", "geometry, auto expecting"].map(frozen);
             assert!(total > 0.01 && bridge < 0.55 * total, "{scene}: {total} {bridge}");
         }
+    }
+
+    /// Without loss, what is sent is pieces and what carries them, and repair symbols only with a policy.
+    #[test]
+    fn bytes_are_counted_by_what_they_are() {
+        let [plain, expecting] = ["no loss", "no loss, auto expecting"]
+            .map(|scheme| summary("dragging", scheme, "time", 1).runs[0].bytes);
+        assert_eq!(plain.repairs, 0.0);
+        assert_eq!(plain.pieces, expecting.pieces);
+        assert!(plain.others > 20.0 * plain.packets && expecting.repairs > 0.0);
+        assert!(plain.back > 0.0);
     }
 
     /// A policy of the options has rows of its own.

@@ -33,13 +33,13 @@ const MARGIN: usize = 3;
 #[derive(Debug)]
 pub struct DrawingWriter {
     coder: RangeEncoder,
-    state: State,
+    state: DrawingState,
     count: usize,
 }
 
 impl DrawingWriter {
     pub fn new() -> Self {
-        Self { coder: RangeEncoder::new(), state: State::default(), count: 0 }
+        Self { coder: RangeEncoder::new(), state: DrawingState::default(), count: 0 }
     }
 
     /// Bytes so far.
@@ -79,7 +79,7 @@ impl DrawingWriter {
 /// They are malformed, not within the screen, or too many. What was painted before the fault stays.
 pub fn paint(data: &[u8], screen: &mut Framebuffer, limit: usize) -> Result<Vec<Rect>, TileError> {
     let mut coder = RangeDecoder::new(data);
-    let (mut state, mut places, mut left) = (State::default(), Vec::new(), limit);
+    let (mut state, mut places, mut left) = (DrawingState::default(), Vec::new(), limit);
     while state.more.code(&mut coder, false) {
         let rect = state.place(&mut coder, Rect::default());
         if places.len() == MAX_DRAWINGS || rect.is_empty() || !screen.bounds().contains(rect) {
@@ -239,7 +239,7 @@ fn hash(start: u32, values: &[u8]) -> u32 {
 
 /// What both ends know of the drawings of a piece so far.
 #[derive(Debug)]
-struct State {
+struct DrawingState {
     more: Adaptive,
     last: Rect,
     x: Number,
@@ -258,7 +258,7 @@ struct State {
     mixers: [Mixer; 5],
 }
 
-impl Default for State {
+impl Default for DrawingState {
     fn default() -> Self {
         Self {
             more: Adaptive::EVEN,
@@ -279,7 +279,7 @@ impl Default for State {
     }
 }
 
-impl State {
+impl DrawingState {
     fn place(&mut self, coder: &mut impl Coder, rect: Rect) -> Rect {
         let last = self.last;
         let mut side = |number: &mut Number, new: u16, old: u16| {

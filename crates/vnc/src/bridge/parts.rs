@@ -12,7 +12,7 @@ const SLACK: usize = 512;
 
 /// What is to be sent for a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Change {
+pub struct CellChange {
     /// The number of the cell.
     pub index: usize,
     /// The cell before it was taken.
@@ -27,17 +27,17 @@ pub struct Part {
     pub rect: Rect,
     /// Its colours, the most frequent first, if they are so few that it is a drawing.
     pub colours: Option<Vec<u32>>,
-    pub changes: Vec<Change>,
+    pub changes: Vec<CellChange>,
 }
 
 impl Part {
-    pub fn new(screen: &Framebuffer, change: Change) -> Self {
+    pub fn new(screen: &Framebuffer, change: CellChange) -> Self {
         let colours = colours(screen, change.rect, MAX_COLOURS);
         Self { rect: change.rect, colours, changes: vec![change] }
     }
 
     /// A part that is not drawn, whatever colours it has.
-    pub fn undrawn(change: Change) -> Self {
+    pub fn undrawn(change: CellChange) -> Self {
         Self { rect: change.rect, colours: None, changes: vec![change] }
     }
 
@@ -97,7 +97,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn part(screen: &Framebuffer, index: usize, rect: Rect) -> Part {
-        Part::new(screen, Change { index, cell: Cell::default(), rect })
+        Part::new(screen, CellChange { index, cell: Cell::default(), rect })
     }
 
     proptest! {
@@ -117,9 +117,9 @@ mod tests {
                 .collect();
             let joined = join(parts.clone(), &screen);
             prop_assert!(joined.len() <= parts.len());
-            let mut changes: Vec<Change> = joined.iter().flat_map(|part| part.changes.clone()).collect();
+            let mut changes: Vec<CellChange> = joined.iter().flat_map(|part| part.changes.clone()).collect();
             changes.sort_by_key(|change| change.index);
-            let before: Vec<Change> = parts.iter().flat_map(|part| part.changes.clone()).collect();
+            let before: Vec<CellChange> = parts.iter().flat_map(|part| part.changes.clone()).collect();
             prop_assert_eq!(changes, before);
             for part in joined {
                 prop_assert!(part.changes.iter().all(|change| part.rect.contains(change.rect)));

@@ -4,7 +4,7 @@ use super::WINDOW;
 use super::cells::{Cell, Cells, TILE};
 use super::drawing::DrawingWriter;
 use super::order::{Footprint, Order, Plan, UpdateOrder};
-use super::parts::{Change, Part, join};
+use super::parts::{CellChange, Part, join};
 use super::piece::{Piece, PieceBody, Pixels, Tiles};
 use super::scroll;
 use super::tile;
@@ -321,7 +321,7 @@ impl Source {
             let is_exact = content.add(screen, &part, quality);
             self.drawn += if part.colours.is_some() { part.weight() } else { 0 };
             self.shown.take(screen, part.rect);
-            for Change { index, cell, rect } in part.changes {
+            for CellChange { index, cell, rect } in part.changes {
                 let blurred = !is_exact || (cell.blurred && rect != self.cells.rect(index));
                 self.cells.set(index, Cell { blurred, ..Cell::default() });
             }
@@ -338,7 +338,7 @@ impl Source {
         wanted: impl Fn(Cell) -> bool,
         quality: Option<u8>,
         content: &Content,
-    ) -> (Vec<Part>, Vec<Change>) {
+    ) -> (Vec<Part>, Vec<CellChange>) {
         let (mut parts, mut others, mut pixels) = (Vec::new(), Vec::new(), 0);
         while pixels < GATHERED {
             let Some(index) = self.cells.find(&wanted) else { break };
@@ -354,7 +354,7 @@ impl Source {
                 self.cells.set(index, Cell { blurred: cell.blurred, ..Cell::default() });
                 continue;
             };
-            let change = Change { index, cell, rect };
+            let change = CellChange { index, cell, rect };
             let draws = self.drawn + pixels < MAX_DRAWN;
             let part = if draws { Part::new(screen, change) } else { Part::undrawn(change) };
             let goes_along = part.colours.is_some() && content.goes_with_copy(rect);

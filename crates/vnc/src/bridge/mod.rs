@@ -14,11 +14,12 @@
 //! Piece {
 //!   Update (n),               number of the update that it is part of
 //!   Fields (8),               what it has, from the lowest bit: superseded pieces, a size, a copy, drawings,
-//!                             tiles; and whether these are compressed
+//!                             tiles; whether these are compressed; and whether there are several copies
 //!   [Count (n),               at most 64
 //!    Superseded (n) ...]      Count distances back to pieces that must not be painted any more
 //!   [Size { Width (n), Height (n) }]          alone
-//!   [Copy { X (n), Y (n), Width (n), Height (n), To X (n), To Y (n) }]
+//!   [Count (n)]               of copies, if there are several; at most 16
+//!   [Copy { X (n), Y (n), Width (n), Height (n), To X (n), To Y (n) } ...]
 //!   [Length (n)]              of the drawings, if there are tiles, too
 //!   [Drawings (..)]           see the module `drawing`
 //!   [Tiles (..)]              to the end; compressed by zstd without the magic number of its frames
@@ -27,7 +28,7 @@
 //! Tile { X (16), Y (16), Width - 1 (8), Height - 1 (8), Method (8), ... }    in network byte order
 //! ```
 //!
-//! First the copy is made, then drawings and tiles are painted, which together have no more pixels than the screen.
+//! First the copies are made, then drawings and tiles are painted, which together have no more pixels than the screen.
 //!
 //! A tile is at most [`TILE`] pixels wide and high.
 
@@ -48,8 +49,8 @@ pub use cells::TILE;
 pub use control::{ControlError, End, MAX_CONTROL, MAX_REASON, ToServer, ToViewer, VERSION};
 pub use order::{UpdateOrder, WINDOW};
 pub use painter::{Change, Painted, Painter};
-pub use piece::{MAX_PIECE, MAX_SUPERSEDED, PieceError};
-pub use source::{MAX_COPIES, Outgoing, Source};
+pub use piece::{MAX_COPIES, MAX_PIECE, MAX_SUPERSEDED, PieceError};
+pub use source::{Outgoing, Source};
 
 #[cfg(test)]
 mod model;

@@ -125,12 +125,15 @@ impl Painter {
     }
 
     fn pixels(&mut self, pixels: &Pixels<'_>, painted: &mut Painted) -> Result<(), PieceError> {
-        if let Some((from, to)) = pixels.copy {
+        let area = self.screen.bounds().area();
+        let (mut copied, mut left) = (area, area);
+        for &(from, to) in &pixels.copies {
             for rect in [from, to] {
                 if !self.screen.bounds().contains(rect) {
                     return Err(PieceError::Outside(rect));
                 }
             }
+            copied = copied.checked_sub(to.area()).ok_or(TileError::Overdraw)?;
             self.screen.copy(from, to);
             painted.changes.push(Change::Copied { from, to });
         }
@@ -183,7 +186,7 @@ mod tests {
     }
 
     fn copy(from: Rect, to: Rect) -> PieceBody<'static> {
-        PieceBody::Pixels(Pixels { copy: Some((from, to)), ..Pixels::default() })
+        PieceBody::Pixels(Pixels { copies: vec![(from, to)], ..Pixels::default() })
     }
 
     fn plain(tiles: &[u8]) -> PieceBody<'_> {
@@ -234,7 +237,8 @@ mod tests {
         assert_eq!(result, Err(PieceError::Compression));
     }
 
-    /// Whatever its bytes are, a piece writes no more pixels than the screen and one tile have.
+    /// Whatever its bytes are, a piece copies no more pixels than the screen has, and paints no more than the screen and
+    /// one tile have.
     #[test]
     fn the_work_of_a_piece_is_bounded_by_the_screen_and_counted() {
         let mut painter = painter();
@@ -251,12 +255,19 @@ mod tests {
             let result = painter.paint(2, &piece(&[], body));
             assert_eq!(result, Err(TileError::Overdraw.into()));
         }
+        let twice = Pixels { copies: vec![(whole, whole); 2], ..Pixels::default() };
+        let result = painter.paint(2, &piece(&[], PieceBody::Pixels(twice)));
+        assert_eq!(result, Err(TileError::Overdraw.into()));
         // A drawing takes longer.
         let mut drawings = DrawingWriter::new();
         drawings.push(&painter.screen, Rect::new(0, 0, 64, 32), &[0x01_0203]);
         let drawings = drawings.finish();
         let pixels = |tiles| {
-            PieceBody::Pixels(Pixels { copy: None, drawings: Some(&drawings), tiles: Some(tiles) })
+            PieceBody::Pixels(Pixels {
+                copies: vec![],
+                drawings: Some(&drawings),
+                tiles: Some(tiles),
+            })
         };
         let half = [0, 0, 0, 32, 63, 31, 0, 1, 2, 3];
         let painted = painter.paint(2, &piece(&[], pixels(Tiles::Plain(&half)))).unwrap();

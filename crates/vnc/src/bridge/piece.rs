@@ -6,6 +6,8 @@ use bytes::{Buf, BufMut};
 
 /// Bytes of the largest piece, before and after compression.
 pub const MAX_PIECE: usize = 256 * 1024;
+/// Copies of a piece.
+pub const MAX_COPIES: usize = 16;
 /// Pieces that one may name as superseded.
 pub const MAX_SUPERSEDED: usize = 64;
 
@@ -55,11 +57,11 @@ pub enum PieceBody<'a> {
     },
 }
 
-/// The pixels that a piece changes: the copy comes first.
+/// The pixels that a piece changes: the copies come first.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pixels<'a> {
-    /// Copies a rectangle of the screen from one place to another.
-    pub copy: Option<(Rect, Rect)>,
+    /// Rectangles of the screen that are copied from one place to another, one after the other.
+    pub copies: Vec<(Rect, Rect)>,
     /// Rectangles of few colours; see [`drawing`](super::drawing).
     pub drawings: Option<&'a [u8]>,
     /// Any rectangles; see [`tile`](super::tile).
@@ -94,9 +96,11 @@ mod has {
     pub const DRAWINGS: u8 = 1 << 3;
     pub const TILES: u8 = 1 << 4;
     pub const COMPRESSED: u8 = 1 << 5;
+    /// More than one copy.
+    pub const COPIES: u8 = 1 << 6;
     /// What comes with a new size.
     pub const WITH_SIZE: u8 = SUPERSEDED | SIZE;
-    pub const ALL: u8 = (1 << 6) - 1;
+    pub const ALL: u8 = (1 << 7) - 1;
 }
 
 /// Takes a number: seven bits in each byte, the lowest first; the highest bit says that more follow.
@@ -135,6 +139,7 @@ impl<'a> Piece<'a> {
         if fields & !has::ALL != 0
             || (fields & has::SIZE != 0 && fields & !has::WITH_SIZE != 0)
             || fields & (has::TILES | has::COMPRESSED) == has::COMPRESSED
+            || fields & (has::COPY | has::COPIES) == has::COPIES
         {
             return Err(PieceError::Kind(fields));
         }
@@ -183,7 +188,11 @@ impl PieceBody<'_> {
             Some(Tiles::Plain(_)) => has::TILES,
             Some(Tiles::Compressed(_)) => has::TILES | has::COMPRESSED,
         };
-        let copy = if pixels.copy.is_some() { has::COPY } else { 0 };
+        let copy = match pixels.copies.len() {
+            0 => 0,
+            1 => has::COPY,
+            _ => has::COPY | has::COPIES,
+        };
         let drawings = if pixels.drawings.is_some() { has::DRAWINGS } else { 0 };
         copy | drawings | tiles
     }
@@ -194,8 +203,14 @@ impl<'a> Pixels<'a> {
         let mut pixels = Self::default();
         if fields & has::COPY != 0 {
             let mut number = || small(&mut data);
-            let from = Rect::new(number()?, number()?, number()?, number()?);
-            pixels.copy = Some((from, Rect { x: number()?, y: number()?, ..from }));
+            let count = if fields & has::COPIES != 0 { number()? } else { 1 };
+            if usize::from(count) > MAX_COPIES {
+                return Err(PieceError::Number);
+            }
+            for _ in 0..count {
+                let from = Rect::new(number()?, number()?, number()?, number()?);
+                pixels.copies.push((from, Rect { x: number()?, y: number()?, ..from }));
+            }
         }
         let has_tiles = fields & has::TILES != 0;
         if fields & has::DRAWINGS != 0 {
@@ -212,7 +227,10 @@ impl<'a> Pixels<'a> {
     }
 
     fn encode(&self, out: &mut Vec<u8>) {
-        if let Some((from, to)) = self.copy {
+        if self.copies.len() > 1 {
+            put_number(out, self.copies.len() as u32);
+        }
+        for (from, to) in &self.copies {
             let numbers = [from.x, from.y, from.width, from.height, to.x, to.y];
             numbers.into_iter().for_each(|number| put_number(out, number.into()));
         }
@@ -239,15 +257,21 @@ mod tests {
 
     fn any_pixels() -> impl Strategy<Value = PieceBody<'static>> {
         let bytes = || proptest::option::of(0..3_usize);
-        let copy = proptest::option::of((any_rect(), any::<[u16; 2]>()));
-        (copy, bytes(), bytes(), any::<bool>()).prop_map(|(copy, drawings, tiles, compressed)| {
-            let bytes = |size: usize| &b"abc"[..size];
-            let tiles = tiles.map(bytes);
-            let tiles =
-                tiles.map(|t| if compressed { Tiles::Compressed(t) } else { Tiles::Plain(t) });
-            let copy = copy.map(|(from, [x, y])| (from, Rect { x, y, ..from }));
-            PieceBody::Pixels(Pixels { copy, drawings: drawings.map(bytes), tiles })
-        })
+        let copy = (any_rect(), any::<[u16; 2]>());
+        let copies = proptest::collection::vec(copy, 0..=MAX_COPIES);
+        (copies, bytes(), bytes(), any::<bool>()).prop_map(
+            |(copies, drawings, tiles, compressed)| {
+                let bytes = |size: usize| &b"abc"[..size];
+                let tiles = tiles.map(bytes);
+                let tiles =
+                    tiles.map(|t| if compressed { Tiles::Compressed(t) } else { Tiles::Plain(t) });
+                let copies = copies
+                    .into_iter()
+                    .map(|(from, [x, y])| (from, Rect { x, y, ..from }))
+                    .collect();
+                PieceBody::Pixels(Pixels { copies, drawings: drawings.map(bytes), tiles })
+            },
+        )
     }
 
     fn any_piece() -> impl Strategy<Value = Piece<'static>> {
@@ -275,7 +299,7 @@ mod tests {
     fn a_copy_takes_few_bytes() {
         let from = Rect::new(1, 2, 3, 4);
         let pixels =
-            Pixels { copy: Some((from, Rect { x: 500, y: 6, ..from })), ..Pixels::default() };
+            Pixels { copies: vec![(from, Rect { x: 500, y: 6, ..from })], ..Pixels::default() };
         let body = PieceBody::Pixels(pixels);
         let piece = Piece { update: 300, superseded: vec![1, 300], body };
         assert_eq!(piece.encode(), *b"\xac\x02\x05\x02\x01\xac\x02\x01\x02\x03\x04\xf4\x03\x06");
@@ -284,12 +308,14 @@ mod tests {
     #[test]
     fn what_is_no_piece_is_an_error() {
         assert_eq!(Piece::decode(b""), Err(PieceError::Short));
-        assert_eq!(Piece::decode(b"\0\x40"), Err(PieceError::Kind(0x40)));
+        assert_eq!(Piece::decode(b"\0\x80"), Err(PieceError::Kind(0x80)));
         assert_eq!(Piece::decode(b"\0\x06"), Err(PieceError::Kind(6)), "a size and a copy");
         assert_eq!(Piece::decode(b"\0\x20"), Err(PieceError::Kind(0x20)), "nothing is compressed");
         assert_eq!(Piece::decode(b"\0\x01\x41"), Err(PieceError::Superseded));
         assert_eq!(Piece::decode(b"\xff\xff\xff\xff\xff"), Err(PieceError::Number));
         assert_eq!(Piece::decode(b"\0\x02\xff\xff\x7f"), Err(PieceError::Number));
+        assert_eq!(Piece::decode(b"\0\x40"), Err(PieceError::Kind(0x40)), "more than no copy");
+        assert_eq!(Piece::decode(b"\0\x44\x11"), Err(PieceError::Number));
         assert_eq!(Piece::decode(b"\0\x18\x02a"), Err(PieceError::Short));
         assert_eq!(Piece::decode(b"\0\0\0"), Err(PieceError::Long));
     }

@@ -5,15 +5,13 @@ use super::cells::{Cell, Cells, TILE};
 use super::drawing::DrawingWriter;
 use super::order::{Footprint, Order, Plan, UpdateOrder};
 use super::parts::{CellChange, Part, join};
-use super::piece::{Piece, PieceBody, Pixels, Tiles};
+use super::piece::{MAX_COPIES, Piece, PieceBody, Pixels, Tiles};
 use super::scroll;
 use super::tile;
 use crate::framebuffer::{Framebuffer, TooLarge};
 use crate::rect::Rect;
 use std::collections::VecDeque;
 
-/// Copies that wait to be sent; further copies are sent as pixels.
-pub const MAX_COPIES: usize = 16;
 /// A smaller copy is sent as pixels.
 const MIN_COPY: usize = 1024;
 /// Tiles are collected in a piece until they have this many bytes, which makes about one packet of them.
@@ -93,22 +91,21 @@ pub struct Source {
 /// What a piece is made of.
 #[derive(Debug)]
 struct Content {
-    copy: Option<(Rect, Rect)>,
+    copies: Vec<(Rect, Rect)>,
     drawings: Option<DrawingWriter>,
     tiles: Vec<u8>,
     footprint: Footprint,
-    /// Pixels that may be added: no piece has more than the screen.
+    /// Pixels that may be added: no piece has more than the screen, apart from its copies.
     left: usize,
 }
 
 impl Content {
-    fn new(copy: Option<(Rect, Rect)>, screen: &Framebuffer) -> Self {
-        let footprint = Footprint {
-            writes: copy.iter().map(|&(_, to)| to).collect(),
-            reads: copy.map(|(from, _)| from),
-        };
+    fn new(copies: Vec<(Rect, Rect)>, screen: &Framebuffer) -> Self {
+        // All that lies between what copies read counts as read, which orders more than necessary.
+        let reads = copies.iter().map(|&(from, _)| from).reduce(Rect::around);
+        let footprint = Footprint { writes: copies.iter().map(|&(_, to)| to).collect(), reads };
         let left = screen.bounds().area();
-        Self { copy, drawings: None, tiles: Vec::new(), footprint, left }
+        Self { copies, drawings: None, tiles: Vec::new(), footprint, left }
     }
 
     fn has_room(&self, part: &Part) -> bool {
@@ -118,9 +115,9 @@ impl Content {
             && part.rect.area() <= self.left
     }
 
-    /// Whether a rectangle waits for the same pieces as the copy, or for the copy.
-    fn goes_with_copy(&self, rect: Rect) -> bool {
-        self.copy.is_none_or(|(from, to)| rect.overlaps(from) || rect.overlaps(to))
+    /// Whether a rectangle waits for the same pieces as a copy, or for a copy.
+    fn goes_with_copies(&self, rect: Rect) -> bool {
+        self.copies.is_empty() || touches(&self.copies, rect)
     }
 
     /// Adds a part; returns whether it is exact.
@@ -136,6 +133,11 @@ impl Content {
             None => tile::encode(screen, part.rect, quality, &mut self.tiles),
         }
     }
+}
+
+/// Whether copies read or write pixels of a rectangle.
+fn touches(copies: &[(Rect, Rect)], rect: Rect) -> bool {
+    copies.iter().any(|(from, to)| rect.overlaps(*from) || rect.overlaps(*to))
 }
 
 impl Source {
@@ -254,30 +256,42 @@ impl Source {
             (piece.fence, piece.plan.fence, piece.then_fence) = (true, true, true);
             return Some(piece);
         }
-        let copy = self.next_copy().or_else(|| self.find_scrolled(screen));
+        let mut copies = self.next_copies();
         // What later copies read must not be written before.
-        if copy.is_some() && !self.copies.is_empty() {
-            return self.finish(Content::new(copy, screen));
+        if !copies.is_empty() && !self.copies.is_empty() {
+            return self.finish(Content::new(copies, screen));
         }
-        self.pixels(screen, |cell| cell.changed, self.quality, copy)
+        if copies.is_empty() {
+            copies.extend(self.find_scrolled(screen));
+        }
+        self.pixels(screen, |cell| cell.changed, self.quality, copies)
     }
 
-    /// The first copy that waits, without those whose source became unknown meanwhile: a piece that wrote
-    /// there was not sent, or is lost. The target of such a copy is sent as pixels.
-    fn next_copy(&mut self) -> Option<(Rect, Rect)> {
-        while let Some((from, to)) = self.copies.pop_front() {
+    /// The first copies that wait, as far as they must be made one after the other: a window that is moved may be
+    /// several. Those whose source became unknown meanwhile, because a piece that wrote there was not sent or is
+    /// lost, are left out: their targets are sent as pixels.
+    fn next_copies(&mut self) -> Vec<(Rect, Rect)> {
+        let (mut copies, mut left) = (Vec::new(), self.shown.bounds().area());
+        while let Some(&(from, to)) = self.copies.front() {
             if !self.cells.all(from, |cell| !cell.unknown) {
+                self.copies.pop_front();
                 self.forget(to);
                 continue;
             }
+            let goes_along = copies.is_empty() || touches(&copies, from) || touches(&copies, to);
+            if !goes_along || to.area() > left {
+                break;
+            }
+            left -= to.area();
+            self.copies.pop_front();
             self.shown.copy(from, to);
             // If the source of a copy is blurred, its target is, too.
             if !self.cells.all(from, |cell| !cell.blurred) {
                 self.cells.each(to, |cell| cell.blurred = true);
             }
-            return Some((from, to));
+            copies.push((from, to));
         }
-        None
+        copies
     }
 
     /// A copy that nobody reported: the server has sent the pixels.
@@ -298,19 +312,19 @@ impl Source {
 
     /// Takes a piece that makes blurred cells exact, as [`next`](Self::next) does.
     pub fn sharpen(&mut self, screen: &Framebuffer) -> Option<Outgoing> {
-        self.pixels(screen, |cell| cell.blurred, None, None)
+        self.pixels(screen, |cell| cell.blurred, None, Vec::new())
     }
 
-    /// A piece of a copy and the next cells for which `wanted` holds. With a copy, only of those that must come
-    /// after it in any case.
+    /// A piece of copies and the next cells for which `wanted` holds. With copies, only of those that must come
+    /// after one of them in any case.
     fn pixels(
         &mut self,
         screen: &Framebuffer,
         wanted: impl Fn(Cell) -> bool,
         quality: Option<u8>,
-        copy: Option<(Rect, Rect)>,
+        copies: Vec<(Rect, Rect)>,
     ) -> Option<Outgoing> {
-        let mut content = Content::new(copy, screen);
+        let mut content = Content::new(copies, screen);
         let start = self.cells.position();
         let (parts, mut others) = self.gather(screen, wanted, quality, &content);
         for part in join(parts, screen) {
@@ -331,7 +345,7 @@ impl Source {
     }
 
     /// Takes cells for which `wanted` holds, and finds out what differs in them; also returns those that do not
-    /// go with the copy.
+    /// go with the copies.
     fn gather(
         &mut self,
         screen: &Framebuffer,
@@ -357,8 +371,8 @@ impl Source {
             let change = CellChange { index, cell, rect };
             let draws = self.drawn + pixels < MAX_DRAWN;
             let part = if draws { Part::new(screen, change) } else { Part::undrawn(change) };
-            let goes_along = part.colours.is_some() && content.goes_with_copy(rect);
-            if content.copy.is_some() && !goes_along {
+            let goes_along = part.colours.is_some() && content.goes_with_copies(rect);
+            if !content.copies.is_empty() && !goes_along {
                 others.push(change);
                 continue;
             }
@@ -379,7 +393,7 @@ impl Source {
         let compressed = compressed.filter(|compressed| compressed.len() < content.tiles.len());
         let tiles = compressed.map_or(Tiles::Plain(&content.tiles), Tiles::Compressed);
         let tiles = (!content.tiles.is_empty()).then_some(tiles);
-        let pixels = Pixels { copy: content.copy, drawings: drawings.as_deref(), tiles };
+        let pixels = Pixels { copies: content.copies, drawings: drawings.as_deref(), tiles };
         Some(self.piece(&PieceBody::Pixels(pixels), content.footprint))
     }
 

@@ -89,9 +89,9 @@ fn assert_same_in_the_end(bridge: &mut Bridge) {
 fn copies_of_a_copy(fate: impl FnOnce(&mut Bridge, Outgoing)) {
     let mut bridge = with_a_picture();
     bridge.copy(LEFT, MIDDLE);
-    bridge.copy(MIDDLE, RIGHT);
     let first = bridge.source.next(&bridge.screen).unwrap();
     assert_eq!(first.reads(), Some(LEFT));
+    bridge.copy(MIDDLE, RIGHT);
     fate(&mut bridge, first);
     let rest = bridge.source.next(&bridge.screen).unwrap();
     assert_eq!(rest.reads(), None, "its source is unknown");
@@ -129,9 +129,10 @@ fn copies_that_were_sent_of_what_is_lost(have_come: bool) {
     bridge.noise(LEFT);
     let lost = bridge.send_next();
     // As far as the source knows, the copies read from a place that the other end has.
-    bridge.copy(LEFT, MIDDLE);
-    bridge.copy(MIDDLE, RIGHT);
-    let copies = [bridge.send_next(), bridge.send_next()];
+    let copies = [(LEFT, MIDDLE), (MIDDLE, RIGHT)].map(|(from, to)| {
+        bridge.copy(from, to);
+        bridge.send_next()
+    });
     if have_come {
         copies.into_iter().for_each(|copy| bridge.receive(copy));
         bridge.report_all();
@@ -409,20 +410,37 @@ fn what_must_come_after_a_copy_is_in_its_piece() {
     assert_same_in_the_end(&mut bridge);
 }
 
-/// Were the new pixels on the left painted with the first copy, the second would copy them.
+/// Were the new pixels below painted with the first copy, the second would copy them.
 #[test]
 fn pixels_that_a_later_copy_reads_are_not_painted_before_it() {
     let mut bridge = with_a_picture();
+    let below = Rect { y: 100, ..LEFT };
+    bridge.noise(below);
+    bridge.settle();
     bridge.copy(LEFT, MIDDLE);
-    bridge.copy(LEFT, RIGHT);
+    bridge.copy(below, RIGHT);
+    bridge.fill(below, 9);
     bridge.fill(LEFT, 9);
     let first = bridge.send_next();
     let second = bridge.source.next(&bridge.screen).unwrap();
-    assert_eq!(second.writes(), [RIGHT, LEFT]);
+    assert_eq!(second.writes(), [RIGHT, below]);
     let second = bridge.transmit(second);
     assert_eq!(bridge.source.shown().pixel(RIGHT.x, 0), bridge.screen.pixel(RIGHT.x, 0));
     bridge.receive(second);
     bridge.receive(first);
+    assert_same_in_the_end(&mut bridge);
+}
+
+#[test]
+fn copies_that_depend_on_each_other_are_one_piece() {
+    let mut bridge = with_a_picture();
+    bridge.copy(LEFT, MIDDLE);
+    bridge.copy(MIDDLE, RIGHT);
+    bridge.fill(LEFT, 9);
+    let all = bridge.source.next(&bridge.screen).unwrap();
+    assert_eq!(all.writes(), [MIDDLE, RIGHT, LEFT]);
+    assert_eq!(all.reads(), Some(LEFT.around(MIDDLE)));
+    bridge.transmit(all);
     assert!(!bridge.source.has_changes());
     assert_same_in_the_end(&mut bridge);
 }

@@ -304,18 +304,19 @@ mod tests {
         Runs { runs: (0..runs).map(run).collect(), setup }
     }
 
-    /// The slowest of a hundred updates of an occasional change waits for a retransmission in total order,
-    /// and does not with the settings of the bridge.
+    /// Fewer updates of an occasional change wait for a retransmission with the settings of the bridge than in total
+    /// order.
     #[test]
     fn what_the_bridge_uses_mends_what_is_sent_now_and_then() {
         for scene in ["typing", "scrolling"] {
             let [total, bridge] = ["total", "geometry, auto expecting"]
-                .map(|scheme| summary(scene, scheme, "time", 4));
-            let [slow, fast] = [&total, &bridge].map(|s| millis(s.updates().quantile(0.99)));
-            assert!(slow > 90.0 && fast < 0.8 * slow, "{scene}: {slow} {fast}");
+                .map(|scheme| summary(scene, scheme, "time", 12));
+            let late = Duration::from_millis(90);
+            let [slow, fast] = [&total, &bridge].map(|s| s.updates().share_above(late));
+            assert!(slow > 0.01 && fast < 0.7 * slow, "{scene}: {slow} {fast}");
             assert!(bridge.mean(|run| run.recovered) > 0.0);
             let [spent, plain] = [&bridge, &total].map(|s| s.mean(|run| run.wire));
-            assert!(spent < 4.0 * plain, "{scene}: {spent} {plain}");
+            assert!(spent < 3.0 * plain, "{scene}: {spent} {plain}");
         }
     }
 
@@ -363,10 +364,11 @@ mod tests {
     fn geometry_lets_pieces_of_a_film_pass() {
         let [total, geometry] =
             ["total", "geometry"].map(|scheme| summary("film", scheme, "time", 4));
-        let blocked = |s: &Replays, q| millis(s.blocked().quantile(q));
-        assert!(blocked(&total, 0.9) > 2.0, "{}", blocked(&total, 0.9));
-        for q in [0.9, 0.99] {
-            assert!(blocked(&geometry, q) < 0.8 * blocked(&total, q), "{q}");
-        }
+        let blocked = |s: &Replays| millis(s.blocked().quantile(0.9));
+        assert!(blocked(&total) > 2.0, "{}", blocked(&total));
+        assert!(blocked(&geometry) < 0.8 * blocked(&total), "{}", blocked(&geometry));
+        let [slow, fast] =
+            [&total, &geometry].map(|s| s.blocked().share_above(Duration::from_millis(10)));
+        assert!(fast < 0.5 * slow, "{fast} {slow}");
     }
 }

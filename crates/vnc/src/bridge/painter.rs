@@ -125,8 +125,7 @@ impl Painter {
     }
 
     fn pixels(&mut self, pixels: &Pixels<'_>, painted: &mut Painted) -> Result<(), PieceError> {
-        let area = self.screen.bounds().area();
-        let (mut copied, mut left) = (area, area);
+        let mut copied = self.screen.bounds().area();
         for &(from, to) in &pixels.copies {
             for rect in [from, to] {
                 if !self.screen.bounds().contains(rect) {

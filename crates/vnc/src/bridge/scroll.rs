@@ -83,7 +83,7 @@ mod tests {
         for y in 0..150 {
             let row = u32::from(y) + seed;
             for (x, pixel) in (0..).zip(screen.columns_mut(0, y, 200)) {
-                *pixel = if row % plain == 0 { 7 } else { (row * 77 + x * row) % 251 };
+                *pixel = if row.is_multiple_of(plain) { 7 } else { (row * 77 + x * row) % 251 };
             }
         }
         screen

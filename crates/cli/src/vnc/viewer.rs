@@ -27,8 +27,9 @@ use crate::failure::Exit;
 use crate::output::{self, millis};
 use crate::stats::Statistics;
 
-/// The shortest time from one report of painted pieces to the next. Only statistics depend on them, and each takes
-/// some packets in either direction.
+/// The shortest time from the first report of painted pieces to the second; it doubles with each.
+const FIRST_REPORT_INTERVAL: Duration = Duration::from_millis(20);
+/// The longest such time. Only statistics depend on reports, and each takes some packets in either direction.
 const REPORT_INTERVAL: Duration = Duration::from_millis(500);
 /// The first and the longest time between attempts to connect again.
 const FIRST_RETRY: Duration = Duration::from_millis(250);
@@ -50,6 +51,7 @@ struct ServerLink {
 struct Unreported {
     updates: BTreeMap<u32, (u16, Instant)>,
     next: Instant,
+    interval: Duration,
 }
 
 /// Why a session does not go on.
@@ -400,7 +402,7 @@ async fn watch(
     name: &str,
 ) -> ViewerEnding {
     let mut earlier = Statistics::of(&link.connection);
-    let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
+    let mut unreported = Unreported::new();
     let mut next_stats = Instant::now() + STATS_INTERVAL;
     let mut stop = context.stop.clone();
     loop {
@@ -469,7 +471,7 @@ fn paint_rest(
     link: &mut ServerLink,
     shown: &mut Shown,
 ) -> Result<(), ViewerEnding> {
-    let mut unreported = Unreported { updates: BTreeMap::new(), next: Instant::now() };
+    let mut unreported = Unreported::new();
     while let Some(Ok(Some(piece))) = link.pieces.next().now_or_never() {
         paint(local, &link.connection, Some(piece), shown, &mut unreported)?;
     }
@@ -502,12 +504,18 @@ fn paint(
 }
 
 impl Unreported {
+    fn new() -> Self {
+        let next = Instant::now();
+        Self { updates: BTreeMap::new(), next, interval: FIRST_REPORT_INTERVAL }
+    }
+
     fn tell(&mut self, control: &mut Control) {
         for (update, (pieces, at)) in std::mem::take(&mut self.updates) {
             let age = u32::try_from(at.elapsed().as_micros()).unwrap_or(u32::MAX);
             control.tell_server(&ToServer::Painted { update, pieces, age });
         }
-        self.next = Instant::now() + REPORT_INTERVAL;
+        self.next = Instant::now() + self.interval;
+        self.interval = (2 * self.interval).min(REPORT_INTERVAL);
     }
 }
 

@@ -260,7 +260,12 @@ fn report(summaries: &[Replays]) -> Report {
             series,
         ))
     });
-    report_of("A remote desktop on a lossy path", &text(), [table, causes], charts.collect::<Vec<_>>())
+    report_of(
+        "A remote desktop on a lossy path",
+        &text(),
+        [table, causes],
+        charts.collect::<Vec<_>>(),
+    )
 }
 
 fn text() -> Vec<String> {

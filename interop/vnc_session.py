@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """A real desktop over a lossy path: Xvnc and the stock TigerVNC viewer, through `sutura vnc` and over TCP with CUBIC and
 with BBR through the same emulated link, in turns. Over either the pictures are exact, or as TigerVNC sends them by
-itself, and the bridge with `--quality 75`: with JPEG where there are many colours, and exact when they are at rest.
+itself, and the bridge with `--quality 75`: with JPEG where there are many colours, and exact when they are at rest; or
+bare, without redundancy.
 
 After each scene (typing, scrolling, a film, dragging a window) the viewer must show the server's screen, pixel by
 pixel. Meanwhile it is measured how long after it was drawn each picture is seen, how often the picture freezes,
@@ -52,6 +53,7 @@ WAYS = {
     "CUBIC": ("cubic", EXACT, []),
     "BBR": ("bbr", EXACT, []),
     "bridge, JPEG": (None, EXACT, ["--quality", "75"]),
+    "bridge, bare": (None, EXACT, ["--redundancy", "none"]),
     "CUBIC, as it comes": ("cubic", [], []),
     "BBR, as it comes": ("bbr", [], []),
 }
@@ -64,6 +66,8 @@ def main():
                         help="both directions of the link, as `sutura link` takes it [%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [%(default)s]")
     parser.add_argument("--seconds", type=int, default=15, help="the length of a scene [%(default)s]")
+    parser.add_argument("--passes", type=int, default=1, help="how often the scenes are played in each session: the "
+                        "later times on a path that is known [%(default)s]")
     parser.add_argument("--only", choices=list(WAYS), action="append", help="a way; may be given several times")
     parser.add_argument("--option", action="append", default=[], help="an option for `sutura vnc serve`")
     parser.add_argument("--record", metavar="DIR", help="only record the scenes for `sutura lab vnc-scenes`; the "
@@ -240,8 +244,8 @@ def session(stack, arguments, way, seed):
     wait_until("the viewer's window", shown.find)
     wait_until("the viewer", lambda: same(server, shown))
     time.sleep(HINT)
-    return [measure(arguments, way, scene, stage, server, shown, path, programs)
-            for scene in SCENES]
+    return [measure(arguments, way, scene, number, stage, server, shown, path, programs)
+            for number in range(1, arguments.passes + 1) for scene in SCENES]
 
 
 def bridge(stack, arguments, state, programs, log, options):
@@ -393,8 +397,8 @@ def dragging(stage):
 SCENES = [typing, scrolling, film, dragging]
 
 
-def measure(arguments, way, scene, stage, server, shown, path, programs):
-    """Plays a scene, and watches the viewer."""
+def measure(arguments, way, scene, number, stage, server, shown, path, programs):
+    """Plays a scene for the `number`th time, and watches the viewer."""
     seen, watching = Watch(shown), threading.Event()
     before = path.bytes, path.packets, {name: cpu(program) for name, program in programs.items()}
     first = stage.number + 1
@@ -419,7 +423,7 @@ def measure(arguments, way, scene, stage, server, shown, path, programs):
     play.close()
     equal = settle(server, shown)
     figures = {
-        "way": way, "scene": scene.__name__, "pictures": stage.number - first + 1, "equal": equal,
+        "way": way, "scene": scene.__name__, "pass": number, "pictures": stage.number - first + 1, "equal": equal,
         "kilobytes": (path.bytes - before[0]) / 1000, "packets": path.packets - before[1],
         "cpu_percent": {name: 100 * (cpu(program) - before[2][name]) / took for name, program in programs.items()},
     }
@@ -505,9 +509,13 @@ def table(results):
     """The median of all rounds for each scene and way."""
     lines = ["| scene | way | pictures | late p50 | p99 | longest | freezes | kilobytes | packets | CPU |",
              "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
-    for scene in dict.fromkeys(result["scene"] for result in results):
+
+    def played(result):
+        return result["scene"] if result["pass"] == 1 else f"{result['scene']}, pass {result['pass']}"
+
+    for scene in dict.fromkeys(map(played, results)):
         for way in dict.fromkeys(result["way"] for result in results):
-            some = [result for result in results if (result["scene"], result["way"]) == (scene, way)]
+            some = [result for result in results if (played(result), result["way"]) == (scene, way)]
 
             def middle(key, unit="", some=some):
                 if key not in some[0]:

@@ -1,9 +1,14 @@
 //! Peers that make a server hold more than they should.
 
 use crate::common::http::{ask, body, connect, serve};
-use crate::common::{local_client, pair, pattern, until, within};
+use crate::common::{connected, local_client, pair, pattern, until, within};
+use std::sync::Arc;
+use std::time::Duration;
+use sutura::groups::GroupMessage;
 use sutura::http;
-use sutura::{ClientConfig, Endpoint, MemoryBudget, TransportConfig};
+use sutura::{
+    ClientConfig, Endpoint, FecConfig, MemoryBudget, MessageOutcome, Priority, TransportConfig,
+};
 
 const LIMIT: usize = 8 << 20;
 const SLOW_CLIENTS: usize = 24;
@@ -66,4 +71,40 @@ async fn a_server_without_memory_refuses_clients() {
     let refused = endpoint.connect(address, "localhost").unwrap().await.unwrap_err();
     assert!(refused.to_string().contains("CONNECTION_REFUSED"), "{refused}");
     drop(first);
+}
+
+/// What codes and streams keep in a silence says nothing about whether the peer takes data: after more than the time
+/// for which a peer may take none, messages are sent as before.
+#[tokio::test]
+async fn messages_that_are_larger_than_what_is_kept_are_sent_after_a_silence() {
+    const SILENCE: Duration = Duration::from_secs(6);
+    let redundancy = sutura::policy::Auto::new(1.0).unwrap().expecting(0.02).unwrap();
+    let transport = TransportConfig::default()
+        .with_redundancy(Some(Arc::new(redundancy)))
+        .with_keep_alive(Some(Duration::from_millis(500)))
+        .with_fec(Some(FecConfig::default()));
+    let (client, peer, _endpoint) = connected(b"x", &transport).await;
+    // An open stream keeps the block of what was read from it.
+    let (mut asking, mut answering) = (client.open_bi().await.unwrap(), [0; 10]);
+    asking.0.write_all(&answering).await.unwrap();
+    let mut asked = within(peer.accept_bi()).await.unwrap();
+    asked.1.read_exact(&mut answering).await.unwrap();
+    asked.0.write_all(&answering).await.unwrap();
+    asking.1.read_exact(&mut answering).await.unwrap();
+    let mut groups = client.receive_groups();
+    let group = peer.open_group(Priority::default()).unwrap();
+    let mut number = 0;
+    for silence in [Duration::ZERO, SILENCE, SILENCE] {
+        tokio::time::sleep(silence).await;
+        for size in [60_000, 2_000, 100] {
+            let data = pattern(size);
+            assert_eq!(within(group.send(&GroupMessage::new(&data))).await, Ok(number));
+            let message = within(groups.next()).await.unwrap().unwrap();
+            assert!(message.number == number && message.data == data);
+            let (told, outcome) = within(group.outcome()).await.unwrap();
+            assert_eq!(told, number);
+            assert_ne!(outcome, MessageOutcome::GivenUp);
+            number += 1;
+        }
+    }
 }

@@ -19,6 +19,8 @@ const PIECE: usize = 4096;
 /// Drawings are collected in a piece until they have this many bytes: with what the last one adds they are to
 /// fit in a packet.
 const DRAWINGS: usize = 700;
+/// Of what need not wait for a copy, so many pixels go along with it: a packet of their own would cost more bytes.
+const GOES_ALONG: usize = 256;
 /// Parts are looked for until they have this many pixels.
 const GATHERED: usize = 1 << 15;
 /// Pixels of an update that are sent as drawings. Those take a hundred times as long as tiles, which are made of
@@ -316,7 +318,7 @@ impl Source {
     }
 
     /// A piece of copies and the next cells for which `wanted` holds. With copies, only of those that must come
-    /// after one of them in any case.
+    /// after one of them in any case, and of small ones.
     fn pixels(
         &mut self,
         screen: &Framebuffer,
@@ -353,7 +355,8 @@ impl Source {
         quality: Option<u8>,
         content: &Content,
     ) -> (Vec<Part>, Vec<CellChange>) {
-        let (mut parts, mut others, mut pixels) = (Vec::new(), Vec::new(), 0);
+        let (mut parts, mut others) = (Vec::new(), Vec::new());
+        let (mut pixels, mut apart) = (0, 0);
         while pixels < GATHERED {
             let Some(index) = self.cells.find(&wanted) else { break };
             let cell = self.cells.take(index);
@@ -371,12 +374,15 @@ impl Source {
             let change = CellChange { index, cell, rect };
             let draws = self.drawn + pixels < MAX_DRAWN;
             let part = if draws { Part::new(screen, change) } else { Part::undrawn(change) };
-            let goes_along = part.colours.is_some() && content.goes_with_copies(rect);
+            let is_small = apart + part.weight() <= GOES_ALONG;
+            let must_wait = content.goes_with_copies(rect);
+            let goes_along = part.colours.is_some() && (must_wait || is_small);
             if !content.copies.is_empty() && !goes_along {
                 others.push(change);
                 continue;
             }
             pixels += part.weight();
+            apart += if must_wait { 0 } else { part.weight() };
             parts.push(part);
         }
         (parts, others)

@@ -393,16 +393,19 @@ fn fences_let_nobody_see_a_part_of_an_update_before_all_of_the_former() {
     assert!(torn > 0, "geometry alone tears too");
 }
 
-/// A line of text below what has scrolled waits for the scrolling in any case.
+/// A line of text below what has scrolled waits for the scrolling in any case, and a mark elsewhere is not worth a
+/// packet.
 #[test]
-fn what_must_come_after_a_copy_is_in_its_piece() {
+fn what_must_come_after_a_copy_is_in_its_piece_and_what_is_small() {
     let mut bridge = with_a_picture();
     bridge.copy(LEFT, MIDDLE);
-    bridge.fill(Rect { y: 30, height: 10, ..MIDDLE }, 7);
-    bridge.fill(Rect { y: 100, ..RIGHT }, 7);
+    let (line, mark) = (Rect { y: 30, height: 10, ..MIDDLE }, Rect::new(0, 100, 8, 8));
+    bridge.fill(line, 7);
+    bridge.fill(mark, 7);
+    bridge.noise(Rect { y: 100, ..RIGHT });
     let both = bridge.source.next(&bridge.screen).unwrap();
     assert_eq!(both.reads(), Some(LEFT));
-    assert_eq!(both.writes(), [MIDDLE, Rect { y: 30, height: 10, ..MIDDLE }]);
+    assert_eq!(both.writes(), [MIDDLE, line, mark]);
     bridge.transmit(both);
     let apart = bridge.source.next(&bridge.screen).unwrap();
     assert_eq!((apart.reads(), apart.after()), (None, &[][..]));
@@ -423,7 +426,7 @@ fn pixels_that_a_later_copy_reads_are_not_painted_before_it() {
     bridge.fill(LEFT, 9);
     let first = bridge.send_next();
     let second = bridge.source.next(&bridge.screen).unwrap();
-    assert_eq!(second.writes(), [RIGHT, below]);
+    assert_eq!(second.writes(), [RIGHT, LEFT, below]);
     let second = bridge.transmit(second);
     assert_eq!(bridge.source.shown().pixel(RIGHT.x, 0), bridge.screen.pixel(RIGHT.x, 0));
     bridge.receive(second);

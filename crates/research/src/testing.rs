@@ -47,6 +47,7 @@ pub(crate) fn any_calls(
         8 => (1..6usize, used).prop_map(|(turns, used)| Call::Serve { turns, room: 1400, used }),
         2 => (key, bytes).prop_map(|(s, bytes)| Call::Charge(s, bytes)),
         1 => (0..20_000u64).prop_map(Call::Window),
+        1 => Just(Call::Rest),
     ];
     prop::collection::vec(call, 0..200)
 }

@@ -116,6 +116,19 @@ impl Queue {
         self.top.is_vacant()
     }
 
+    /// Gives back the nodes, if there is no member.
+    pub(crate) fn rest(&mut self) {
+        if self.is_empty() {
+            *self = Self::default();
+        }
+    }
+
+    /// How many members there is room for.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.pairs.capacity()
+    }
+
     /// The member that goes first.
     #[inline]
     pub(crate) fn first(&self) -> Option<&Queued> {

@@ -73,6 +73,10 @@ pub trait Scheduler: Send + Debug {
         let _ = bytes;
     }
 
+    /// Gives back the memory that is kept for the next burst, because the connection may be silent for a while.
+    /// Changes no decision. By default, nothing is given back.
+    fn rest(&mut self) {}
+
     /// Whether classes ([`Priority::parents`]) take precedence over a stream's own urgency. Used to rank
     /// frames that need no grant, such as a repair symbol. Always the same answer, `false` by default.
     fn goes_by_classes(&self) -> bool {

@@ -43,6 +43,11 @@ impl Exchanges {
         self.by_stream.clear();
     }
 
+    /// Gives back the room of exchanges that are over.
+    pub(super) fn rest(&mut self) {
+        self.by_stream.shrink_to_fit();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.by_stream.is_empty()
     }

@@ -53,6 +53,11 @@ impl IncomingStreams {
         Self { side, streams: Vec::new(), seen: [false; 3] }
     }
 
+    /// Gives back the room for streams beyond those that there are.
+    pub(super) fn rest(&mut self) {
+        self.streams.shrink_to_fit();
+    }
+
     /// Records that bytes arrived on a stream.
     pub(super) fn readable(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.iter_mut().find(|stream| stream.id == id) {

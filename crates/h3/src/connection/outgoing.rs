@@ -65,6 +65,13 @@ impl OutgoingStreams {
         Self { streams: Vec::with_capacity(KINDS.len()), grease: config.grease }
     }
 
+    /// Gives back the room for pending bytes beyond those that there are.
+    pub(super) fn rest(&mut self) {
+        for stream in &mut self.streams {
+            stream.pending.shrink_to_fit();
+        }
+    }
+
     /// Opens streams that are not open yet and sends pending bytes.
     pub(super) fn process<T: Transport>(
         &mut self,

@@ -108,6 +108,14 @@ impl Encoder {
         }
     }
 
+    /// Gives back the memory that is kept for the next section.
+    pub(crate) fn rest(&mut self) {
+        self.table.rest();
+        self.cancelled.shrink_to_fit();
+        self.pending.shrink_to_fit();
+        self.lines = Vec::new();
+    }
+
     /// The instructions to send on this end's encoder stream, ahead of the section that was encoded. Whoever
     /// sends them takes them out.
     pub(crate) fn instructions(&mut self) -> &mut Vec<u8> {

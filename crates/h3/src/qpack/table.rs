@@ -56,6 +56,11 @@ impl DynamicTable {
         self.evicted + self.places.len() as u64
     }
 
+    /// Gives back the room for further entries.
+    pub(super) fn rest(&mut self) {
+        self.places.shrink_to_fit();
+    }
+
     /// The most bytes that entries may take.
     pub(super) const fn capacity(&self) -> u64 {
         self.capacity

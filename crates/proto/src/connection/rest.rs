@@ -11,7 +11,7 @@ impl Connection {
             return;
         }
         self.rested = true;
-        self.rest();
+        self.end_burst();
     }
 
     /// Gives back the memory that is kept for the next burst, unless something is in flight. For
@@ -21,6 +21,12 @@ impl Connection {
         if self.path.recovery.bytes_in_flight() > 0 {
             return;
         }
+        self.end_burst();
+        self.streams.rest();
+    }
+
+    /// Gives back the memory that packets and their events have needed.
+    fn end_burst(&mut self) {
         self.settled = None;
         self.path.rest();
         self.events.shrink_to_fit();

@@ -50,6 +50,15 @@ impl Assembler {
         self.read
     }
 
+    /// Gives back the storage that is kept for the next bytes, unless bytes are held.
+    pub(crate) fn rest(&mut self) {
+        if self.delivered == self.end {
+            // The blocks know no more than `read` does.
+            self.blocks = VecDeque::new();
+            (self.fragments, self.storage) = (0, 0);
+        }
+    }
+
     /// Inserts `data`, which starts at stream offset `offset`. `last` is the highest offset at which the
     /// stream may end, as far as is known. The ranges that were not received before are added to `fresh`.
     ///
@@ -375,6 +384,34 @@ mod tests {
         assert_eq!(assembler.take_front(4).unwrap(), b"ABcd"[..]);
         assert_eq!(insert_bytes(&mut assembler, 0, b"yyyyyyg").unwrap().first(), Some(&(6..7)));
         assert_eq!(assembler.read(8), b"EFg");
+    }
+
+    #[test]
+    fn a_stream_that_rests_holds_nothing_and_goes_on() {
+        for at in [20, MAX_BLOCK - 7, MAX_BLOCK, 3 * MAX_BLOCK + 5] {
+            let mut assembler = Assembler::default();
+            insert(&mut assembler, 0..at).unwrap();
+            assert_eq!(assembler.read(usize::MAX), bytes(0..at));
+            assembler.rest();
+            let held = (assembler.blocks.capacity(), assembler.storage(), assembler.fragments);
+            assert_eq!(held, (0, 0, 0));
+            // Only what is new arrives, whether or not some of it comes again.
+            assert_eq!(insert(&mut assembler, at - 9..at).unwrap(), 0);
+            assert_eq!(insert(&mut assembler, at - 9..at + 9).unwrap(), 9);
+            assert_eq!(assembler.read(usize::MAX), bytes(at..at + 9));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_held_stay_in_silence() {
+        let mut assembler = Assembler::default();
+        insert(&mut assembler, 0..10).unwrap();
+        insert(&mut assembler, 15..20).unwrap();
+        assembler.rest();
+        assert_eq!(assembler.read(usize::MAX), bytes(0..10));
+        assembler.rest();
+        assert_eq!(insert(&mut assembler, 5..20).unwrap(), 5);
+        assert_eq!(assembler.read(usize::MAX), bytes(10..20));
     }
 
     #[test]

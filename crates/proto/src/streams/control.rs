@@ -33,6 +33,11 @@ impl Control {
         }
     }
 
+    /// Gives back the room for streams beyond those that there are.
+    pub(super) fn shrink(&mut self) {
+        self.streams.shrink_to_fit();
+    }
+
     /// Whether no frame of the connection or of a stream is pending.
     fn is_empty(&self) -> bool {
         let flags = [self.max_data, self.data_blocked];

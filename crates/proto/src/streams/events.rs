@@ -72,6 +72,11 @@ impl Events {
         }
     }
 
+    /// Gives back the room for events beyond those that there are.
+    pub(super) fn shrink(&mut self) {
+        self.queue.shrink_to_fit();
+    }
+
     /// The oldest event.
     pub(super) fn pop(&mut self) -> Option<StreamEvent> {
         let event = self.queue.pop_front()?;

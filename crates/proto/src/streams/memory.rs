@@ -60,6 +60,18 @@ impl Streams {
         }
     }
 
+    /// Gives back the memory that is kept for the next data, events and streams.
+    pub(crate) fn rest(&mut self) {
+        self.table.shrink();
+        self.events.shrink();
+        self.control.shrink();
+        self.out.rest();
+        for recv in self.table.iter_mut().filter_map(|stream| stream.halves.recv_mut()) {
+            recv.rest();
+            count_storage(&mut self.received_storage, recv);
+        }
+    }
+
     /// Counts the storage of a stream's received data anew after it may have changed.
     pub(super) fn count_received(&mut self, id: StreamId) {
         let Some(recv) = self.table.get_mut(id).and_then(|stream| stream.halves.recv_mut()) else {

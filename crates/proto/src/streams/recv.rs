@@ -127,6 +127,11 @@ impl RecvHalf {
         self.state
     }
 
+    /// Gives back the storage that is kept for the next bytes.
+    pub(super) fn rest(&mut self) {
+        self.assembler.rest();
+    }
+
     /// Bytes of storage held.
     pub(super) fn allocated(&self) -> usize {
         self.assembler.allocated()

@@ -143,6 +143,12 @@ impl Outgoing {
         }
     }
 
+    /// Gives back the memory that is kept for the next data.
+    pub(super) fn rest(&mut self) {
+        self.scheduler.rest();
+        self.fins.shrink_to_fit();
+    }
+
     /// The rank of a stream.
     fn rank(&self, send: &SendHalf) -> Rank {
         send.priority.rank(self.scheduler.goes_by_classes())

@@ -29,6 +29,8 @@ pub enum Call {
     Charge(StreamKey, usize),
     /// [`Scheduler::on_congestion_window`].
     Window(u64),
+    /// [`Scheduler::rest`].
+    Rest,
 }
 
 /// Makes a call. Returns the resulting grants.
@@ -42,6 +44,7 @@ pub fn apply(scheduler: &mut dyn Scheduler, call: &Call) -> Vec<Grant> {
         Call::Deactivate(stream) => scheduler.deactivate(stream),
         Call::Charge(stream, bytes) => scheduler.charge(stream, bytes),
         Call::Window(bytes) => scheduler.on_congestion_window(bytes),
+        Call::Rest => scheduler.rest(),
         Call::Serve { turns, room, used } => {
             for _ in 0..turns {
                 let Some(grant) = scheduler.next(room) else { break };

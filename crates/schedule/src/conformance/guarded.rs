@@ -87,6 +87,10 @@ impl Scheduler for Guarded {
         });
     }
 
+    fn rest(&mut self) {
+        self.change(format_args!("rest()"), |inner| inner.rest());
+    }
+
     fn goes_by_classes(&self) -> bool {
         self.ask(format_args!("goes_by_classes()"), |inner| inner.goes_by_classes())
     }

@@ -30,7 +30,7 @@ impl Known {
                     entry.1 = matches!(call, Call::Activate(_));
                 }
             }
-            Call::Serve { .. } | Call::Charge(..) | Call::Window(_) => {}
+            Call::Serve { .. } | Call::Charge(..) | Call::Window(_) | Call::Rest => {}
         }
     }
 

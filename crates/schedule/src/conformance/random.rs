@@ -63,7 +63,7 @@ impl<'a> Random<'a> {
 
     pub(super) fn call(&mut self) -> Call {
         let stream = self.key();
-        match self.below(28) {
+        match self.below(29) {
             0..4 => Call::Insert(stream, self.priority(0..KEYS)),
             4 => Call::Remove(stream),
             5..8 => Call::Reprioritize(stream, self.priority(0..KEYS)),
@@ -73,6 +73,7 @@ impl<'a> Random<'a> {
             18 => {
                 Call::Window(if self.once_in(4) { self.rng.next_u64() } else { self.below(20_000) })
             }
+            19 => Call::Rest,
             _ => {
                 let used = if self.once_in(2) { usize::MAX } else { self.bytes(1500) };
                 Call::Serve { turns: 1 + self.bytes(5), room: self.room(), used }

@@ -121,6 +121,7 @@ fn by_other_name(call: &Call, known: &Known) -> Call {
         | Call::Deactivate(_)
         | Call::Serve { .. }
         | Call::Charge(..)
-        | Call::Window(_)) => same,
+        | Call::Window(_)
+        | Call::Rest) => same,
     }
 }

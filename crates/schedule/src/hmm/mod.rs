@@ -90,6 +90,10 @@ macro_rules! tree_calls {
             self.tree.deactivate(stream);
         }
 
+        fn rest(&mut self) {
+            self.tree.rest();
+        }
+
         fn goes_by_classes(&self) -> bool {
             true
         }
@@ -121,6 +125,12 @@ macro_rules! tree_counts {
             #[must_use]
             pub fn classes(&self) -> usize {
                 self.tree.classes()
+            }
+
+            /// How many members the queues of all classes have room for.
+            #[cfg(test)]
+            pub(crate) fn room_of_queues(&self) -> usize {
+                self.tree.inners.iter().map(|inner| inner.queue.room()).sum()
             }
 
             /// The number of slots for nodes and for classes, in use or not.

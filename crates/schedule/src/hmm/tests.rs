@@ -456,6 +456,27 @@ fn memory_is_one_entry_for_each_stream_and_its_classes() {
     assert!(hmm.is_empty() && hls.is_empty());
 }
 
+/// The conformance kit shows that decisions stay the same.
+#[test]
+fn in_silence_no_room_is_kept_for_streams_that_are_gone() {
+    let (mut hmm, mut hls) = (Hmm::new(), Hls::new());
+    for scheduler in [&mut hmm as &mut dyn Scheduler, &mut hls] {
+        for n in 0..100 {
+            active(scheduler, 4 * n, below(&[class("x", 1000)]));
+        }
+        for n in 0..99 {
+            scheduler.remove(4 * n);
+        }
+        scheduler.rest();
+        assert_eq!(scheduler.next(1).map(|grant| grant.stream), Some(396));
+        scheduler.deactivate(396);
+        scheduler.rest();
+    }
+    for room in [hmm.room_of_queues(), hls.room_of_queues()] {
+        assert_eq!(room, 0);
+    }
+}
+
 /// However many short streams follow each other, even in two rows, the long stream gets its turns.
 #[test]
 fn streams_of_one_packet_do_not_starve_a_long_one() {

@@ -197,6 +197,17 @@ impl<S: Sharing> Tree<S> {
         self.nodes.len() - self.vacant.len() - self.streams.len() - 1
     }
 
+    /// Gives back the room for streams and classes that are gone, and for members of queues that are empty.
+    pub(crate) fn rest(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.inners.shrink_to_fit();
+        self.parents.shrink_to_fit();
+        self.vacant.shrink_to_fit();
+        self.vacant_inners.shrink_to_fit();
+        self.streams.shrink_to_fit();
+        self.inners.iter_mut().for_each(|inner| inner.queue.rest());
+    }
+
     #[inline]
     fn slot(&self, stream: StreamKey) -> Option<Slot> {
         if self.is_stream(self.recent, stream) {

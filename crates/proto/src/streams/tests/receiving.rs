@@ -37,6 +37,21 @@ fn final_size_is_what_fin_says() {
 }
 
 #[test]
+fn what_is_read_is_no_memory_in_silence() {
+    let mut streams = after(&[(0, b"abcd", false)]);
+    streams.rest();
+    assert!(streams.receive_storage() > 0, "not read yet");
+    let mut out = [0; 8];
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Data(4)));
+    streams.rest();
+    assert_eq!(streams.receive_storage(), 0);
+    streams.received(ID, 2, b"cdef", false).unwrap();
+    assert!(streams.receive_storage() > 0);
+    assert_eq!(streams.read(ID, &mut out), Ok(Read::Data(2)));
+    assert_eq!(out[..2], *b"ef");
+}
+
+#[test]
 fn final_size_is_not_below_what_came() {
     let mut streams = after(&[(10, b"x", false)]);
     assert_eq!(code(streams.received(ID, 10, b"", true)), FINAL_SIZE);

@@ -17,7 +17,7 @@ pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStrea
 pub use self::send_stream::{SendStream, StoppedError, WriteError};
 pub(crate) use self::upper::Upper;
 use self::upper::Uppers;
-use self::waiters::{Waiters, wake_stream};
+use self::waiters::{Awaited, Waiters};
 use crate::dirty::Dirty;
 use crate::held::Held;
 use crate::sync::{enlist, lock, wake};
@@ -207,13 +207,14 @@ impl State {
             }
             Event::Stream(StreamEvent::Available { dir }) => self.serve_openers(dir),
             Event::Stream(StreamEvent::Readable { id }) => {
-                wake_stream(&mut w.readable, id);
+                w.streams.wake(id, Awaited::Readable);
             }
             Event::Stream(StreamEvent::Writable { id }) => {
-                wake_stream(&mut w.writable, id);
+                w.streams.wake(id, Awaited::Writable);
             }
             Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
-                let woken = [&mut w.writable, &mut w.finished].map(|map| wake_stream(map, id));
+                let events = [Awaited::Writable, Awaited::Finished];
+                let woken = events.map(|event| w.streams.wake(id, event));
                 return usize::from(woken.contains(&true));
             }
             // Nobody waits for anything else.
@@ -239,26 +240,26 @@ impl State {
     }
 
     pub(crate) fn wait_readable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.readable.insert(id, cx.waker().clone());
+        self.waiters.streams.insert(id, Awaited::Readable, cx.waker().clone());
     }
 
     pub(crate) fn wait_writable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.writable.insert(id, cx.waker().clone());
+        self.waiters.streams.insert(id, Awaited::Writable, cx.waker().clone());
     }
 
     pub(crate) fn wait_finished(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.finished.insert(id, cx.waker().clone());
+        self.waiters.streams.insert(id, Awaited::Finished, cx.waker().clone());
     }
 
     /// Drops the wakers of a sending half whose handle is gone.
     pub(crate) fn forget_sender(&mut self, id: StreamId) {
-        self.waiters.writable.remove(&id);
-        self.waiters.finished.remove(&id);
+        self.waiters.streams.remove(id, Awaited::Writable);
+        self.waiters.streams.remove(id, Awaited::Finished);
     }
 
     /// Drops the waker of a receiving half whose handle is gone.
     pub(crate) fn forget_receiver(&mut self, id: StreamId) {
-        self.waiters.readable.remove(&id);
+        self.waiters.streams.remove(id, Awaited::Readable);
     }
 
     /// Fails if the connection is over, with the cause.

@@ -109,7 +109,7 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
                 draining = true;
                 server.goaway();
             }
-            () = tokio::time::sleep(DRAIN_POLL), if draining && requests.is_empty() => {
+            () = drain_poll(), if draining && requests.is_empty() => {
                 let stats = connection.stats();
                 if stats.streams.send_buffered == 0 && stats.bytes_in_flight == 0 {
                     connection.close(http::Code::NO_ERROR.0, b"");
@@ -119,6 +119,12 @@ async fn serve(connection: Connection, service: Arc<Service>, mut shutdown: watc
         }
     }
     while requests.join_next().await.is_some() {}
+}
+
+/// Waits for the next look whether everything was sent. The timer is in a box, so that the tasks of connections that are
+/// not drained have no room for it.
+async fn drain_poll() {
+    Box::pin(tokio::time::sleep(DRAIN_POLL)).await;
 }
 
 /// The path and the query of a request.

@@ -33,7 +33,8 @@ impl MaxBandwidth {
 /// The highest value of the last few rounds, with one slot for each round.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RoundMax {
-    slots: [u64; MAX_ROUNDS],
+    /// Values beyond 4 GiB count as that.
+    slots: [u32; MAX_ROUNDS],
     round: u64,
 }
 
@@ -47,6 +48,7 @@ impl RoundMax {
             }
         }
         self.round = self.round.max(round);
+        let value = u32::try_from(value).unwrap_or(u32::MAX);
         if let Some(slot) = self.slots.get_mut(Self::slot(self.round)) {
             *slot = (*slot).max(value);
         }
@@ -58,7 +60,7 @@ impl RoundMax {
             let round = self.round.checked_sub(age)?;
             self.slots.get(Self::slot(round)).copied()
         });
-        newest.max().unwrap_or(0)
+        newest.max().map_or(0, u64::from)
     }
 
     fn slot(round: u64) -> usize {
@@ -89,6 +91,13 @@ mod tests {
             filter.advance();
         }
         assert_eq!(filter.get(), 100);
+    }
+
+    #[test]
+    fn what_is_more_than_four_gigabytes_counts_as_that() {
+        let mut filter = RoundMax::default();
+        filter.update(1, u64::MAX);
+        assert_eq!(filter.get(MAX_ROUNDS), u64::from(u32::MAX));
     }
 
     #[test]

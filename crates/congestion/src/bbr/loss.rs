@@ -173,13 +173,17 @@ impl Bbr {
     /// change, in case the losses are refuted.
     pub(super) fn note_too_high(&mut self, lost: u64, tx_in_flight: u64) {
         let probing = matches!(self.state, State::Startup | State::ProbeBw(Phase::Up));
-        self.too_high = Some(TooHigh {
+        let decision = TooHigh {
             state: probing.then_some(self.state),
             inflight_longterm: self.model.inflight_longterm,
             lost,
             tx_in_flight,
             delivered: self.sampler.delivered(),
-        });
+        };
+        match &mut self.too_high {
+            Some(known) => **known = decision,
+            none => *none = Some(Box::new(decision)),
+        }
     }
 
     /// Handles a packet marked by the network.

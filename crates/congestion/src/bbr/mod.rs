@@ -160,7 +160,7 @@ pub struct Bbr {
     loss_round: LossRound,
     episodes: Episodes<Bounds>,
     /// The newest decision because of losses that may turn out to be wrong.
-    too_high: Option<TooHigh>,
+    too_high: Option<Box<TooHigh>>,
     flights: Flights,
     floor: LossFloor,
     heeds_floor: bool,

@@ -30,6 +30,12 @@ fn bandwidth_percent(simulation: &Simulation<Bbr>) -> u64 {
     simulation.controller.model.max_bandwidth.get() * 100 / simulation.path.rate
 }
 
+/// Every connection has one. 1,024 is a size of allocations; the next one is 1,280.
+#[test]
+fn the_state_of_a_flow_is_small() {
+    assert!(size_of::<Bbr>() <= 1024);
+}
+
 #[test]
 fn reaches_the_rate_of_the_bottleneck() {
     for (mbit, rtt) in [(1, 100), (10, 20), (20, 40), (100, 20)] {

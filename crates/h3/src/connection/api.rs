@@ -75,7 +75,8 @@ impl Connection {
             }
             Some(_) => return Err(SendError::UnknownStream),
             None => {
-                let said = self.overrides.extend(stream, extension);
+                let overrides = self.overrides.as_mut();
+                let said = overrides.and_then(|overrides| overrides.extend(stream, extension));
                 quic.set_priority(stream, said.ok_or(SendError::UnknownStream)?.of_stream());
             }
         }

@@ -59,7 +59,7 @@ impl Datagrams {
     }
 
     /// Drops the datagrams of an exchange that is over.
-    pub(super) fn forget(&mut self, stream: StreamId) {
+    fn forget(&mut self, stream: StreamId) {
         while self.take(stream).is_some() {}
     }
 }
@@ -89,14 +89,14 @@ impl Connection {
             match self.exchanges.get_mut(stream) {
                 Some(exchange) if exchange.receive.is_done() => {}
                 Some(exchange) => {
-                    self.datagrams.push(stream, payload);
+                    self.datagrams.get_or_insert_default().push(stream, payload);
                     if !std::mem::replace(&mut exchange.told_datagram, true) {
                         self.events.push_back(Event::Datagram { stream });
                     }
                 }
                 // The datagram overtook its request.
                 None if self.side.is_server() && stream.index() >= self.next_request => {
-                    self.datagrams.push(stream, payload);
+                    self.datagrams.get_or_insert_default().push(stream, payload);
                 }
                 None => {}
             }
@@ -148,7 +148,14 @@ impl Connection {
     pub fn recv_datagram(&mut self, stream: StreamId) -> Option<Bytes> {
         let exchange = self.exchanges.get_mut(stream)?;
         exchange.told_datagram = false;
-        self.datagrams.take(stream)
+        self.datagrams.as_mut()?.take(stream)
+    }
+
+    /// Drops the datagrams of an exchange that is over.
+    pub(super) fn forget_datagrams(&mut self, stream: StreamId) {
+        if let Some(datagrams) = &mut self.datagrams {
+            datagrams.forget(stream);
+        }
     }
 }
 

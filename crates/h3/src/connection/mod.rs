@@ -70,8 +70,9 @@ pub struct Connection {
     /// Exchanges that `process` will handle.
     queue: Vec<StreamId>,
     updates: PriorityUpdates,
-    overrides: Overrides,
-    datagrams: Datagrams,
+    /// Only once there are any, as are the datagrams.
+    overrides: Option<Box<Overrides>>,
+    datagrams: Option<Box<Datagrams>>,
     cancellations: Cancellations,
     /// Streams that were stopped before they were accepted. Only until the next
     /// [`process`](Self::process), which accepts them.
@@ -114,8 +115,8 @@ impl Connection {
             exchanges: Exchanges::default(),
             queue: Vec::new(),
             updates: PriorityUpdates::default(),
-            overrides: Overrides::default(),
-            datagrams: Datagrams::default(),
+            overrides: None,
+            datagrams: None,
             cancellations: Cancellations::default(),
             stopped_early: Vec::new(),
             next_request: 0,
@@ -125,6 +126,20 @@ impl Connection {
             told_goaway: false,
             memory: Vec::new(),
         }
+    }
+
+    /// Gives back the memory that is kept for the next exchanges. For those who know that the connection will be
+    /// silent for a while; otherwise the same memory is soon allocated again.
+    pub fn rest(&mut self) {
+        self.events.shrink_to_fit();
+        self.queue.shrink_to_fit();
+        self.stopped_early.shrink_to_fit();
+        self.memory = Vec::new();
+        self.exchanges.rest();
+        self.incoming.rest();
+        self.outgoing.rest();
+        self.encoder.rest();
+        self.decoder.rest();
     }
 
     /// Tells that the transport has bytes, an end or a reset for `id`.
@@ -365,7 +380,7 @@ impl Connection {
             } else {
                 // The response was handed to the transport completely, but may still have to be
                 // sent. The transport ignores streams that are gone.
-                let said = self.overrides.update(id, parameters);
+                let said = self.overrides.get_or_insert_default().update(id, parameters);
                 let protection = self.config.protections.protection(&said.parameters());
                 quic.set_priority(id, said.of_stream());
                 match protection {
@@ -497,7 +512,7 @@ impl Connection {
         let Some(exchange) = self.exchanges.remove(id) else {
             return;
         };
-        self.datagrams.forget(id);
+        self.forget_datagrams(id);
         if !exchange.receive.is_done() {
             self.stop_reading(quic, id, code);
         }
@@ -511,11 +526,14 @@ impl Connection {
         if self.exchanges.get(id).is_some_and(Exchange::is_done)
             && let Some(exchange) = self.exchanges.remove(id)
         {
-            self.datagrams.forget(id);
+            self.forget_datagrams(id);
             if !exchange.cancelled {
                 self.cancellations.on_answered();
             }
-            self.overrides.insert(id, exchange.into_said());
+            let said = exchange.into_said();
+            if said.is_of_server() {
+                self.overrides.get_or_insert_default().insert(id, said);
+            }
         }
     }
 

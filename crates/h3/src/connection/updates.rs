@@ -47,6 +47,11 @@ pub(super) struct Said {
 }
 
 impl Said {
+    /// Whether the server gave the response a priority or an extension.
+    pub(super) fn is_of_server(&self) -> bool {
+        self.server != PriorityParameters::default() || self.extension.is_some()
+    }
+
     /// The parameters that result.
     pub(super) fn parameters(&self) -> PriorityParameters {
         self.client.overridden_by(&self.server)
@@ -68,11 +73,8 @@ pub(super) struct Overrides {
 }
 
 impl Overrides {
-    /// Remembers the priority of the response on `id`, if the server gave it a priority or an extension.
+    /// Remembers the priority of the response on `id`, to which the server gave a priority or an extension.
     pub(super) fn insert(&mut self, id: StreamId, said: Said) {
-        if said.server == PriorityParameters::default() && said.extension.is_none() {
-            return;
-        }
         if self.order.len() >= MAX_PRIORITY_OVERRIDES
             && let Some(oldest) = self.order.pop_front()
         {
@@ -115,7 +117,6 @@ mod tests {
         let mut overrides = Overrides::default();
         for id in 0..10_000 {
             overrides.insert(StreamId(id * 8), said(known.clone()));
-            overrides.insert(StreamId(id * 8 + 4), Said { client: urgency(2), ..Said::default() });
         }
         assert_eq!(overrides.said.len(), MAX_PRIORITY_OVERRIDES);
         assert_eq!(overrides.order.len(), MAX_PRIORITY_OVERRIDES);
@@ -124,6 +125,8 @@ mod tests {
         assert_eq!(update(9_999 * 8).parameters(), urgency(1));
         assert_eq!(update(9_999 * 8).extension, known);
         assert_eq!(update(9_999 * 8 + 4).parameters(), urgency(5));
+        assert!(said(None).is_of_server() && said(known.clone()).is_of_server());
+        assert!(!Said { client: urgency(2), ..Said::default() }.is_of_server());
         assert_eq!(overrides.said.len(), MAX_PRIORITY_OVERRIDES);
         assert!(overrides.extend(StreamId(0), None).is_none());
         let latest = overrides.extend(StreamId(9_999 * 8), None);

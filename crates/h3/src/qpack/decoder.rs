@@ -61,7 +61,8 @@ pub(crate) struct Decoder {
     max_capacity: u64,
     /// How many streams may wait for the table.
     max_blocked: u64,
-    blocked: Blocked,
+    /// Only once there are any.
+    blocked: Option<Box<Blocked>>,
     encoder_stream: InstructionReader,
     /// The insert count of which the peer's encoder has been told.
     known: u64,
@@ -79,12 +80,19 @@ impl Decoder {
             table: DynamicTable::default(),
             max_capacity,
             max_blocked,
-            blocked: Blocked::default(),
+            blocked: None,
             encoder_stream: InstructionReader::new(max_capacity),
             known: 0,
             pending: Vec::new(),
             scratch: Vec::new(),
         }
+    }
+
+    /// Gives back the memory that is kept for the next section.
+    pub(crate) fn rest(&mut self) {
+        self.table.rest();
+        self.pending.shrink_to_fit();
+        self.scratch = Vec::new();
     }
 
     /// Processes the next bytes of the peer's encoder stream.
@@ -138,13 +146,16 @@ impl Decoder {
         let reader = SectionReader::new(block, &self.table, self.max_capacity, scratch)?;
         let required = reader.required();
         if required > self.table.inserted() {
-            self.blocked.insert(stream, required);
-            if self.blocked.len() > self.max_blocked {
+            let blocked = self.blocked.get_or_insert_default();
+            blocked.insert(stream, required);
+            if blocked.len() > self.max_blocked {
                 return Err(SectionError::Malformed("too many blocked streams"));
             }
             return Err(SectionError::Blocked);
         }
-        self.blocked.remove(stream);
+        if let Some(blocked) = &mut self.blocked {
+            blocked.remove(stream);
+        }
         let fields = reader.lines(limits)?;
         if required > 0 {
             integer::encode(&mut self.pending, SECTION_ACKNOWLEDGMENT, 7, stream.0);
@@ -156,14 +167,17 @@ impl Decoder {
     /// A stream whose section need not wait any more. Each is named once.
     pub(crate) fn unblocked(&mut self) -> Option<StreamId> {
         let inserted = self.table.inserted();
-        let stream = self.blocked.first(inserted)?;
-        self.blocked.remove(stream);
+        let blocked = self.blocked.as_mut()?;
+        let stream = blocked.first(inserted)?;
+        blocked.remove(stream);
         Some(stream)
     }
 
     /// The rest of the message on `stream` will not be read (section 2.2.2.2).
     pub(crate) fn cancel(&mut self, stream: StreamId) {
-        self.blocked.remove(stream);
+        if let Some(blocked) = &mut self.blocked {
+            blocked.remove(stream);
+        }
         // Without a table there are no references to release.
         if self.max_capacity > 0 {
             integer::encode(&mut self.pending, STREAM_CANCELLATION, 6, stream.0);
@@ -173,7 +187,8 @@ impl Decoder {
     /// Whether it holds no more than it announced.
     #[cfg(feature = "testing")]
     pub(crate) fn is_within_bounds(&self) -> bool {
-        self.table.size() <= self.max_capacity && self.blocked.len() <= self.max_blocked
+        let blocked = self.blocked.as_ref().map_or(0, |blocked| blocked.len());
+        self.table.size() <= self.max_capacity && blocked <= self.max_blocked
     }
 
     /// Bytes that [`Self::instructions`] has at least.

@@ -2,6 +2,7 @@
 
 use super::delivery::{Chunk, Delivery};
 use super::memory::count_storage;
+use super::optional_number::OptionalNumber;
 use super::send::Wake;
 use super::send_pool::SendPool;
 use super::table::{MAX_STREAM_COUNT, Stream};
@@ -451,7 +452,7 @@ impl Streams {
     pub fn outcome(&self, id: StreamId) -> Option<super::Outcome> {
         match self.send_half(id) {
             None => Some(super::Outcome::Finished),
-            Some(send) => match send.stopped {
+            Some(send) => match send.stopped.get() {
                 Some(code) => Some(super::Outcome::Stopped(code)),
                 None => send.is_done().then_some(super::Outcome::Finished),
             },
@@ -506,7 +507,7 @@ impl Streams {
         while let Some(id) = self.out.pool.wake() {
             let Some(stream) = self.table.get_mut(id) else { continue };
             let Some(send) = stream.halves.send_mut() else { continue };
-            send.pool_turn = None;
+            send.pool_turn = OptionalNumber::default();
             if send.buffer.room() > 0 && send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);
             }
@@ -518,7 +519,7 @@ impl Streams {
         for id in self.out.pool.take_waiting() {
             let Some(stream) = self.table.get_mut(id) else { continue };
             let Some(send) = stream.halves.send_mut() else { continue };
-            send.pool_turn = None;
+            send.pool_turn = OptionalNumber::default();
             if send.take_wants_room() {
                 Self::push_writable(&mut self.events, stream);
             }

@@ -17,6 +17,7 @@ mod flow;
 mod members;
 mod memory;
 mod messages;
+mod optional_number;
 mod receive;
 mod recv;
 pub mod resend_order;

@@ -6,6 +6,7 @@ mod check;
 use super::Protection;
 use super::members::Membership;
 use super::messages::StreamMessages;
+use super::optional_number::OptionalNumber;
 use super::send_buffer::SendBuffer;
 use super::send_pool::SendPool;
 use super::{ClosedStream, WriteError};
@@ -122,9 +123,9 @@ pub(super) struct SendHalf {
     /// The peer's limit for this stream.
     max_data: u64,
     /// The limit for which STREAM_DATA_BLOCKED was queued.
-    blocked_at: Option<u64>,
+    blocked_at: OptionalNumber,
     /// The code of the peer's STOP_SENDING.
-    pub(super) stopped: Option<u64>,
+    pub(super) stopped: OptionalNumber,
     /// Our reset of the stream.
     reset: Option<Box<Reset>>,
     /// The reset has to be announced as soon as all bytes that are still to be delivered were sent.
@@ -150,7 +151,7 @@ pub(super) struct SendHalf {
     /// Bytes of the buffer's storage that the pool has counted.
     pub(super) stored: usize,
     /// The stream's turn in the pool's queue of streams that found no room, if the stream is in that queue.
-    pub(super) pool_turn: Option<u64>,
+    pub(super) pool_turn: OptionalNumber,
     /// The stream is in the queue of bare FINs.
     pub(super) fin_queued: bool,
 }
@@ -163,8 +164,8 @@ impl SendHalf {
             fin: Fin::Open,
             resends: 0,
             max_data,
-            blocked_at: None,
-            stopped: None,
+            blocked_at: OptionalNumber::default(),
+            stopped: OptionalNumber::default(),
             reset: None,
             reset_due: false,
             given_up: None,
@@ -178,7 +179,7 @@ impl SendHalf {
             fresh: false,
             pooled: 0,
             stored: 0,
-            pool_turn: None,
+            pool_turn: OptionalNumber::default(),
             fin_queued: false,
         }
     }
@@ -209,7 +210,7 @@ impl SendHalf {
 
     /// The reason why the stream cannot be written to, if any.
     fn writable(&self) -> Result<(), ClosedStream> {
-        if let Some(code) = self.stopped {
+        if let Some(code) = self.stopped.get() {
             return Err(ClosedStream::Stopped(code));
         }
         let open = self.fin == Fin::Open && self.reset.is_none() && self.is_sending();
@@ -289,9 +290,9 @@ impl SendHalf {
 
     /// The peer asks us to stop; returns whether this is the peer's first request.
     pub(super) fn stop(&mut self, code: u64) -> bool {
-        let news = self.stopped.is_none() && self.is_sending();
+        let news = self.stopped.get().is_none() && self.is_sending();
         if news {
-            self.stopped = Some(code);
+            self.stopped = OptionalNumber::some(code);
         }
         news
     }
@@ -340,9 +341,9 @@ impl SendHalf {
 
     /// Records that bytes wait for stream credit. True the first time for each limit.
     pub(super) fn block(&mut self) -> bool {
-        let news = self.is_blocked() && self.blocked_at != Some(self.max_data);
+        let news = self.is_blocked() && self.blocked_at.get() != Some(self.max_data);
         if news {
-            self.blocked_at = Some(self.max_data);
+            self.blocked_at = OptionalNumber::some(self.max_data);
             if self.state == SendState::Ready {
                 self.state = SendState::Send;
             }

@@ -8,6 +8,7 @@
 //! share one half of the allowance, and the other half is the sum of their reserves: together they stay
 //! within the allowance, and still no stream can keep another stream from sending.
 
+use super::optional_number::OptionalNumber;
 use super::send::SendHalf;
 use crate::ids::StreamId;
 use std::collections::BTreeMap;
@@ -129,8 +130,8 @@ impl SendPool {
     pub(super) fn queue(&mut self, id: StreamId, send: &mut SendHalf) {
         self.tried =
             self.allowance.min(if self.waiting.is_empty() { usize::MAX } else { self.tried });
-        if send.pool_turn.is_none() {
-            send.pool_turn = Some(self.next);
+        if send.pool_turn.get().is_none() {
+            send.pool_turn = OptionalNumber::some(self.next);
             self.waiting.insert(self.next, id);
             self.next += 1;
         }

@@ -24,7 +24,7 @@ impl Streams {
             ensure(!stream.is_done(), || told("it is done and was not removed".to_owned()))?;
             fresh += usize::from(send.fresh);
             pooled += send.pooled;
-            waiting += usize::from(send.pool_turn.is_some());
+            waiting += usize::from(send.pool_turn.get().is_some());
             lost |= send.resends > 0;
             scheduled |= send.scheduled;
         }

@@ -16,13 +16,14 @@ impl Connection {
 
     /// Gives back the memory that is kept for the next burst, unless something is in flight. For
     /// applications that know that a connection will be silent for a while; otherwise the same memory is soon
-    /// allocated again.
-    pub fn rest(&mut self) {
-        if self.path.recovery.bytes_in_flight() > 0 {
-            return;
+    /// allocated again. Returns whether nothing was in flight.
+    pub fn rest(&mut self) -> bool {
+        let rests = self.path.recovery.bytes_in_flight() == 0;
+        if rests {
+            self.end_burst();
+            self.streams.rest();
         }
-        self.end_burst();
-        self.streams.rest();
+        rests
     }
 
     /// Gives back the memory that packets and their events have needed.

@@ -7,7 +7,7 @@ use crate::connection::Upper;
 use crate::sync::{enlist, wake};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::task::{Context, Waker};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use sutura_h3 as h3;
 use sutura_h3::{Code, Config, Event, Fields, Quic};
 use sutura_proto::{self as quic, Connection, StreamEvent, StreamId, Uptake};
@@ -15,6 +15,10 @@ use sutura_proto::{self as quic, Connection, StreamEvent, StreamId, Uptake};
 /// When this many responses are watched, those that clients have taken are removed. The next removal happens
 /// at twice the number of responses that this one has left, and no earlier than at this number.
 const MIN_WATCHED: usize = 256;
+
+/// How long after its last exchange a connection rests: longer than most clients take to acknowledge a response, or to send
+/// the next request of a page.
+const REST_DELAY: Duration = Duration::from_millis(250);
 
 /// Bytes that an open request takes until it is accepted: its state in HTTP/3, and its head.
 const EXCHANGE_COST: usize = 2048;
@@ -44,8 +48,8 @@ pub(crate) struct HttpState {
     sweep_at: usize,
     /// When to look at these again.
     look_at: Option<Instant>,
-    /// How to start over.
-    config: Config,
+    /// On a client: how to start over.
+    config: Option<Box<Config>>,
 }
 
 /// A request and its response.
@@ -162,14 +166,14 @@ impl Upper for HttpState {
 
 impl HttpState {
     pub(crate) fn client(config: Config) -> Self {
-        Self::new(h3::Connection::client(config.clone()), config)
+        Self::new(h3::Connection::client(config.clone()), Some(Box::new(config)))
     }
 
     pub(crate) fn server(config: Config) -> Self {
-        Self::new(h3::Connection::server(config.clone()), config)
+        Self::new(h3::Connection::server(config), None)
     }
 
-    fn new(h3: h3::Connection, config: Config) -> Self {
+    fn new(h3: h3::Connection, config: Option<Box<Config>>) -> Self {
         Self {
             h3,
             config,
@@ -191,7 +195,9 @@ impl HttpState {
     fn start_over(&mut self) {
         self.wake_all();
         self.exchanges.clear();
-        self.h3 = h3::Connection::client(self.config.clone());
+        if let Some(config) = self.config.as_deref() {
+            self.h3 = h3::Connection::client(config.clone());
+        }
     }
 
     /// Ends exchanges in which the client makes no progress. Returns when to call this next, if anything is
@@ -226,18 +232,30 @@ impl HttpState {
             self.expire(*id, *awaited, quic);
         }
         let idle = self.watched.is_empty() && self.h3.exchanges() == 0;
-        if idle {
-            self.rest(quic.connection);
-        }
-        self.look_at = (!idle).then(|| now + interval);
+        let rests = idle && self.rest(quic.connection);
+        self.look_at = (!rests).then(|| now + interval);
         (self.look_at, !over.is_empty())
     }
 
-    /// Gives back the memory that requests have needed, on a connection that may be silent from now on.
-    fn rest(&mut self, connection: &mut Connection) {
+    /// Brings the next look forward, as the last exchange is over: if no other follows soon, the connection rests before
+    /// many more have come and taken memory of their own.
+    fn look_soon(&mut self, now: Instant) {
+        let soon = now + REST_DELAY;
+        if self.look_at.is_some_and(|at| at > soon) {
+            self.look_at = Some(soon);
+            wake(&mut self.accepting);
+        }
+    }
+
+    /// Gives back the memory that requests have needed, on a connection that may be silent from now on. Returns whether
+    /// all of it was given back, for which nothing may be in flight.
+    fn rest(&mut self, connection: &mut Connection) -> bool {
         self.exchanges.shrink_to_fit();
         self.incoming.shrink_to_fit();
-        connection.rest();
+        // A tree that went empty keeps its last node.
+        self.watched = BTreeMap::new();
+        self.h3.rest();
+        connection.rest()
     }
 
     /// Ends an exchange in which the client makes no progress.
@@ -344,7 +362,13 @@ impl HttpState {
     pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
         self.wake_held_back();
-        if self.h3.side().is_client() || quic.uptake(stream).is_none() {
+        if self.h3.side().is_client() {
+            return;
+        }
+        if self.exchanges.is_empty() {
+            self.look_soon(quic.now);
+        }
+        if quic.uptake(stream).is_none() {
             return;
         }
         if self.watched.len() >= self.sweep_at {
@@ -383,5 +407,29 @@ impl HttpState {
     /// Fails if HTTP/3 is over, with the cause.
     pub(crate) fn check(&self) -> Result<(), Error> {
         self.error.map_or(Ok(()), |error| Err(Error::Protocol(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every connection with HTTP/3 has one. 1,280 is a size of allocations; the next one is 1,536.
+    #[test]
+    fn the_state_of_a_connection_is_small() {
+        assert!(size_of::<HttpState>() <= 1280);
+    }
+
+    #[test]
+    fn the_look_after_the_last_exchange_is_soon_and_is_not_put_off() {
+        let mut http = HttpState::server(Config::default());
+        let (start, later) = (Instant::now(), Duration::from_secs(4));
+        http.look_soon(start);
+        assert_eq!(http.look_at, None, "nothing has needed memory");
+        http.look_at = Some(start + later);
+        http.look_soon(start);
+        assert_eq!(http.look_at, Some(start + REST_DELAY));
+        http.look_soon(start + REST_DELAY / 2);
+        assert_eq!(http.look_at, Some(start + REST_DELAY));
     }
 }

@@ -17,7 +17,7 @@ pub use self::recv_stream::{ReadError, ReadExactError, ReadToEndError, RecvStrea
 pub use self::send_stream::{SendStream, StoppedError, WriteError};
 pub(crate) use self::upper::Upper;
 use self::upper::Uppers;
-use self::waiters::{Awaited, Waiters};
+use self::waiters::{StreamWait, Waiters};
 use crate::dirty::Dirty;
 use crate::held::Held;
 use crate::sync::{enlist, lock, wake};
@@ -207,13 +207,13 @@ impl State {
             }
             Event::Stream(StreamEvent::Available { dir }) => self.serve_openers(dir),
             Event::Stream(StreamEvent::Readable { id }) => {
-                w.streams.wake(id, Awaited::Readable);
+                w.streams.wake(id, StreamWait::Readable);
             }
             Event::Stream(StreamEvent::Writable { id }) => {
-                w.streams.wake(id, Awaited::Writable);
+                w.streams.wake(id, StreamWait::Writable);
             }
             Event::Stream(StreamEvent::Finished { id } | StreamEvent::Stopped { id, .. }) => {
-                let events = [Awaited::Writable, Awaited::Finished];
+                let events = [StreamWait::Writable, StreamWait::Finished];
                 let woken = events.map(|event| w.streams.wake(id, event));
                 return usize::from(woken.contains(&true));
             }
@@ -240,26 +240,26 @@ impl State {
     }
 
     pub(crate) fn wait_readable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.streams.insert(id, Awaited::Readable, cx.waker().clone());
+        self.waiters.streams.insert(id, StreamWait::Readable, cx.waker().clone());
     }
 
     pub(crate) fn wait_writable(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.streams.insert(id, Awaited::Writable, cx.waker().clone());
+        self.waiters.streams.insert(id, StreamWait::Writable, cx.waker().clone());
     }
 
     pub(crate) fn wait_finished(&mut self, id: StreamId, cx: &Context<'_>) {
-        self.waiters.streams.insert(id, Awaited::Finished, cx.waker().clone());
+        self.waiters.streams.insert(id, StreamWait::Finished, cx.waker().clone());
     }
 
     /// Drops the wakers of a sending half whose handle is gone.
     pub(crate) fn forget_sender(&mut self, id: StreamId) {
-        self.waiters.streams.remove(id, Awaited::Writable);
-        self.waiters.streams.remove(id, Awaited::Finished);
+        self.waiters.streams.remove(id, StreamWait::Writable);
+        self.waiters.streams.remove(id, StreamWait::Finished);
     }
 
     /// Drops the waker of a receiving half whose handle is gone.
     pub(crate) fn forget_receiver(&mut self, id: StreamId) {
-        self.waiters.streams.remove(id, Awaited::Readable);
+        self.waiters.streams.remove(id, StreamWait::Readable);
     }
 
     /// Fails if the connection is over, with the cause.

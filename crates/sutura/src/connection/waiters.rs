@@ -9,7 +9,7 @@ use sutura_schedule::KeyHash;
 
 /// What a task waits for on a stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Awaited {
+pub(super) enum StreamWait {
     /// Bytes or an end that can be read.
     Readable,
     /// Room for bytes.
@@ -24,22 +24,22 @@ pub(super) struct StreamWaiters(HashMap<u64, Waker, KeyHash>);
 
 impl StreamWaiters {
     /// Identifiers of streams are shorter than 62 bits (RFC 9000 section 2.1), which leaves two for the event.
-    fn key(id: StreamId, awaited: Awaited) -> u64 {
+    fn key(id: StreamId, awaited: StreamWait) -> u64 {
         id.0 << 2 | awaited as u64
     }
 
     /// Lets a task wait in place of the one that waited before.
-    pub(super) fn insert(&mut self, id: StreamId, awaited: Awaited, waker: Waker) {
+    pub(super) fn insert(&mut self, id: StreamId, awaited: StreamWait, waker: Waker) {
         self.0.insert(Self::key(id, awaited), waker);
     }
 
     /// Forgets the task that waits.
-    pub(super) fn remove(&mut self, id: StreamId, awaited: Awaited) {
+    pub(super) fn remove(&mut self, id: StreamId, awaited: StreamWait) {
         self.0.remove(&Self::key(id, awaited));
     }
 
     /// Wakes the task that waits. Returns whether there is one.
-    pub(super) fn wake(&mut self, id: StreamId, awaited: Awaited) -> bool {
+    pub(super) fn wake(&mut self, id: StreamId, awaited: StreamWait) -> bool {
         self.0.remove(&Self::key(id, awaited)).map(Waker::wake).is_some()
     }
 
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     fn each_stream_and_event_has_its_own_task() {
         let ids = [0, 1, 4, (1 << 62) - 1].map(StreamId);
-        let events = [Awaited::Readable, Awaited::Writable, Awaited::Finished];
+        let events = [StreamWait::Readable, StreamWait::Writable, StreamWait::Finished];
         let all: Vec<_> = ids.iter().flat_map(|id| events.map(|event| (*id, event))).collect();
         let tasks: Vec<_> = all.iter().map(|_| Arc::<Task>::default()).collect();
         let mut waiters = StreamWaiters::default();

@@ -154,7 +154,8 @@ fn nginx(binary: &Path, site: &Site) -> Result<Server, Error> {
          events {{ worker_connections 768; }}\n\
          http {{\n sendfile on;\n tcp_nopush on;\n access_log off;\n keepalive_requests 1000000;\n\
          server {{\n listen {address} ssl http2;\n ssl_certificate {certificate};\n \
-         ssl_certificate_key {key};\n root {root};\n }}\n}}\n",
+         ssl_certificate_key {key};\n \
+         ssl_protocols TLSv1.3;\n root {root};\n }}\n}}\n",
         pid = site.at("nginx.pid").display(),
         log = site.at("nginx.log").display(),
         certificate = site.at("certificate.pem").display(),

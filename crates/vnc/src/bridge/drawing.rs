@@ -373,14 +373,14 @@ fn pixel(
             return (!excluded).trailing_zeros() as u8;
         }
     }
+    let places = usize::BITS - (colours - 1).leading_zeros();
     let mut node = 1;
-    for place in (0..usize::BITS - (colours - 1).leading_zeros()).rev() {
+    for place in (0..places).rev() {
         let contexts = around.ask(node << 8);
         let bit = bits.code(table, coder, &contexts, cell >> place & 1 == 1);
         node = 2 * node + u32::from(bit);
     }
-    let top = 1 << (usize::BITS - (colours - 1).leading_zeros());
-    (node - top).min(colours as u32 - 1) as u8
+    (node - (1 << places)).min(colours as u32 - 1) as u8
 }
 
 #[cfg(test)]

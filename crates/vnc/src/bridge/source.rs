@@ -23,8 +23,7 @@ const DRAWINGS: usize = 700;
 const GOES_ALONG: usize = 256;
 /// Parts are looked for until they have this many pixels.
 const GATHERED: usize = 1 << 15;
-/// Pixels of an update that are sent as drawings. Those take a hundred times as long as tiles, which are made of
-/// the rest.
+/// Pixels of an update that are sent as drawings. Those take much longer than tiles, which are made of the rest.
 const MAX_DRAWN: usize = 1 << 18;
 const LEVEL: i32 = 1;
 /// Where nothing scrolls, one update in 2 to the power of this is searched for what has.
@@ -394,11 +393,14 @@ impl Source {
             return None;
         }
         let drawings = content.drawings.map(DrawingWriter::finish);
-        let compressed = zstd::bulk::compress(&content.tiles, LEVEL).ok();
+        // Most pieces have drawings alone.
+        let plain = (!content.tiles.is_empty()).then_some(&content.tiles[..]);
+        let compressed = plain.and_then(|plain| zstd::bulk::compress(plain, LEVEL).ok());
         let compressed = compressed.as_deref().and_then(|all| all.strip_prefix(&tile::ZSTD_MAGIC));
-        let compressed = compressed.filter(|compressed| compressed.len() < content.tiles.len());
-        let tiles = compressed.map_or(Tiles::Plain(&content.tiles), Tiles::Compressed);
-        let tiles = (!content.tiles.is_empty()).then_some(tiles);
+        let tiles = plain.map(|plain| match compressed {
+            Some(compressed) if compressed.len() < plain.len() => Tiles::Compressed(compressed),
+            _ => Tiles::Plain(plain),
+        });
         let pixels = Pixels { copies: content.copies, drawings: drawings.as_deref(), tiles };
         Some(self.piece(&PieceBody::Pixels(pixels), content.footprint))
     }

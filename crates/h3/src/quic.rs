@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Instant;
 use sutura_proto as quic;
 use sutura_proto::policy::StreamOrder;
-use sutura_proto::{Dir, Observation, Offence, Protection, Side, StreamId};
+use sutura_proto::{DatagramOptions, Dir, Observation, Offence, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
 /// A QUIC connection at an instant, as a transport for HTTP/3.
@@ -164,8 +164,16 @@ impl Transport for Quic<'_> {
         let _ = self.connection.send_stream(id).protect_by_default();
     }
 
-    fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
-        match self.connection.datagrams().send(data) {
+    fn want_datagram_room(&mut self, length: usize) -> bool {
+        self.connection.datagrams().want_room(length)
+    }
+
+    fn send_datagram(
+        &mut self,
+        data: Bytes,
+        options: &DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
+        match self.connection.datagrams().send_with(data, options) {
             Ok(_) => Ok(()),
             Err(quic::SendDatagramError::UnsupportedByPeer) => Err(SendDatagramError::Unsupported),
             Err(quic::SendDatagramError::TooLarge) => Err(SendDatagramError::TooLarge),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use std::ops::Range;
 use std::time::Instant;
-use sutura_proto::{Dir, Offence, Protection, Side, StreamId};
+use sutura_proto::{DatagramOptions, Dir, Offence, Protection, Side, StreamId};
 use sutura_schedule::Priority;
 
 use crate::error::{Code, SendDatagramError};
@@ -116,12 +116,23 @@ pub trait Transport {
     /// Protects the data of the stream like that of a new stream, as the connection is configured.
     fn protect_by_default(&mut self, id: StreamId);
 
-    /// Sends an unreliable datagram (RFC 9221).
+    /// Sends an unreliable datagram (RFC 9221), with the deadline, the urgency and the protection of `options` where the
+    /// transport knows these.
     ///
     /// # Errors
     /// It cannot be sent.
-    fn send_datagram(&mut self, _data: Bytes) -> Result<(), SendDatagramError> {
+    fn send_datagram(
+        &mut self,
+        _data: Bytes,
+        _options: &DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
         Err(SendDatagramError::Unsupported)
+    }
+
+    /// Whether a datagram of `length` bytes can be sent without dropping another that waits to be sent. If not, the
+    /// driver of the connection learns when it can.
+    fn want_datagram_room(&mut self, _length: usize) -> bool {
+        true
     }
 
     /// The next received datagram.

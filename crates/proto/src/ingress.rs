@@ -15,7 +15,7 @@ pub struct Ingress {
     /// A buffer for the frames of one recovered symbol, used again for each.
     pub recovered: Vec<u8>,
     /// `None` if the peer was not told that it may send datagrams.
-    datagrams: Option<DatagramQueue<()>>,
+    datagrams: Option<DatagramQueue>,
     /// Whether the application is going to be told of datagrams.
     announced: bool,
 }
@@ -45,8 +45,8 @@ impl Ingress {
         if data.len() >= usize::from(MAX_UDP_PAYLOAD) {
             return Err(violation("DATAGRAM longer than announced"));
         }
-        queue.push((), Bytes::copy_from_slice(data));
-        Ok(!queue.is_empty() && !std::mem::replace(&mut self.announced, true))
+        queue.push(Bytes::copy_from_slice(data));
+        Ok(queue.cost() > 0 && !std::mem::replace(&mut self.announced, true))
     }
 
     /// The application was told that there are datagrams: it is told again of later datagrams.
@@ -56,7 +56,7 @@ impl Ingress {
 
     /// Takes the oldest datagram.
     pub fn pop_datagram(&mut self) -> Option<Bytes> {
-        self.datagrams.as_mut()?.pop().map(|((), data)| data)
+        self.datagrams.as_mut()?.pop()
     }
 
     /// Bytes of datagrams that were not read, with their overhead.

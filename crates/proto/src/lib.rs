@@ -135,9 +135,10 @@ pub use config::{
 };
 pub use congestion::Algorithm;
 pub use connection::{
-    CONNECTION_COST, ConnectError, Connection, ConnectionStats, Datagrams, EndpointEvent, Event,
-    MemoryUse, MessageOptions, MessageOutcome, MessageStats, Offence, RecvStream,
-    SendDatagramError, SendMessageError, SendStream, Standstill, TrafficStats, Transmit,
+    CONNECTION_COST, ConnectError, Connection, ConnectionStats, DatagramOptions,
+    DatagramProtection, Datagrams, EndpointEvent, Event, MemoryUse, MessageOptions, MessageOutcome,
+    MessageStats, Offence, RecvStream, SendDatagramError, SendMessageError, SendStream, Standstill,
+    TrafficStats, Transmit,
 };
 pub use ecn::{EcnCodepoint, EcnState};
 pub use endpoint::{DatagramEvent, Endpoint, Incoming, MAX_WORKERS, WorkerCountError};

@@ -201,6 +201,7 @@ impl State {
                 self.sort_outcomes();
             }
             Event::MessagesWritable => wake(&mut w.messages),
+            Event::DatagramsWritable => wake(&mut w.datagram_room),
             Event::Stream(StreamEvent::Opened { dir }) => {
                 wake(&mut w.accept[dir.index()]);
                 return self.quic.acceptable(dir) as usize;
@@ -241,6 +242,10 @@ impl State {
 
     pub(crate) fn wait_readable(&mut self, id: StreamId, cx: &Context<'_>) {
         self.waiters.streams.insert(id, StreamWait::Readable, cx.waker().clone());
+    }
+
+    pub(crate) fn wait_datagram_room(&mut self, cx: &Context<'_>) {
+        enlist(&mut self.waiters.datagram_room, cx);
     }
 
     pub(crate) fn wait_writable(&mut self, id: StreamId, cx: &Context<'_>) {

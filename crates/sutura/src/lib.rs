@@ -71,13 +71,14 @@ pub use sutura_proto::policy;
 pub use sutura_proto::registry;
 pub use sutura_proto::{
     Algorithm, Chunk, Class, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError,
-    ConnectionId, ConnectionIdGenerator, ConnectionStats, Dir, EcnCodepoint, EcnState, FecConfig,
-    FecStats, MAX_UDP_PAYLOAD, MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MemoryUse,
-    Message, MessageId, MessageOptions, MessageOutcome, MessageStats, Metrics, MtuDiscovery,
-    Observation, Observer, PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb,
-    QuicLbConfig, QuicLbError, RandomIds, Reason, ResetAtError, ResetKey, Scheme,
-    SendDatagramError, SendMessageError, Side, SocketFeatures, SpaceId, StreamId, StreamStats,
-    TrafficStats, TransportError, TransportErrorCode, Urgency, Version, Weight,
+    ConnectionId, ConnectionIdGenerator, ConnectionStats, DatagramOptions, DatagramProtection, Dir,
+    EcnCodepoint, EcnState, FecConfig, FecStats, MAX_UDP_PAYLOAD, MAX_WINDOW_BYTES,
+    MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MemoryUse, Message, MessageId, MessageOptions,
+    MessageOutcome, MessageStats, Metrics, MtuDiscovery, Observation, Observer, PreferredAddresses,
+    Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError, RandomIds, Reason,
+    ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SocketFeatures,
+    SpaceId, StreamId, StreamStats, TrafficStats, TransportError, TransportErrorCode, Urgency,
+    Version, Weight,
 };
 pub use tickets::TicketKey;
 pub use trust::{

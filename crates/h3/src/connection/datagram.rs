@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::{Buf, Bytes, BytesMut};
 use sutura_proto::work;
-use sutura_proto::{Dir, StreamId};
+use sutura_proto::{DatagramOptions, Dir, StreamId};
 
 use super::Connection;
 use crate::codec::{put_varint, take_varint};
@@ -119,6 +119,19 @@ impl Connection {
         room.checked_sub(header.len())
     }
 
+    /// Whether a datagram for `stream` with so many bytes of payload can be sent without dropping another that waits to
+    /// be sent. If not, the transport tells when it can.
+    pub fn want_datagram_room<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        stream: StreamId,
+        payload: usize,
+    ) -> bool {
+        let mut header = Vec::new();
+        put_varint(&mut header, stream.0 / 4);
+        quic.want_datagram_room(header.len() + payload)
+    }
+
     /// Sends a datagram that belongs to an exchange. Like its packet, it may be lost.
     ///
     /// # Errors
@@ -128,6 +141,7 @@ impl Connection {
         quic: &mut T,
         stream: StreamId,
         payload: &[u8],
+        options: &DatagramOptions,
     ) -> Result<(), SendDatagramError> {
         self.check().map_err(|_| SendDatagramError::Closed)?;
         if !self.has_datagrams() {
@@ -141,7 +155,7 @@ impl Connection {
         let mut datagram = BytesMut::with_capacity(header.len() + payload.len());
         datagram.extend_from_slice(&header);
         datagram.extend_from_slice(payload);
-        quic.send_datagram(datagram.freeze())
+        quic.send_datagram(datagram.freeze(), options)
     }
 
     /// Takes the next datagram of an exchange.

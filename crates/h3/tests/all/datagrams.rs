@@ -5,7 +5,7 @@ use crate::common::Stream::{Bi, Uni};
 use crate::common::{Bench, GET, World, get, script};
 use bytes::Bytes;
 use sutura_h3::{Code, Config, Connection, Event, Fields, MAX_QUEUED_DATAGRAMS, SendDatagramError};
-use sutura_proto::{Dir, Side, StreamId};
+use sutura_proto::{DatagramOptions, Dir, Side, StreamId};
 
 fn config() -> Config {
     Config::default().with_enable_datagrams(true).with_grease(None)
@@ -24,10 +24,16 @@ fn datagrams_of_two_exchanges_go_both_ways() {
     for stream in streams {
         let payload = stream.0.to_string();
         let mut end = world.pair.end(Side::Client);
-        world.client.send_datagram(&mut end, stream, payload.as_bytes()).unwrap();
+        world
+            .client
+            .send_datagram(&mut end, stream, payload.as_bytes(), &DatagramOptions::default())
+            .unwrap();
         let mut end = world.pair.end(Side::Server);
-        world.server.send_datagram(&mut end, stream, b"").unwrap();
-        world.server.send_datagram(&mut end, stream, b"second").unwrap();
+        world.server.send_datagram(&mut end, stream, b"", &DatagramOptions::default()).unwrap();
+        world
+            .server
+            .send_datagram(&mut end, stream, b"second", &DatagramOptions::default())
+            .unwrap();
     }
     world.settle();
     let told = streams.map(|stream| Event::Datagram { stream });
@@ -47,21 +53,23 @@ fn what_does_not_fit_or_is_not_agreed_on_is_not_sent() {
     let stream = world.request(&get(), false);
     let mut end = world.pair.end(Side::Client);
     assert_eq!(world.client.max_datagram_size(&mut end, stream), Some(99));
-    let mut send =
-        |stream, length: usize| world.client.send_datagram(&mut end, stream, &vec![0; length]);
+    let mut send = |stream, length: usize| {
+        world.client.send_datagram(&mut end, stream, &vec![0; length], &DatagramOptions::default())
+    };
     assert_eq!(send(stream, 99), Ok(()));
     assert_eq!(send(stream, 100), Err(SendDatagramError::TooLarge));
     assert_eq!(send(StreamId(4), 1), Err(SendDatagramError::UnknownStream));
     world.client.finish(&mut world.pair.end(Side::Client), stream).unwrap();
     let mut end = world.pair.end(Side::Client);
-    let late = world.client.send_datagram(&mut end, stream, b"late");
+    let late = world.client.send_datagram(&mut end, stream, b"late", &DatagramOptions::default());
     assert_eq!(late, Err(SendDatagramError::UnknownStream), "after the end of the request");
 
     for (client, server) in [(Config::default(), config()), (config(), Config::default())] {
         let mut world = World::new(client, server).settled();
         let stream = world.request(&get(), false);
         let mut end = world.pair.end(Side::Client);
-        let outcome = world.client.send_datagram(&mut end, stream, b"");
+        let outcome =
+            world.client.send_datagram(&mut end, stream, b"", &DatagramOptions::default());
         assert_eq!(outcome, Err(SendDatagramError::Unsupported));
         assert_eq!(world.client.max_datagram_size(&mut end, stream), None);
     }

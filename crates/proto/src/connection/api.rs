@@ -1,7 +1,10 @@
 //! The application's handles to streams and datagrams. Each borrows the connection; nothing is
 //! shared.
 
-use super::{Connection, MessageOptions, MessageOutcome, SendDatagramError, SendMessageError};
+use super::{
+    Connection, DatagramOptions, MessageOptions, MessageOutcome, SendDatagramError,
+    SendMessageError,
+};
 use crate::fec::Protection;
 use crate::fec::redundancy::Message;
 use crate::ids::{Dir, MessageId, StreamId};
@@ -153,7 +156,10 @@ impl Connection {
             return Err(SendMessageError::Closed);
         }
         if options.unreliable && self.datagrams().max_size().is_some_and(|max| data.len() <= max) {
-            return Ok(self.egress.send_datagram(data, options.deadline));
+            let alike = DatagramOptions::default()
+                .with_deadline(options.deadline)
+                .with_urgency(options.priority.urgency);
+            return Ok(self.egress.send_datagram(data, &alike));
         }
         let cancel_late = options.cancel_late.or(self.config.cancel_late);
         self.egress.send_message(&mut self.streams, data, MessageOptions { cancel_late, ..options })
@@ -416,6 +422,19 @@ impl Datagrams<'_> {
     /// # Errors
     /// The peer accepts no datagrams or none this large, or the connection is closed.
     pub fn send(&mut self, data: Bytes) -> Result<MessageId, SendDatagramError> {
+        self.send_with(data, &DatagramOptions::default())
+    }
+
+    /// Queues a datagram that has a deadline, an urgency or a protection of its own. If the queue is full, the oldest of
+    /// the least urgent datagrams are dropped.
+    ///
+    /// # Errors
+    /// As for [`send`](Self::send).
+    pub fn send_with(
+        &mut self,
+        data: Bytes,
+        options: &DatagramOptions,
+    ) -> Result<MessageId, SendDatagramError> {
         if self.connection.is_closed() {
             return Err(SendDatagramError::Closed);
         }
@@ -423,7 +442,18 @@ impl Datagrams<'_> {
         if data.len() > max {
             return Err(SendDatagramError::TooLarge);
         }
-        Ok(self.connection.egress.send_datagram(data, None))
+        Ok(self.connection.egress.send_datagram(data, options))
+    }
+
+    /// Whether a datagram of `length` bytes can be queued now without dropping another. If not,
+    /// [`Event::DatagramsWritable`](crate::Event::DatagramsWritable) follows once it can.
+    pub fn want_room(&mut self, length: usize) -> bool {
+        let egress = &mut self.connection.egress;
+        let has_room = egress.has_datagram_room(length);
+        if !has_room {
+            egress.await_datagram_room(length);
+        }
+        has_room
     }
 
     /// Protects datagrams that are sent from now on by erasure coding; `None` stops that.

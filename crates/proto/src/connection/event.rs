@@ -29,6 +29,9 @@ pub enum Event {
     MessageOutcomes,
     /// Messages are accepted again, after one was refused.
     MessagesWritable,
+    /// There is room for the shortest datagram for which [`Datagrams::want_room`](crate::Datagrams::want_room) found
+    /// none.
+    DatagramsWritable,
 }
 
 /// An event for the endpoint.

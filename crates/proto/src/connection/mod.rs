@@ -59,7 +59,7 @@ use crate::crypto::{
 };
 use crate::ecn::EcnState;
 use crate::egress::Egress;
-pub use crate::egress::SendDatagramError;
+pub use crate::egress::{DatagramOptions, DatagramProtection, SendDatagramError};
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::{Protection, ProtectionStats};
 use crate::ids::{ConnectionId, Side, SpaceId};
@@ -502,6 +502,9 @@ impl Connection {
         }
         if self.egress.take_messages_writable() {
             return Some(Event::MessagesWritable);
+        }
+        if self.egress.take_datagrams_writable() {
+            return Some(Event::DatagramsWritable);
         }
         self.streams.poll_event().map(Event::Stream)
     }

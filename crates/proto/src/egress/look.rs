@@ -38,7 +38,7 @@ pub struct Slot<'a> {
 pub enum Next {
     /// Lost stream data, as bytes or as a source symbol.
     Lost(Pending),
-    /// The oldest datagram of the queue.
+    /// The first datagram of the queue.
     Datagram,
     /// A repair symbol.
     Repair {
@@ -140,7 +140,7 @@ impl Egress {
     fn rank(&self, streams: &Streams, bid: &RepairBid) -> Option<Rank> {
         match bid.plan.turn {
             Turn::First => None,
-            Turn::Protected if self.datagram_session == Some(bid.session) => None,
+            Turn::Protected if self.is_of_datagrams(bid.session) => None,
             Turn::Protected => {
                 let protected = self.sessions.protected_by(bid.session);
                 let ranks = protected.filter_map(|id| streams.rank(id));

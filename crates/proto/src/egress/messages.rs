@@ -62,7 +62,8 @@ pub struct MessageOptions {
     /// Whether the message goes as a DATAGRAM if it fits in a single DATAGRAM frame: it is not sent again
     /// when it is lost.
     pub unreliable: bool,
-    /// The priority of its stream. The deadline above replaces the deadline of the priority.
+    /// The priority of its stream, or the urgency of its datagram. The deadline above replaces the deadline of the
+    /// priority.
     pub priority: Priority,
     /// The place of the message in an ordered group. Only policies look at it; the bytes sent are the same.
     pub stage: Stage,
@@ -331,15 +332,6 @@ impl MessageTable {
 }
 
 impl Egress {
-    /// Queues a datagram, dropping the oldest to make room.
-    pub fn send_datagram(&mut self, data: Bytes, deadline: Option<Instant>) -> MessageId {
-        let id = self.messages.add_datagram(deadline);
-        for dropped in self.datagrams.push(id, data) {
-            self.messages.give_up(dropped);
-        }
-        id
-    }
-
     /// Sends a message on a stream of its own, or queues it until the peer allows another stream.
     ///
     /// # Errors
@@ -403,7 +395,7 @@ impl Egress {
             Some(Place::Stream(stream)) => Some(*stream),
             Some(Place::Waiting(..)) => None,
             None if self.messages.datagrams.contains_key(&id) => {
-                self.datagrams.retain(|queued| *queued != id);
+                self.datagrams.retain(|queued| queued != id);
                 None
             }
             None => return false,
@@ -485,9 +477,9 @@ impl Egress {
         let mut late = Vec::new();
         let messages = &self.messages;
         self.datagrams.retain(|id| {
-            let stays = messages.datagram_deadline(*id).is_none_or(|deadline| deadline >= horizon);
+            let stays = messages.datagram_deadline(id).is_none_or(|deadline| deadline >= horizon);
             if !stays {
-                late.push(*id);
+                late.push(id);
             }
             stays
         });

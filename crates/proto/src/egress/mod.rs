@@ -9,6 +9,7 @@
 #[cfg(feature = "testing")]
 mod check;
 mod commit;
+mod datagram_lanes;
 mod datagrams;
 mod look;
 pub mod lost;
@@ -16,14 +17,15 @@ mod messages;
 mod outcome;
 
 use commit::Wrote;
-pub use datagrams::SendDatagramError;
+#[cfg(test)]
+pub use datagrams::MAX_DATAGRAM_PROTECTIONS;
+pub use datagrams::{DatagramOptions, DatagramProtection, SendDatagramError};
 pub use look::{MIN_ROOM, Next, Slot};
 #[cfg(test)]
 pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};
 pub use messages::{MessageOptions, MessageOutcome, MessageStats, SendMessageError};
 pub use outcome::PacketOutcome;
 
-use crate::datagram_queue::DatagramQueue;
 use crate::error::TransportError;
 use crate::fec::redundancy::PathView;
 use crate::fec::redundancy::{Reason, Terms};
@@ -37,6 +39,7 @@ use crate::rare::Rare;
 use crate::recovery::token::Tokens;
 use crate::streams::{Backlog, ClosedStream, Pending, Streams};
 use crate::wire::frame::SymbolAck;
+use datagram_lanes::DatagramLanes;
 use lost::{LossLedger, Unqueued};
 use messages::MessageTable;
 use std::time::Instant;
@@ -45,11 +48,12 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Egress {
     sessions: SendSessions,
-    datagrams: DatagramQueue<MessageId>,
-    /// How datagrams are protected.
+    datagrams: DatagramLanes,
+    /// How datagrams are protected that do not say so themselves.
     datagram_protection: Option<Protection>,
-    /// The session that protects datagrams, chosen when the first protected datagram is sent.
-    datagram_session: Option<u16>,
+    /// The sessions that protect datagrams, each chosen when the first datagram with its protection is sent, the one that
+    /// was not used for longest first; at most [`MAX_DATAGRAM_PROTECTIONS`](datagrams::MAX_DATAGRAM_PROTECTIONS).
+    datagram_sessions: Vec<(Protection, u16)>,
     messages: Rare<MessageTable>,
     reaction: Box<dyn LossReaction>,
     lost: LossLedger,
@@ -85,9 +89,9 @@ impl Egress {
     pub fn new(reaction: Box<dyn LossReaction>, datagram_buffer: usize, mix_streams: bool) -> Self {
         Self {
             sessions: SendSessions::default(),
-            datagrams: DatagramQueue::new(datagram_buffer),
+            datagrams: DatagramLanes::new(datagram_buffer),
             datagram_protection: None,
-            datagram_session: None,
+            datagram_sessions: Vec::new(),
             messages: Rare::default(),
             reaction,
             lost: LossLedger::default(),
@@ -342,7 +346,7 @@ impl Egress {
             Some(DataKind::Messages) => (self.messages.fresh_bytes(), self.messages.sent_buffer()),
             Some(DataKind::Streams | DataKind::Datagrams) | None => (None, 0),
         };
-        let has_source = if self.datagram_session == Some(session) {
+        let has_source = if self.is_of_datagrams(session) {
             !self.datagrams.is_empty()
         } else {
             let is_sendable = all.is_sendable || fresh.is_some();

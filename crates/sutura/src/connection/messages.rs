@@ -7,8 +7,8 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Instant;
 use sutura_proto::{
-    ConnectionError, MessageId, MessageOptions, MessageOutcome, Protection, SendDatagramError,
-    SendMessageError,
+    ConnectionError, DatagramOptions, MessageId, MessageOptions, MessageOutcome, Protection,
+    SendDatagramError, SendMessageError,
 };
 
 /// Outcomes that the application has not fetched; the oldest are dropped first.
@@ -47,6 +47,49 @@ impl Connection {
         let id = self.0.lock().quic.datagrams().send(data)?;
         self.0.touch();
         Ok(id)
+    }
+
+    /// Sends a datagram that has a deadline, an urgency or a protection of its own. If too many are waiting to be sent,
+    /// the oldest of the least urgent ones are dropped.
+    ///
+    /// # Errors
+    /// As for [`send_datagram`](Self::send_datagram).
+    pub fn send_datagram_with(
+        &self,
+        data: Bytes,
+        options: &DatagramOptions,
+    ) -> Result<MessageId, SendDatagramError> {
+        let id = self.0.lock().quic.datagrams().send_with(data, options)?;
+        self.0.touch();
+        Ok(id)
+    }
+
+    /// Like [`send_datagram_with`](Self::send_datagram_with), but waits for room rather than to have datagrams dropped.
+    /// Its deadline goes on while it waits.
+    ///
+    /// # Errors
+    /// As for [`send_datagram`](Self::send_datagram).
+    pub async fn send_datagram_wait(
+        &self,
+        data: Bytes,
+        options: &DatagramOptions,
+    ) -> Result<MessageId, SendDatagramError> {
+        poll_fn(|cx| {
+            let mut state = self.0.lock();
+            let datagrams = state.quic.datagrams();
+            // What cannot be sent at all need not wait.
+            let is_sendable = datagrams.max_size().is_some_and(|max| data.len() <= max);
+            if is_sendable && state.error.is_none() && !state.quic.datagrams().want_room(data.len())
+            {
+                state.wait_datagram_room(cx);
+                return Poll::Pending;
+            }
+            let sent = state.quic.datagrams().send_with(data.clone(), options);
+            drop(state);
+            self.0.touch();
+            Poll::Ready(sent)
+        })
+        .await
     }
 
     /// Protects datagrams that are sent from now on by erasure coding; `None` stops that. A protected

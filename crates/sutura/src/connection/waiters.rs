@@ -57,6 +57,8 @@ pub(super) struct Waiters {
     pub(super) open: [Turns; 2],
     pub(super) accept: [Vec<Waker>; 2],
     pub(super) datagram: Vec<Waker>,
+    /// Tasks that wait for room for datagrams.
+    pub(super) datagram_room: Vec<Waker>,
     /// Tasks that have a message to send.
     pub(super) messages: Vec<Waker>,
     /// Tasks that wait for the outcome of a message.
@@ -73,8 +75,8 @@ impl Waiters {
 
     pub(super) fn wake_all(&mut self) {
         self.wake_streams();
-        let Self { connected, closed, datagram, messages, outcomes, .. } = self;
-        let lists = [connected, closed, datagram, messages, outcomes];
+        let Self { connected, closed, datagram, datagram_room, messages, outcomes, .. } = self;
+        let lists = [connected, closed, datagram, datagram_room, messages, outcomes];
         lists.into_iter().chain(&mut self.accept).for_each(wake);
     }
 }

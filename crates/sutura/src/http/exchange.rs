@@ -307,7 +307,7 @@ impl RequestStream {
         self.shared.cancel(code);
     }
 
-    pub(super) fn shared(&self) -> &SharedExchange {
+    pub(super) fn shared(&self) -> &Arc<SharedExchange> {
         &self.shared
     }
 }
@@ -321,6 +321,10 @@ impl SharedExchange {
 
     pub(super) fn id(&self) -> StreamId {
         self.id
+    }
+
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     pub(super) fn priority(&self) -> Option<Priority> {

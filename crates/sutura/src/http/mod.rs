@@ -27,6 +27,7 @@ mod types;
 
 pub use body::Body;
 pub use client::Client;
+pub use datagrams::Datagrams;
 pub use exchange::{Piece, RequestStream, Response};
 pub use halves::{RecvHalf, SendHalf};
 pub use refused::{Refused, RefusedAnswer};

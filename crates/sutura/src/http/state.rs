@@ -73,13 +73,14 @@ pub(crate) struct Exchange {
     pub(crate) stopped: Option<Code>,
     reader: Option<Waker>,
     writer: Option<Waker>,
+    /// The task that waits for datagrams alone.
+    datagram_reader: Option<Waker>,
 }
 
 impl Exchange {
     fn wake(&mut self) {
-        for waker in [self.reader.take(), self.writer.take()].into_iter().flatten() {
-            waker.wake();
-        }
+        let tasks = [self.reader.take(), self.writer.take(), self.datagram_reader.take()];
+        tasks.into_iter().flatten().for_each(Waker::wake);
     }
 
     /// Whether the application waits for more of the request before it answers.
@@ -93,6 +94,10 @@ impl Exchange {
 
     pub(crate) fn wait_writable(&mut self, cx: &Context<'_>) {
         self.writer = Some(cx.waker().clone());
+    }
+
+    pub(crate) fn wait_datagram(&mut self, cx: &Context<'_>) {
+        self.datagram_reader = Some(cx.waker().clone());
     }
 }
 

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use std::sync::Arc;
 use sutura::http::{self, Client, Priority, Server};
 use sutura::policy::ArrivalOrder;
-use sutura::{Endpoint, TransportConfig};
+use sutura::{DatagramOptions, Endpoint, TransportConfig};
 
 async fn client() -> (Client, Endpoint) {
     client_with(&TransportConfig::default()).await
@@ -369,6 +369,66 @@ async fn rapid_resets_do_not_pile_up() {
     assert_eq!(request.method, "GET");
     answer(&mut stream, 200, &[]).await;
     assert_eq!(last.recv_response().await.unwrap().status, 200);
+}
+
+/// One task reads a tunnel's datagrams, another its capsules, and a third sends as fast as there is room.
+#[tokio::test]
+async fn datagrams_of_an_exchange_have_tasks_of_their_own() {
+    const SENT: u32 = 2_000;
+    let config =
+        http::Config::default().with_enable_connect_protocol(true).with_enable_datagrams(true);
+    let (server, endpoint, address) = pair(http::ALPN, &TransportConfig::default());
+    let serve = async {
+        let connection = server.accept().await.unwrap().await.unwrap();
+        let mut requests = Server::new(connection, config.clone());
+        let (_, mut stream) = requests.accept().await.unwrap().unwrap();
+        stream.send_response(200, &[]).await.unwrap();
+        let datagrams = stream.datagrams();
+        let reading = tokio::spawn(async move {
+            let (mut count, mut last) = (0_u32, None);
+            while let Some(payload) = datagrams.recv().await.unwrap() {
+                count += 1;
+                assert!(last < Some(payload.clone()), "in the order in which they were sent");
+                last = Some(payload);
+            }
+            (count, datagrams)
+        });
+        // The capsule says that all were sent.
+        let capsule = stream.recv_capsule(&[http::Capsule::DATAGRAM]).await.unwrap();
+        assert_eq!(capsule.unwrap().value, "all");
+        assert_eq!(stream.recv_capsule(&[http::Capsule::DATAGRAM]).await, Ok(None));
+        let (count, datagrams) = reading.await.unwrap();
+        assert!(count > 0 && count <= SENT, "{count}");
+        stream.finish().await.unwrap();
+        drop(stream);
+        let over = datagrams.send(b"x", &DatagramOptions::default());
+        assert_eq!(over, Err(http::SendDatagramError::Closed));
+        assert_eq!(datagrams.recv().await, Ok(None));
+        requests.connection().closed().await;
+    };
+    let ask = async {
+        let connection = endpoint.connect(address, "localhost").unwrap().await.unwrap();
+        let client = Client::new(connection, config.clone()).await.unwrap();
+        let stream = client.connect("connect-udp", "localhost", "/", &[], None).await;
+        let mut stream = stream.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status, 200);
+        let datagrams = stream.datagrams();
+        let options = DatagramOptions::default();
+        for number in 0..SENT {
+            let mut payload = number.to_be_bytes().to_vec();
+            payload.resize(1_000, 0);
+            datagrams.send_wait(&payload, &options).await.unwrap();
+        }
+        let large = datagrams.send_wait(&[0; 70_000], &options).await;
+        assert_eq!(large, Err(http::SendDatagramError::TooLarge));
+        let value = Bytes::from_static(b"all");
+        stream.send_capsule(&http::Capsule { kind: http::Capsule::DATAGRAM, value }).await.unwrap();
+        stream.finish().await.unwrap();
+        assert_eq!(client.connection().stats().datagrams_dropped_out, 0);
+        assert_eq!(stream.recv_data().await.unwrap(), None);
+        client.connection().close(0, b"");
+    };
+    within(async { tokio::join!(serve, ask) }).await;
 }
 
 /// Datagrams and capsules in an exchange that both ends know how to use.

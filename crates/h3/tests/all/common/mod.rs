@@ -7,7 +7,7 @@ use sutura_h3::{
     Code, Config, Connection, Error, Event, Fields, FrameEvent, Read, ReadError, SendDatagramError,
     SendError, Transport, WriteError,
 };
-use sutura_proto::{Dir, Priority, Protection, Side, StreamId};
+use sutura_proto::{DatagramOptions, Dir, Priority, Protection, Side, StreamId};
 use sutura_random::Rng;
 
 /// One direction of a stream.
@@ -262,7 +262,11 @@ impl Transport for End<'_> {
         self.pair.protections.push((self.side, id, Some(default_protection())));
     }
 
-    fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
+    fn send_datagram(
+        &mut self,
+        data: Bytes,
+        _options: &DatagramOptions,
+    ) -> Result<(), SendDatagramError> {
         let max = self.max_datagram_size().ok_or(SendDatagramError::Unsupported)?;
         if data.len() > max {
             return Err(SendDatagramError::TooLarge);

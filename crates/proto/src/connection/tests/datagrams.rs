@@ -1,7 +1,8 @@
 //! Unreliable datagrams (RFC 9221).
 
 use super::*;
-use crate::SendDatagramError;
+use crate::{DatagramOptions, SendDatagramError};
+use sutura_schedule::Urgency;
 
 #[test]
 fn the_largest_one_fits_and_one_byte_more_does_not() {
@@ -81,4 +82,60 @@ fn a_longer_identifier_of_the_peer_does_not_block_the_queue() {
     let stats = pair.client.stats();
     assert_eq!(stats.datagrams_dropped_out, 1, "nothing that is sent has room for it");
     assert!(!pair.client.conn().egress.has_datagrams());
+}
+
+fn urgency(value: u8) -> DatagramOptions {
+    DatagramOptions::default().with_urgency(Urgency::new(value).unwrap())
+}
+
+#[test]
+fn the_more_urgent_ones_are_sent_first() {
+    let mut pair = Pair::connected();
+    for (value, data) in [(7, "last"), (3, "third"), (0, "first"), (0, "second")] {
+        let data = Bytes::from_static(data.as_bytes());
+        pair.client.conn().datagrams().send_with(data, &urgency(value)).unwrap();
+    }
+    pair.run_for(SECOND);
+    let received = std::iter::from_fn(|| pair.server.conn().datagrams().recv());
+    assert_eq!(received.collect::<Vec<_>>(), ["first", "second", "third", "last"]);
+}
+
+#[test]
+fn one_that_would_come_too_late_is_not_sent() {
+    let mut pair = Pair::connected();
+    let now = pair.now;
+    let ids = [now + MS, now + SECOND].map(|deadline| {
+        let options = DatagramOptions::default().with_deadline(Some(deadline));
+        let data = Bytes::from_static(b"x");
+        pair.client.conn().datagrams().send_with(data, &options).unwrap()
+    });
+    pair.run_for(SECOND);
+    assert_eq!(received(&mut pair), 1);
+    let outcomes: Vec<_> =
+        std::iter::from_fn(|| pair.client.conn().poll_message_outcome()).collect();
+    assert_eq!(outcomes, [(ids[0], MessageOutcome::GivenUp), (ids[1], MessageOutcome::Arrived)]);
+    assert_eq!(pair.client.stats().datagrams_dropped_out, 1);
+}
+
+#[test]
+fn who_waits_for_room_loses_none() {
+    let mut pair = Pair::connected();
+    let data = Bytes::from(pattern(1_000));
+    let mut sent = 0;
+    for _ in 0..20 {
+        while pair.client.conn().datagrams().want_room(data.len()) {
+            pair.client.conn().datagrams().send(data.clone()).unwrap();
+            sent += 1;
+        }
+        pair.client.events.clear();
+        let told = |pair: &Pair| pair.client.events.contains(&Event::DatagramsWritable);
+        assert!(!told(&pair));
+        while !told(&pair) {
+            pair.run_for(MS);
+        }
+        // What has arrived makes room at the receiver.
+        received(&mut pair);
+    }
+    assert!(sent > 200, "{sent}");
+    assert_eq!(pair.client.stats().datagrams_dropped_out, 0);
 }

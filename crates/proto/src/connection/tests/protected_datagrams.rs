@@ -1,10 +1,11 @@
 //! DATAGRAM frames in source symbols.
 
 use super::*;
+use crate::egress::MAX_DATAGRAM_PROTECTIONS;
 use crate::fec::redundancy::ENTRIES;
 use crate::fec::redundancy::stand_in::Mender;
 use crate::policy::MAX_DELAY;
-use crate::{MessageId, SendDatagramError};
+use crate::{DatagramOptions, DatagramProtection, MessageId, SendDatagramError};
 
 /// A pair whose server protects datagrams by one repair symbol at once.
 fn protected() -> Pair {
@@ -237,4 +238,43 @@ fn a_longer_identifier_of_the_peer_does_not_block_the_queue() {
     while pair.server.conn().poll_transmit(now, 10, &mut out).is_some() {}
     assert!(!pair.server.conn().egress.has_datagrams());
     assert!(pair.server.conn().datagrams().max_size().unwrap() <= max);
+}
+
+fn by(protection: DatagramProtection) -> DatagramOptions {
+    DatagramOptions::default().with_protection(protection)
+}
+
+#[test]
+fn each_has_the_protection_that_it_asks_for() {
+    let mut pair = Pair::connected();
+    // What carries data is lost, and what carries repair symbols is not: one follows the second, two the fourth.
+    lose(&mut pair, &[0, 1, 3, 4]);
+    let tail = |burst| DatagramProtection::By(Protection::tail(burst, Duration::ZERO));
+    let options = [DatagramProtection::Bare, tail(1), DatagramProtection::AsSet, tail(2)].map(by);
+    for (options, data) in options.iter().zip([b"bare", b"tail", b"set.", b"two."]) {
+        let data = Bytes::from_static(data);
+        pair.server.conn().datagrams().send_with(data, options).unwrap();
+        pair.run_for(10 * MS);
+    }
+    pair.run_for(SECOND);
+    assert_eq!(received(&mut pair), ["tail", "two."]);
+    let protections = pair.server.conn().protections();
+    assert_eq!(protections.iter().filter(|stats| stats.session.is_some()).count(), 2);
+}
+
+#[test]
+fn many_protections_take_few_sessions() {
+    let mut pair = Pair::connected();
+    for burst in 0..100 {
+        let protection = DatagramProtection::By(Protection::tail(1 + burst, Duration::ZERO));
+        pair.server
+            .conn()
+            .datagrams()
+            .send_with(Bytes::from(pattern(100)), &by(protection))
+            .unwrap();
+        pair.run_for(if burst.is_multiple_of(2) { Duration::ZERO } else { SECOND });
+        assert!(pair.server.conn().egress.datagram_protections() <= MAX_DATAGRAM_PROTECTIONS);
+    }
+    pair.run_for(SECOND);
+    assert_eq!(received(&mut pair), vec![pattern(100); 100]);
 }

@@ -1,10 +1,11 @@
 //! Entry points for fuzzing: each takes arbitrary bytes and must neither panic nor exceed the
 //! limits.
 
+mod datagrams;
 mod pieces;
 mod qpack;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use bytes::Bytes;
@@ -16,6 +17,7 @@ use crate::{
     MAX_DELAY, PriorityParameters, Read, ReadError, Transport, WriteError,
 };
 
+pub use self::datagrams::datagrams;
 pub use self::pieces::pieces;
 pub use self::qpack::{qpack, qpack_pair};
 
@@ -125,11 +127,19 @@ struct Feed {
     streams: BTreeMap<StreamId, Vec<Cell>>,
     accepted: [u64; 2],
     opened: [u64; 2],
+    datagrams: VecDeque<Bytes>,
 }
 
 impl Feed {
     fn new(side: Side, step: usize) -> Self {
-        Self { side, step, streams: BTreeMap::new(), accepted: [0; 2], opened: [0; 2] }
+        Self {
+            side,
+            step,
+            streams: BTreeMap::new(),
+            accepted: [0; 2],
+            opened: [0; 2],
+            datagrams: VecDeque::new(),
+        }
     }
 
     /// All of a stream, which has arrived.
@@ -236,6 +246,14 @@ impl Transport for Feed {
 
     fn stop(&mut self, id: StreamId, _: Code) {
         self.streams.remove(&id);
+    }
+
+    fn recv_datagram(&mut self) -> Option<Bytes> {
+        self.datagrams.pop_front()
+    }
+
+    fn max_datagram_size(&mut self) -> Option<usize> {
+        Some(1200)
     }
 
     fn set_priority(&mut self, _: StreamId, _: Priority) {}

@@ -49,6 +49,16 @@ fn capsules() {
 }
 
 #[test]
+fn datagrams_of_requests() {
+    let seeds: [&[u8]; 3] = [
+        b"\x03abc\x40\x80\x13xyz\x40\x90\xc0\x02no\x80",
+        b"\x40\x05hello\x80\x80\x12ab\x40\x90",
+        &[0; 600],
+    ];
+    run(10_000, &seeds, fuzz::datagrams);
+}
+
+#[test]
 fn priorities() {
     run(10_000, &PRIORITIES, fuzz::priority);
 }

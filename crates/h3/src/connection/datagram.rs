@@ -1,10 +1,11 @@
 //! HTTP datagrams in QUIC datagrams (RFC 9297 section 2).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::{Buf, Bytes, BytesMut};
 use sutura_proto::work;
 use sutura_proto::{DatagramOptions, Dir, StreamId};
+use sutura_schedule::KeyHash;
 
 use super::Connection;
 use crate::codec::{put_varint, take_varint};
@@ -12,55 +13,113 @@ use crate::error::{Code, Error, SendDatagramError};
 use crate::event::Event;
 use crate::transport::Transport;
 
-/// Most received datagrams that wait for the application or for their request. The oldest are dropped.
-pub const MAX_QUEUED_DATAGRAMS: usize = 64;
+/// Most received datagrams of an exchange that wait for the application, or for their request. The oldest are dropped.
+pub const MAX_QUEUED_DATAGRAMS: usize = 256;
 
-/// The most bytes of queued datagrams.
+/// Most bytes of queued datagrams of an exchange.
 pub const MAX_QUEUED_DATAGRAM_BYTES: usize = 256 << 10;
+
+/// Most received datagrams of all exchanges of a connection that wait. The oldest are dropped, which most often are
+/// those of exchanges that nobody reads.
+pub const MAX_QUEUED_DATAGRAMS_IN_ALL: usize = 8192;
+
+/// Most bytes of queued datagrams of all exchanges of a connection.
+pub const MAX_QUEUED_DATAGRAM_BYTES_IN_ALL: usize = 1 << 20;
 
 /// The largest Quarter Stream ID (section 2.1).
 const MAX_QUARTER_STREAM_ID: u64 = (1 << 60) - 1;
+
+/// What keeping a datagram takes beside its bytes.
+const DATAGRAM_COST: usize = 128;
 
 /// Received datagrams, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     /// By number, in the order in which they came.
-    queue: BTreeMap<u64, (StreamId, Bytes)>,
-    /// The numbers of each stream's datagrams.
-    numbers: BTreeSet<(StreamId, u64)>,
+    queue: BTreeMap<u64, Queued>,
+    /// The exchanges that have datagrams.
+    exchanges: HashMap<StreamId, Waiting, KeyHash>,
     /// The number of the next one.
     next: u64,
     bytes: usize,
 }
 
+/// A datagram that waits.
+#[derive(Debug)]
+struct Queued {
+    stream: StreamId,
+    payload: Bytes,
+    /// The number of the next one of the same exchange.
+    next: Option<u64>,
+}
+
+/// The datagrams of an exchange that wait: at least one.
+#[derive(Debug)]
+struct Waiting {
+    /// The numbers of the oldest and the newest.
+    oldest: u64,
+    newest: u64,
+    count: usize,
+    bytes: usize,
+}
+
 impl Datagrams {
     fn push(&mut self, stream: StreamId, payload: Bytes) {
-        self.bytes += payload.len();
-        self.queue.insert(self.next, (stream, payload));
-        self.numbers.insert((stream, self.next));
+        let number = self.next;
         self.next += 1;
-        while self.queue.len() > MAX_QUEUED_DATAGRAMS || self.bytes > MAX_QUEUED_DATAGRAM_BYTES {
-            let Some((&oldest, _)) = self.queue.first_key_value() else { return };
-            self.remove(oldest);
+        let new = Waiting { oldest: number, newest: number, count: 0, bytes: 0 };
+        let waiting = self.exchanges.entry(stream).or_insert(new);
+        waiting.count += 1;
+        waiting.bytes += payload.len();
+        self.bytes += payload.len();
+        if let Some(before) = self.queue.get_mut(&waiting.newest) {
+            before.next = Some(number);
+        }
+        waiting.newest = number;
+        self.queue.insert(number, Queued { stream, payload, next: None });
+        while self.exchanges.get(&stream).is_some_and(Waiting::are_too_many) {
+            self.take(stream);
+        }
+        while self.are_too_many() {
+            let Some((_, oldest)) = self.queue.first_key_value() else { return };
+            self.take(oldest.stream);
         }
     }
 
-    fn remove(&mut self, number: u64) -> Option<Bytes> {
-        work::steps(1);
-        let (stream, payload) = self.queue.remove(&number)?;
-        self.numbers.remove(&(stream, number));
-        self.bytes -= payload.len();
-        Some(payload)
+    fn are_too_many(&self) -> bool {
+        self.queue.len() > MAX_QUEUED_DATAGRAMS_IN_ALL
+            || self.bytes > MAX_QUEUED_DATAGRAM_BYTES_IN_ALL
     }
 
+    /// Takes the oldest datagram of an exchange.
     fn take(&mut self, stream: StreamId) -> Option<Bytes> {
-        let (_, number) = *self.numbers.range((stream, 0)..=(stream, u64::MAX)).next()?;
-        self.remove(number)
+        work::steps(1);
+        let waiting = self.exchanges.get_mut(&stream)?;
+        let Queued { payload, next, .. } = self.queue.remove(&waiting.oldest)?;
+        self.bytes -= payload.len();
+        waiting.bytes -= payload.len();
+        waiting.count -= 1;
+        match next {
+            Some(next) => waiting.oldest = next,
+            None => _ = self.exchanges.remove(&stream),
+        }
+        Some(payload)
     }
 
     /// Drops the datagrams of an exchange that is over.
     fn forget(&mut self, stream: StreamId) {
         while self.take(stream).is_some() {}
+    }
+
+    /// Bytes that they take.
+    fn memory(&self) -> usize {
+        self.bytes + self.queue.len() * DATAGRAM_COST
+    }
+}
+
+impl Waiting {
+    const fn are_too_many(&self) -> bool {
+        self.count > MAX_QUEUED_DATAGRAMS || self.bytes > MAX_QUEUED_DATAGRAM_BYTES
     }
 }
 
@@ -158,6 +217,12 @@ impl Connection {
         quic.send_datagram(datagram.freeze(), options)
     }
 
+    /// Bytes that datagrams take which wait for the application.
+    #[must_use]
+    pub fn datagram_memory(&self) -> usize {
+        self.datagrams.as_ref().map_or(0, |datagrams| datagrams.memory())
+    }
+
     /// Takes the next datagram of an exchange.
     pub fn recv_datagram(&mut self, stream: StreamId) -> Option<Bytes> {
         let exchange = self.exchanges.get_mut(stream)?;
@@ -176,6 +241,8 @@ impl Connection {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::VecDeque;
 
     #[test]
     fn quarter_stream_identifiers() {
@@ -189,17 +256,62 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_datagrams_keeps_the_newest() {
+    fn a_flood_of_datagrams_keeps_the_newest_of_each_exchange() {
         let mut datagrams = Datagrams::default();
         for n in 0..10_000u64 {
-            datagrams.push(StreamId(n % 2 * 4), Bytes::from(vec![0; (n % 3) as usize]));
+            datagrams.push(StreamId(n % 2 * 4), Bytes::from(n.to_be_bytes().to_vec()));
         }
-        assert_eq!(datagrams.queue.len(), MAX_QUEUED_DATAGRAMS);
+        assert_eq!(datagrams.queue.len(), 2 * MAX_QUEUED_DATAGRAMS);
+        let oldest = 10_000 - 2 * MAX_QUEUED_DATAGRAMS as u64;
+        assert_eq!(datagrams.take(StreamId(0)).unwrap(), oldest.to_be_bytes()[..]);
         for _ in 0..100 {
             datagrams.push(StreamId(0), Bytes::from(vec![0; 60_000]));
         }
-        assert!(datagrams.bytes <= MAX_QUEUED_DATAGRAM_BYTES && datagrams.queue.len() == 4);
-        datagrams.forget(StreamId(0));
-        assert_eq!((datagrams.bytes, datagrams.queue.len()), (0, 0));
+        assert_eq!(datagrams.exchanges[&StreamId(0)].count, 4);
+        assert_eq!(datagrams.exchanges[&StreamId(4)].count, MAX_QUEUED_DATAGRAMS);
+        for stream in [0, 4] {
+            datagrams.forget(StreamId(stream));
+        }
+        assert_eq!((datagrams.memory(), datagrams.exchanges.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_flood_over_many_exchanges_is_bounded_and_hits_those_that_nobody_reads() {
+        for length in [0, 1000, 60_000] {
+            let mut datagrams = Datagrams::default();
+            let mut read = 0;
+            for n in 0..100_000u64 {
+                datagrams.push(StreamId(n % 2000 * 4), Bytes::from(vec![0; length]));
+                // One of the exchanges has a reader.
+                read += usize::from(datagrams.take(StreamId(400)).is_some());
+                assert!(datagrams.queue.len() <= MAX_QUEUED_DATAGRAMS_IN_ALL);
+                assert!(datagrams.bytes <= MAX_QUEUED_DATAGRAM_BYTES_IN_ALL);
+            }
+            assert_eq!(read, 50, "{length}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn each_exchange_has_its_datagrams_in_order(
+            acts in prop::collection::vec((0u64..4, any::<bool>()), 0..200),
+        ) {
+            let mut datagrams = Datagrams::default();
+            let mut model: BTreeMap<u64, VecDeque<u8>> = BTreeMap::new();
+            for (number, (stream, is_push)) in (0u8..).zip(acts) {
+                let all = model.entry(stream).or_default();
+                if is_push {
+                    datagrams.push(StreamId(stream * 4), Bytes::from(vec![number]));
+                    all.push_back(number);
+                } else {
+                    let taken = datagrams.take(StreamId(stream * 4));
+                    prop_assert_eq!(taken, all.pop_front().map(|number| vec![number].into()));
+                }
+                let waiting = model.values().filter(|all| !all.is_empty()).count();
+                prop_assert_eq!(datagrams.exchanges.len(), waiting);
+            }
+            let left = model.values().map(VecDeque::len).sum();
+            prop_assert_eq!((datagrams.queue.len(), datagrams.bytes), (left, left));
+        }
     }
 }

@@ -39,7 +39,10 @@ use crate::settings::Settings;
 use crate::transport::{Transport, WriteError};
 
 pub use self::control::MAX_CONTROL_PAYLOAD;
-pub use self::datagram::{MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAMS};
+pub use self::datagram::{
+    MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAM_BYTES_IN_ALL, MAX_QUEUED_DATAGRAMS,
+    MAX_QUEUED_DATAGRAMS_IN_ALL,
+};
 pub use self::exchange::MAX_INTERIM_RESPONSES;
 pub use self::incoming::MAX_UNTYPED_STREAMS;
 pub use self::outgoing::MAX_CONTROL_BACKLOG;

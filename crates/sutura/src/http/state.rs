@@ -147,10 +147,10 @@ impl Upper for HttpState {
         self.exchanges.values_mut().for_each(Exchange::wake);
     }
 
-    /// Bytes that the requests take, on a server with the tasks that answer them.
+    /// Bytes that the requests take, on a server with the tasks that answer them, and their unread datagrams.
     fn memory(&self) -> usize {
         let tasks = if self.h3.side().is_server() { self.accepted() } else { 0 };
-        self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST
+        self.exchanges.len() * EXCHANGE_COST + tasks * TASK_COST + self.h3.datagram_memory()
     }
 
     /// One request is never held back, so that the application always makes progress.

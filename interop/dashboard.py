@@ -13,6 +13,8 @@ import sys
 import tempfile
 import time
 
+from chromium import Chromium
+
 PATIENCE = 60
 WANTED = ["Connections", "Sent", "Lost", "Recovered", "Round trip, median"]
 # The text of the page, how many lines its plots draw, and how many figures they are drawn from.
@@ -20,55 +22,6 @@ LOOK = """JSON.stringify({text: document.body.innerText,
   lines: [...document.querySelectorAll("path")].filter(p => p.getAttribute("d")).length,
   rows: document.querySelectorAll("#rows tr").length / 2, figures: history.length,
   recovered: before ? before.totals.recovered + before.totals.recovered_by_peer : 0})"""
-
-
-class Chromium:
-    """Chromium, driven over a pair of pipes (the DevTools protocol)."""
-
-    def __init__(self, binary, profile, dark):
-        to_read, self.out = os.pipe()
-        self.into, to_write = os.pipe()
-        arguments = [binary, "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe",
-                     f"--user-data-dir={profile}", "--window-size=1200,1080", "--hide-scrollbars"]
-        if dark:
-            arguments.append("--force-dark-mode")
-
-        def descriptors():
-            os.dup2(to_read, 3)
-            os.dup2(to_write, 4)
-
-        # Descriptors that the pipes must not be overwritten by.
-        self.process = subprocess.Popen(arguments, preexec_fn=descriptors, close_fds=False,
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        os.close(to_read)
-        os.close(to_write)
-        self.number, self.rest, self.events = 0, b"", []
-
-    def call(self, method, session=None, **parameters):
-        """The result of a command. What the browser tells meanwhile is kept in `events`."""
-        self.number += 1
-        message = {"id": self.number, "method": method, "params": parameters}
-        if session:
-            message["sessionId"] = session
-        os.write(self.out, json.dumps(message).encode() + b"\0")
-        while True:
-            while b"\0" not in self.rest:
-                more = os.read(self.into, 1 << 16)
-                if not more:
-                    raise RuntimeError("chromium has ended")
-                self.rest += more
-            text, self.rest = self.rest.split(b"\0", 1)
-            answer = json.loads(text)
-            if answer.get("id") != self.number:
-                self.events.append(answer)
-            elif "error" in answer:
-                raise RuntimeError(f"{method}: {answer['error']}")
-            else:
-                return answer["result"]
-
-    def end(self):
-        self.process.kill()
-        self.process.wait()
 
 
 def listening(command):
@@ -149,7 +102,7 @@ def main():
                 started.append(subprocess.Popen([
                     options.sutura, "get", *urls, "--ca", said["certificate"], "--fec", "3", "-o",
                     f"{scratch / name}/", "--silent", "--parallel", "1"]))
-            browser = Chromium(options.chromium, scratch / "profile", options.dark)
+            browser = Chromium(options.chromium, scratch / "profile", *(["--force-dark-mode"] if options.dark else []))
             started.append(browser.process)
             session, seen = watch(browser, page)
             if options.screenshot:

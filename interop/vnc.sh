@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real desktop over a lossy path, through `sutura vnc` and over TCP: see vnc_session.py, which gets all arguments.
-# Needs Debian's tigervnc-standalone-server, tigervnc-viewer, xvfb and iproute2, and root; says what is missing.
+# Needs Debian's tigervnc-standalone-server, tigervnc-viewer, xvfb and iproute2 and socat, and root; says what is missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -13,15 +13,13 @@ Needs root, for network namespaces; run it by vnc.sh, which says what is missing
 
 import argparse
 import contextlib
-import fcntl
 import json
 import multiprocessing
 import os
+import pathlib
 import shutil
 import signal
-import socket
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
@@ -30,10 +28,15 @@ import time
 
 from Xlib import X, display
 
+sys.path.append(str(pathlib.Path(__file__).parent / "others"))
+
+from process import Failed, Run
+from tun_path import FAR as SERVER
+from tun_path import Emulated, allow, cpu_seconds, inside, sweep
+
 PACKAGES = {"Xvnc": "tigervnc-standalone-server", "vncviewer": "tigervnc-viewer", "Xvfb": "xvfb",
-            "ip": "iproute2"}
+            "ip": "iproute2", "socat": "socat"}
 WIDTH, HEIGHT = 1024, 768
-SERVER, VIEWER = "10.77.0.1", "10.77.0.2"
 SERVER_DISPLAY, VIEWER_DISPLAY = ":77", ":78"
 RFB_PORT = 5977
 # TigerVNC shows a hint about its menu for some seconds.
@@ -61,7 +64,7 @@ WAYS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sutura", help="the command")
+    parser.add_argument("sutura", type=os.path.abspath, help="the command")
     parser.add_argument("--link", default="rate=20mbit delay=25ms loss=gt:300,4.8,0.95,0.005 queue=100p",
                         help="both directions of the link, as `sutura link` takes it [%(default)s]")
     parser.add_argument("--rounds", type=int, default=3, help="how often each is measured [%(default)s]")
@@ -86,8 +89,12 @@ def main():
             return record(stack, arguments)
     ways = arguments.only or list(WAYS)
     results = []
+    sweep()
     with contextlib.ExitStack() as stack:
-        allow(stack, {WAYS[way][0] for way in ways} - {None})
+        try:
+            allow(stack, {WAYS[way][0] for way in ways} - {None})
+        except Failed as error:
+            sys.exit(f"vnc_session.py: {error}")
         for number in range(arguments.rounds):
             for way in ways:
                 print(f"round {number + 1} of {arguments.rounds}: {way}", file=sys.stderr, flush=True)
@@ -95,7 +102,7 @@ def main():
                 with multiprocessing.Pool(1) as pool:
                     try:
                         results += pool.apply(whole_session, (arguments, way, number + 1))
-                    except TimeoutError as error:
+                    except (Failed, TimeoutError) as error:
                         sys.exit(f"vnc_session.py: {error}")
     if arguments.json:
         print(json.dumps(results, indent=1))
@@ -103,30 +110,6 @@ def main():
         print(table(results))
     if not all(result["equal"] for result in results):
         sys.exit("vnc_session.py: the viewer does not show what the server shows")
-
-
-def allow(stack, algorithms):
-    """Lets network namespaces choose these algorithms of congestion control, which the system may reserve for itself."""
-    path = "/proc/sys/net/ipv4/tcp_{}_congestion_control"
-
-    def names(which):
-        with open(path.format(which), encoding="ascii") as file:
-            return file.read().split()
-
-    def set_allowed(allowed):
-        with open(path.format("allowed"), "w", encoding="ascii") as file:
-            file.write(" ".join(allowed))
-
-    if missing := algorithms - set(names("available")):
-        sys.exit(f"vnc_session.py: MISSING: {', '.join(f'tcp_{name}' for name in sorted(missing))} of the kernel (modprobe)")
-    before = names("allowed")
-    if not algorithms <= set(before):
-        stack.callback(set_allowed, before)
-        set_allowed(sorted(algorithms | set(before)))
-
-
-def run(*command):
-    subprocess.run(command, check=True)
 
 
 def spawn(stack, *command, **options):
@@ -151,64 +134,6 @@ def wait_until(what, condition):
         if time.monotonic() - start > PATIENCE:
             raise TimeoutError(f"waited in vain for {what}")
         time.sleep(0.05)
-
-
-class Path:
-    """Two network namespaces, and the emulated link between them."""
-
-    def __init__(self, stack, arguments, seed):
-        self.bytes = self.packets = 0
-        ends = [self.namespace(stack, name, address) for name, address in [("sutura-a", SERVER), ("sutura-b", VIEWER)]]
-        far = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        far.bind(("127.0.0.1", 0))
-        link = spawn(stack, arguments.sutura, "link", "--json", "--listen", "127.0.0.1:0", "--to",
-                     f"127.0.0.1:{far.getsockname()[1]}", "--profile", arguments.link, "--seed", str(seed),
-                     stdout=subprocess.PIPE, text=True)
-        host, port = json.loads(link.stdout.readline())["listening"].rsplit(":", 1)
-        near = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        near.connect((host, int(port)))
-        # The far side learns the link's address from this.
-        near.send(b"\0")
-        _, address = far.recvfrom(2048)
-        far.connect(address)
-        for tun, out, count in [(ends[0], near, True), (ends[1], far, False)]:
-            threading.Thread(target=self.carry_out, args=(tun, out, count), daemon=True).start()
-            threading.Thread(target=self.carry_in, args=(out, tun), daemon=True).start()
-
-    @staticmethod
-    def namespace(stack, name, address):
-        subprocess.run(["ip", "netns", "del", name], stderr=subprocess.DEVNULL, check=False)
-        run("ip", "netns", "add", name)
-        stack.callback(run, "ip", "netns", "del", name)
-        tun = os.open("/dev/net/tun", os.O_RDWR)
-        stack.callback(os.close, tun)
-        # TUNSETIFF with IFF_TUN and IFF_NO_PI: IP packets and nothing else.
-        fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH22x", name.encode(), 0x1001))
-        run("ip", "link", "set", name, "netns", name)
-        for command in [f"addr add {address}/24 dev {name}", f"link set {name} mtu 1400 up", "link set lo up"]:
-            run("ip", "-n", name, *command.split())
-        return tun
-
-    def carry_out(self, tun, out, count):
-        with contextlib.suppress(OSError):
-            while packet := os.read(tun, 2048):
-                if count:
-                    self.bytes += len(packet)
-                    self.packets += 1
-                with contextlib.suppress(ConnectionRefusedError):
-                    out.send(packet)
-
-    @staticmethod
-    def carry_in(source, tun):
-        with contextlib.suppress(OSError):
-            while packet := source.recv(2048):
-                # The first packet, which only shows the address, is none of IP's.
-                if len(packet) > 1:
-                    os.write(tun, packet)
-
-
-def inside(namespace, *command):
-    return ["ip", "netns", "exec", namespace, *command]
 
 
 def record(stack, arguments):
@@ -243,14 +168,15 @@ def whole_session(arguments, way, seed):
 def session(stack, arguments, way, seed):
     """All scenes of one session. Returns a list of figures, one for each."""
     state = stack.enter_context(tempfile.TemporaryDirectory())
-    path = Path(stack, arguments, seed)
+    # The server is at the far end.
+    path = Emulated(stack.enter_context(Run(PATIENCE)), arguments.sutura, arguments.link, arguments.link, seed, mtu=1400)
     quiet = {"stdout": subprocess.DEVNULL, "stderr": open(os.path.join(state, "log"), "wb")}
     stack.callback(quiet["stderr"].close)
     congestion, look, serving = WAYS[way]
     if congestion:
-        run(*inside("sutura-a", "sysctl", "-qw", f"net.ipv4.tcp_congestion_control={congestion}"))
+        path.use(congestion)
     programs = {"server": spawn(
-        stack, *inside("sutura-a", "Xvnc", SERVER_DISPLAY, "-geometry", f"{WIDTH}x{HEIGHT}", "-depth", "24",
+        stack, *inside(path.far, "Xvnc", SERVER_DISPLAY, "-geometry", f"{WIDTH}x{HEIGHT}", "-depth", "24",
                        "-rfbport", str(RFB_PORT), "-SecurityTypes", "None", "-AlwaysShared"), **quiet)}
     # A viewer as large as its screen would be made smaller.
     spawn(stack, "Xvfb", VIEWER_DISPLAY, "-screen", "0", f"{WIDTH + 200}x{HEIGHT + 200}x24", **quiet)
@@ -258,10 +184,10 @@ def session(stack, arguments, way, seed):
     server, shown = Picture(display_of_server), Picture(connect(stack, VIEWER_DISPLAY))
     address = f"{SERVER}::{RFB_PORT}"
     if not congestion:
-        address = bridge(stack, arguments, state, programs, quiet["stderr"], serving)
+        address = bridge(stack, arguments, path, state, programs, quiet["stderr"], serving)
     # No questions.
     options = [*look, "-RemoteResize=0", "-MenuKey=", "-geometry", f"{WIDTH}x{HEIGHT}+0+0", "-Shared"]
-    programs["viewer"] = spawn(stack, *inside("sutura-b", "vncviewer", *options, address),
+    programs["viewer"] = spawn(stack, *inside(path.near, "vncviewer", *options, address),
                                env={**os.environ, "DISPLAY": VIEWER_DISPLAY, "HOME": state}, **quiet)
     stage = Stage(display_of_server)
     wait_until("the viewer's window", shown.find)
@@ -271,15 +197,15 @@ def session(stack, arguments, way, seed):
             for number in range(1, arguments.passes + 1) for scene in SCENES]
 
 
-def bridge(stack, arguments, state, programs, log, options):
+def bridge(stack, arguments, path, state, programs, log, options):
     """Starts both ends of the bridge, with `options` for the server's end. Returns where the viewer finds its own."""
     programs["serve"] = spawn(
-        stack, *inside("sutura-a", arguments.sutura, "vnc", "serve", "--json", "--to", f"localhost:{RFB_PORT}",
+        stack, *inside(path.far, arguments.sutura, "vnc", "serve", "--json", "--to", f"localhost:{RFB_PORT}",
                        "--listen", f"{SERVER}:5900", "--state-dir", state, *options, *arguments.option),
         stdout=subprocess.PIPE, stderr=log, text=True)
     hello = json.loads(programs["serve"].stdout.readline())
     programs["connect"] = spawn(
-        stack, *inside("sutura-b", arguments.sutura, "vnc", "connect", SERVER, "--json", "--listen",
+        stack, *inside(path.near, arguments.sutura, "vnc", "connect", SERVER, "--json", "--listen",
                        "127.0.0.1:5901", "--fingerprint", hello["fingerprint"]),
         stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, "SUTURA_VNC_TOKEN": hello["token"]})
     programs["connect"].stdout.readline()
@@ -423,7 +349,7 @@ SCENES = [typing, scrolling, film, dragging]
 def measure(arguments, way, scene, number, stage, server, shown, path, programs):
     """Plays a scene for the `number`th time, and watches the viewer."""
     seen, watching = Watch(shown), threading.Event()
-    before = path.bytes, path.packets, {name: cpu(program) for name, program in programs.items()}
+    before = *path.sent(path.far), {name: cpu_seconds(program.pid) for name, program in programs.items()}
     first = stage.number + 1
     thread = threading.Thread(target=seen.watch, args=(watching,))
     start = time.monotonic()
@@ -447,10 +373,11 @@ def measure(arguments, way, scene, number, stage, server, shown, path, programs)
     play.close()
     # TigerVNC's server need not make exact what it has sent as JPEG.
     equal = congestion and look != EXACT or settle(server, shown)
+    count, packets = (after - earlier for after, earlier in zip(path.sent(path.far), before))
     figures = {
         "way": way, "scene": scene.__name__, "pass": number, "pictures": stage.number - first + 1, "equal": equal,
-        "kilobytes": (path.bytes - before[0]) / 1000, "packets": path.packets - before[1],
-        "cpu_percent": {name: 100 * (cpu(program) - before[2][name]) / took for name, program in programs.items()},
+        "kilobytes": count / 1000, "packets": packets,
+        "cpu_percent": {name: 100 * (cpu_seconds(program.pid) - before[2][name]) / took for name, program in programs.items()},
     }
     if is_readable:
         late = sorted(seen.lateness(stage.drawn, first))
@@ -477,13 +404,6 @@ def settle(server, shown):
             return False
         time.sleep(0.1)
     return True
-
-
-def cpu(program):
-    """The CPU time of a process, in seconds."""
-    with open(f"/proc/{program.pid}/stat", encoding="ascii") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Watch:

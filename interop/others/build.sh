@@ -29,9 +29,14 @@ packages() {
     done
 }
 
+sutura-cli() {
+    echo "building sutura"
+    cargo build --quiet --release --locked -p sutura-cli
+}
+
 sutura() {
-    echo "building sutura and sutura-feed"
-    cargo build --quiet --release --locked -p sutura-cli || return 1
+    sutura-cli || return 1
+    echo "building sutura-feed"
     cargo build --quiet --release --locked --manifest-path interop/Cargo.toml -p sutura-interop-others
 }
 
@@ -50,6 +55,18 @@ srt() {
 wireguard-go() {
     [ -c /dev/net/tun ] || fail "wireguard-go: there is no /dev/net/tun" || return 1
     packages wireguard-go wireguard-go wireguard-tools iproute2
+}
+
+# Tried with 20210922+ds-1+b6.
+kcptun() {
+    packages kcptun-client kcptun
+}
+
+# The browser, and what joins namespaces.
+tunnel-tools() {
+    packages chromium chromium || return 1
+    packages socat socat || return 1
+    packages ip iproute2
 }
 
 # by_hand NAME PROGRAM...: whether the programs of a system are there.
@@ -71,9 +88,15 @@ xquic() {
     by_hand xquic test_server test_client
 }
 
+hysteria() {
+    by_hand hysteria hysteria
+}
+
+# Those of this comparison; that of tunnels has others.
 all="sutura kcp srt wireguard-go quiche-fork xquic"
+tunnels="sutura-cli tunnel-tools kcptun hysteria"
 if [ $# -gt 0 ]; then
-    [[ " $all " == *" $1 "* ]] || fail "usage: $0 [NAME], a name of: $all"
+    [[ " $all $tunnels " == *" $1 "* ]] || fail "usage: $0 [NAME], a name of: $all $tunnels"
     "$1"
 else
     sutura

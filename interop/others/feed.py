@@ -13,6 +13,7 @@ begins with that time, the number of the message, and the number of the datagram
 import contextlib
 import json
 import os
+import random
 import socket
 import struct
 import sys
@@ -25,6 +26,8 @@ DATAGRAM_HEADER = struct.Struct(">QHHH")
 # The most that SRT takes in one packet.
 DATAGRAM = 1316
 BUFFER = 8 << 20
+# What a download is made of, again and again: nothing that can be compressed, and longer than what compressors remember.
+NOISE = random.Random(1).randbytes(1 << 20)
 
 
 def now() -> int:
@@ -57,6 +60,12 @@ def read_line(connection: socket.socket) -> bytes:
     return bytes(line)
 
 
+def echo(connection: socket.socket, size: int) -> None:
+    """Sends so many bytes for each that comes, until the client closes the connection."""
+    while came := connection.recv(1 << 10):
+        connection.sendall(NOISE[:size] * len(came))
+
+
 def answer(connection: socket.socket) -> None:
     """Answers a word that opens the connection, and requests until the client closes it."""
     with connection, contextlib.suppress(ConnectionError):
@@ -66,7 +75,10 @@ def answer(connection: socket.socket) -> None:
         while True:
             request = json.loads(read_line(connection))
             if request["kind"] == "download":
-                connection.sendall(bytes(request["bytes"]))
+                for at in range(0, request["bytes"], len(NOISE)):
+                    connection.sendall(NOISE[:request["bytes"] - at])
+            elif request["kind"] == "echo":
+                echo(connection, request["bytes"])
             else:
                 for _, made, size in each_at_its_time(request["messages"]):
                     connection.sendall(HEADER.pack(made, size) + bytes(size - HEADER.size))

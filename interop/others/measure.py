@@ -84,10 +84,10 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} threads, {platform.system().lower()}"
 
 
-def made(runs: list[dict]) -> dict:
+def made(script: str, runs: list[dict]) -> dict:
     """What a page says of how it was made."""
     return {
-        "command": " ".join(["interop/others/run.sh", *sys.argv[1:]]),
+        "command": " ".join([script, *sys.argv[1:]]),
         "machine": machine(),
         "date": datetime.date.today().isoformat(),
         "minutes": sum(run["seconds"] for run in runs) / 60,
@@ -116,7 +116,7 @@ def main() -> int:
             with wanted.results.open("a") as results:
                 results.write(line + "\n")
     if wanted.report:
-        wanted.report.write_text(page(Results(runs), jobs, made(runs), left_out))
+        wanted.report.write_text(page(Results(runs), jobs, made("interop/others/run.sh", runs), left_out))
     ok = sum(run["outcome"] == "ok" for run in runs)
     print(f"{ok} passed, {len(runs) - ok} failed", file=sys.stderr)
     if wanted.must:

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,6 +25,11 @@ def free_port(kind: int) -> int:
     with socket.socket(socket.AF_INET, kind) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
+
+
+def mortal(command: list) -> list:
+    """The command as one that ends with the process that starts it, however that ends, where there is util-linux."""
+    return ["setpriv", "--pdeathsig", "KILL", *command] if shutil.which("setpriv") else command
 
 
 def udp_port() -> int:
@@ -164,7 +170,7 @@ class Link:
     def __init__(self, run: Run, sutura: Path, to: int, up: str, down: str, seed: int) -> None:
         command = [sutura, "link", "--listen", "127.0.0.1:0", "--to", f"127.0.0.1:{to}"]
         command += ["--up", up, "--down", down, "--seed", seed, "--json"]
-        self.child = run.start("link", command)
+        self.child = run.start("link", mortal(command))
         self.port = int(json.loads(self.child.await_line("listening", 20))["listening"].rsplit(":", 1)[1])
 
     def stop(self) -> dict:

@@ -36,20 +36,14 @@ def program(name: str, system: str) -> Path | None:
     return found or (Path(which) if which else None)
 
 
-@dataclass(frozen=True)
-class System:
-    """A system with its settings."""
+class Programs:
+    """What is here of a system, which has these fields."""
 
     name: str
     family: str
     programs: tuple[str, ...]
-    carries: Callable[[Point], bool]
-    # Makes a run over a link, and gives the times and the link's counters.
-    run: Callable[["System", Run, Point, int], tuple[Values, dict]]
-    version: Callable[["System"], str]
-    settings: tuple[str, ...] = ()
     # Where to get it, for those that are missing.
-    source: str = ""
+    source: str
 
     def path(self, name: str) -> Path:
         found = program(name, self.family)
@@ -68,6 +62,21 @@ class System:
         if self.family == "wireguard-go" and (os.geteuid() != 0 or not Path("/dev/net/tun").exists()):
             return "tunnels need root and /dev/net/tun"
         return None
+
+
+@dataclass(frozen=True)
+class System(Programs):
+    """A system with its settings."""
+
+    name: str
+    family: str
+    programs: tuple[str, ...]
+    carries: Callable[[Point], bool]
+    # Makes a run over a link, and gives the times and the link's counters.
+    run: Callable[["System", Run, Point, int], tuple[Values, dict]]
+    version: Callable[["System"], str]
+    settings: tuple[str, ...] = ()
+    source: str = ""
 
 
 def link(run: Run, point: Point, to: int, seed: int) -> Link:
@@ -149,11 +158,13 @@ class Tunnel:
     """Two ends of a WireGuard tunnel in network namespaces of their own, whose UDP sockets are outside."""
 
     NETWORK = "10.99.0"
+    ENVIRONMENT = os.environ | {"LOG_LEVEL": "error"}
 
     def __init__(self, system: System, run: Run) -> None:
         self.system, self.run = system, run
         tag = uuid.uuid4().hex[:6]
-        self.names = [f"su{tag}{end}" for end in "ab"]
+        # Of the devices, and of the namespaces that they are in.
+        self.names = self.spaces = [f"su{tag}{end}" for end in "ab"]
         self.keys = [self.call("wg", "genkey").strip() for _ in self.names]
         self.ports = [udp_port(), udp_port()]
 
@@ -170,26 +181,37 @@ class Tunnel:
         command = ["sh", "-c", f"wg pubkey < {self.key_file(end)}"]
         return self.run.finish(f"pubkey{end}", command).strip()
 
-    def open(self, end: int, endpoint: int | None) -> None:
-        """Opens an end, which sends to `endpoint` of 127.0.0.1 or waits for the other."""
+    def open(self, end: int, endpoint: str | None) -> None:
+        """Opens an end, which sends to `endpoint` or waits for the other."""
         name, peer = self.names[end], self.public(1 - end)
-        self.call("ip", "netns", "add", name)
-        self.run.stack.callback(self.call, "ip", "netns", "delete", name)
-        environment = os.environ | {"LOG_LEVEL": "error"}
-        self.run.start(name, [self.system.path("wireguard-go"), "--foreground", name], env=environment)
+        self.start(end)
         self.run.await_(lambda: Path(f"/var/run/wireguard/{name}.sock").exists(), "wireguard-go did not start")
-        where = ["endpoint", f"127.0.0.1:{endpoint}"] if endpoint else []
+        where = ["endpoint", endpoint] if endpoint else []
         key = str(self.key_file(end))
         listen = ["listen-port", str(self.ports[end]), "private-key", key]
         self.call("wg", "set", name, *listen, "peer", peer, *where, "allowed-ips", f"{self.NETWORK}.0/24")
-        self.call("ip", "link", "set", name, "netns", name)
-        inside = ["ip", "-n", name]
+        self.enter(end)
+        inside = ["ip", "-n", self.spaces[end]]
         self.call(*inside, "addr", "add", f"{self.NETWORK}.{end + 1}/24", "dev", name)
         self.call(*inside, "link", "set", name, "mtu", "1420", "up")
         self.call(*inside, "link", "set", "lo", "up")
 
+    def start(self, end: int) -> None:
+        """Starts the program, which makes the device."""
+        name = self.names[end]
+        self.call("ip", "netns", "add", name)
+        self.run.stack.callback(self.call, "ip", "netns", "delete", name)
+        self.run.start(name, self.command(end), env=self.ENVIRONMENT)
+
+    def command(self, end: int) -> list:
+        return [self.system.path("wireguard-go"), "--foreground", self.names[end]]
+
+    def enter(self, end: int) -> None:
+        """Puts the device into its namespace."""
+        self.call("ip", "link", "set", self.names[end], "netns", self.spaces[end])
+
     def at(self, end: int, command: list) -> list:
-        return ["ip", "netns", "exec", self.names[end], *command]
+        return ["ip", "netns", "exec", self.spaces[end], *command]
 
 
 def run_wireguard(system: System, run: Run, point: Point, seed: int) -> tuple[Values, dict]:
@@ -197,7 +219,7 @@ def run_wireguard(system: System, run: Run, point: Point, seed: int) -> tuple[Va
     tunnel = Tunnel(system, run)
     tunnel.open(1, None)
     path = link(run, point, tunnel.ports[1], seed)
-    tunnel.open(0, path.port)
+    tunnel.open(0, f"127.0.0.1:{path.port}")
     address, source = f"{Tunnel.NETWORK}.2", tcp_port()
     server = [*FEED, "tcp-serve", address, source, congestion]
     run.start("feed", tunnel.at(1, server), wait_for="ready")
@@ -316,7 +338,7 @@ def run_xquic(system: System, run: Run, point: Point, seed: int) -> tuple[Values
 # All
 
 
-def of_debian(package: str) -> Callable[[System], str]:
+def of_debian(package: str) -> Callable[[Programs], str]:
     query = ["dpkg-query", "--show", "--showformat=${Version}", package]
     return lambda _: version_of(query)
 
@@ -325,11 +347,11 @@ def of_kcp(_: System) -> str:
     return next(line.split()[-1] for line in (ROOT / "interop/others/kcp/go.mod").open() if "kcp-go" in line)
 
 
-def of_sutura(_: System) -> str:
+def of_sutura(_: Programs) -> str:
     return version_of([str(program("sutura", "sutura")), "--version"]).split()[-1]
 
 
-def of_file(system: System) -> str:
+def of_file(system: Programs) -> str:
     """The commit that was built, which is in a file beside the programs."""
     file = system.path(system.programs[0]).with_name("commit")
     return file.read_text().strip() if file.exists() else "unknown commit"

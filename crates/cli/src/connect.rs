@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use sutura::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportErrorCode};
+use sutura_tunnel::race::race;
 use tokio::time::timeout;
 
 use crate::dial::DialArgs;
 use crate::failure::{Exit, Failure};
 use crate::qlog::QlogArgs;
-use crate::race::race;
 use crate::url::Authority;
 
 /// The handshake timeout.
@@ -146,7 +146,8 @@ impl Connector {
         let addresses = self.dial.addresses(authority).await?;
         let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
         self.tell(&format!("Host {authority} has the addresses {}", list.join(", ")));
-        let won = race(addresses, |address| self.begin(authority, address)).await;
+        let is_final = |failure: &Failure| failure.exit == Exit::Certificate;
+        let won = race(addresses, |address| self.begin(authority, address), is_final).await;
         won.map_err(|failure| {
             let nothing = || Failure::new(Exit::NoConnection, format!("no way to {authority}"));
             failure.unwrap_or_else(nothing)

@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::time::Duration;
 
+use sutura_tunnel::race::interleaved;
+
 use crate::failure::{Exit, Failure};
-use crate::race::interleaved;
 use crate::seconds;
 use crate::url::Authority;
 

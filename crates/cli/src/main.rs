@@ -2,17 +2,18 @@
 #![forbid(unsafe_code)]
 
 mod analyse;
-mod bounded_accept;
 mod cert;
 mod config_file;
 mod connect;
 mod content_type;
 mod demo;
 mod dial;
+mod doors;
 mod failure;
 mod fec;
 mod file;
 mod get;
+mod guesses;
 mod interrupt;
 mod keylog;
 mod lab;
@@ -26,13 +27,15 @@ mod open_files;
 mod output;
 mod policies;
 mod qlog;
-mod race;
+mod quic_server;
 mod seconds;
 mod secrets;
 mod serve;
 mod stats;
+mod token;
 mod transport;
 mod trust;
+mod tunnel;
 mod url;
 mod vnc;
 
@@ -84,6 +87,9 @@ enum Command {
     /// Bring a remote desktop over a lossy path
     #[command(subcommand)]
     Vnc(Box<vnc::VncCommand>),
+    /// Carry programs as they are over a lossy path: TCP and UDP through a proxy
+    #[command(subcommand)]
+    Tunnel(Box<tunnel::TunnelCommand>),
     /// Run the experiments
     Lab(Box<lab::LabArgs>),
     /// List the built-in policies: schedulers, redundancy, loss reactions, congestion control
@@ -108,6 +114,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
         Command::Vnc(command) => block_on(vnc::run(*command)),
+        Command::Tunnel(command) => block_on(tunnel::run(*command)),
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => manual::completions(&args),
@@ -123,13 +130,12 @@ fn line() -> Result<Vec<OsString>, Failure> {
     // What is missing may be in the file.
     let lenient = command.clone().ignore_errors(true);
     let Ok(matches) = lenient.try_get_matches_from(&line) else { return Ok(line) };
-    match matches.subcommand() {
-        Some((name, matches)) => match command.find_subcommand(name) {
-            Some(command) => config_file::expand(command, matches, line),
-            None => Ok(line),
-        },
-        None => Ok(line),
+    let (mut command, mut matches) = (&command, &matches);
+    while let Some((name, below)) = matches.subcommand() {
+        let Some(found) = command.find_subcommand(name) else { return Ok(line) };
+        (command, matches) = (found, below);
     }
+    config_file::expand(command, matches, line)
 }
 
 /// Runs a command to its end, and drops everything that it left behind.

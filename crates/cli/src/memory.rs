@@ -31,32 +31,41 @@ impl FromStr for Size {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-        let (number, unit) = text.split_at(end);
-        let unit: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
-            "" | "b" => 1,
-            "k" | "kib" => 1 << 10,
-            "m" | "mib" => 1 << 20,
-            "g" | "gib" => 1 << 30,
-            "t" | "tib" => 1 << 40,
-            "kb" => 1_000,
-            "mb" => 1_000_000,
-            "gb" => 1_000_000_000,
-            "tb" => 1_000_000_000_000,
-            other => return Err(format!("no unit {other:?}: use KiB, MiB or GiB, as in 256MiB")),
-        };
-        let number: f64 =
-            number.parse().map_err(|_| "expected a number and a unit, as in 256MiB".to_owned())?;
-        let bytes = number * unit as f64;
-        // Half of the address space is more than any machine has.
-        if bytes > (usize::MAX / 2) as f64 {
-            return Err("more than any machine has".to_owned());
-        }
-        match bytes as usize {
+        // It is less than half of the address space.
+        match bytes(text)? as usize {
             bytes if bytes < LEAST => Err("at least 1MiB is needed".to_owned()),
             bytes => Ok(Self(bytes)),
         }
     }
+}
+
+/// Reads a number of bytes with a unit.
+///
+/// # Errors
+/// It is none, or larger than any memory.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let unit: u64 = match unit.trim_start().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        other => return Err(format!("no unit {other:?}: use KiB, MiB or GiB, as in 256MiB")),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| "expected a number and a unit, as in 256MiB".to_owned())?;
+    let bytes = number * unit as f64;
+    // Half of the address space is more than any machine has.
+    if bytes > (usize::MAX / 2) as f64 {
+        return Err("more than any machine has".to_owned());
+    }
+    Ok(bytes as u64)
 }
 
 #[cfg(test)]

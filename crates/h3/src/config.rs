@@ -3,6 +3,7 @@
 use crate::priority::DefaultProtections;
 use crate::qpack::FieldLimits;
 use crate::settings::Settings;
+use crate::webtransport::WebTransportDrafts;
 
 /// Largest dynamic table in either direction, whatever is configured or announced, in bytes.
 pub const MAX_TABLE_CAPACITY: u64 = 64 << 10;
@@ -40,6 +41,9 @@ pub struct Config {
     /// Whether this end accepts HTTP datagrams (RFC 9297); announced to the peer. The QUIC connection
     /// must accept datagrams too, and all of them belong to HTTP/3 then. No.
     pub enable_datagrams: bool,
+    /// Whether this end speaks WebTransport (draft-ietf-webtrans-http3); announced to the peer. Sessions need
+    /// datagrams, too, and a server extended CONNECT: [`Config::for_webtransport`] sets all three. No.
+    pub enable_webtransport: bool,
     /// How many requests a client may cancel before they are answered; a server closes the connection with
     /// H3_EXCESSIVE_LOAD if there are more. `None` for any number. 200 at once and 50 a second.
     pub cancelled_requests: Option<CancelLimit>,
@@ -63,6 +67,7 @@ impl Default for Config {
             max_body_size: u64::MAX,
             enable_connect_protocol: false,
             enable_datagrams: false,
+            enable_webtransport: false,
             cancelled_requests: Some(CancelLimit::default()),
             protections: DefaultProtections::default(),
             grease: Some(0),
@@ -81,6 +86,7 @@ impl Config {
         with_max_body_size: max_body_size = u64,
         with_enable_connect_protocol: enable_connect_protocol = bool,
         with_enable_datagrams: enable_datagrams = bool,
+        with_enable_webtransport: enable_webtransport = bool,
         with_cancelled_requests: cancelled_requests = Option<CancelLimit>,
         with_protections: protections = DefaultProtections,
         with_grease: grease = Option<u64>,
@@ -97,6 +103,17 @@ impl Config {
         }
     }
 
+    /// The default with all that WebTransport needs.
+    #[must_use]
+    pub fn for_webtransport() -> Self {
+        Self {
+            enable_connect_protocol: true,
+            enable_datagrams: true,
+            enable_webtransport: true,
+            ..Self::default()
+        }
+    }
+
     /// The SETTINGS that announce this configuration.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
@@ -105,6 +122,11 @@ impl Config {
             qpack_blocked_streams: self.qpack_blocked_streams.min(MAX_BLOCKED_STREAMS),
             enable_connect_protocol: self.enable_connect_protocol,
             h3_datagram: self.enable_datagrams,
+            webtransport: if self.enable_webtransport {
+                WebTransportDrafts::ALL
+            } else {
+                WebTransportDrafts::NONE
+            },
         }
     }
 

@@ -68,6 +68,13 @@ codes! {
     QPACK_ENCODER_STREAM_ERROR = 0x201, "QPACK_ENCODER_STREAM_ERROR";
     /// The peer's decoder stream carries an invalid instruction.
     QPACK_DECODER_STREAM_ERROR = 0x202, "QPACK_DECODER_STREAM_ERROR";
+    /// The WebTransport session of a stream is over (draft-ietf-webtrans-http3-15 section 6).
+    WT_SESSION_GONE = 0x170d_7b68, "WT_SESSION_GONE";
+    /// The WebTransport peer lacks what the protocol needs (draft-ietf-webtrans-http3-15 section 3.1).
+    WT_REQUIREMENTS_NOT_MET = 0x212c_0d48, "WT_REQUIREMENTS_NOT_MET";
+    /// The session of a WebTransport stream is not known, and no more such streams are kept
+    /// (draft-ietf-webtrans-http3-15 section 4.6).
+    WT_BUFFERED_STREAM_REJECTED = 0x3994_bd84, "WT_BUFFERED_STREAM_REJECTED";
 }
 
 impl fmt::Display for Code {

@@ -1,11 +1,12 @@
 //! Events for the application.
 
-use sutura_proto::StreamId;
+use sutura_proto::{Dir, StreamId};
 
 use crate::error::Code;
 use crate::fields::Fields;
 use crate::priority::Priority;
 use crate::settings::Settings;
+use crate::webtransport::SessionClose;
 
 /// An event from [`Connection::poll_event`](crate::Connection::poll_event).
 ///
@@ -106,5 +107,28 @@ pub enum Event {
         /// From a server: requests from this stream identifier on were not and will not be
         /// processed. From a client: a push identifier.
         id: u64,
+    },
+    /// The peer has opened a stream of a WebTransport session: take all streams of this direction from
+    /// [`Connection::accept_session_stream`](crate::Connection::accept_session_stream). The connection reads the body
+    /// of the session's exchange itself.
+    SessionStream {
+        /// The exchange that began the session.
+        session: StreamId,
+        /// The direction of the stream.
+        dir: Dir,
+    },
+    /// The peer wants a WebTransport session to end soon. Once for each session.
+    SessionDraining {
+        /// The exchange that began the session.
+        session: StreamId,
+    },
+    /// A WebTransport session is over, and all its streams with it. Not for a session that
+    /// [`Connection::close_session`](crate::Connection::close_session) has closed.
+    SessionClosed {
+        /// The exchange that began the session.
+        session: StreamId,
+        /// How the peer has closed it; `None` if the exchange was abandoned by either end or the request
+        /// refused.
+        close: Option<SessionClose>,
     },
 }

@@ -14,6 +14,9 @@ impl FrameType {
     pub(crate) const PUSH_PROMISE: Self = Self(0x5);
     pub(crate) const GOAWAY: Self = Self(0x7);
     pub(crate) const MAX_PUSH_ID: Self = Self(0xd);
+    /// Begins a bidirectional stream of a WebTransport session. Where frames have their length, the session's
+    /// identifier follows (draft-ietf-webtrans-http3-15 section 4.3).
+    pub(crate) const WT_STREAM: Self = Self(0x41);
     /// PRIORITY_UPDATE for a request (RFC 9218 section 7.2).
     pub(crate) const PRIORITY_UPDATE_REQUEST: Self = Self(0xf0700);
     /// PRIORITY_UPDATE for a push (RFC 9218 section 7.2).

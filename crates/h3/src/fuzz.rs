@@ -4,6 +4,7 @@
 mod datagrams;
 mod pieces;
 mod qpack;
+mod sessions;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -20,6 +21,7 @@ use crate::{
 pub use self::datagrams::datagrams;
 pub use self::pieces::pieces;
 pub use self::qpack::{qpack, qpack_pair};
+pub use self::sessions::sessions;
 
 /// Reads capsules from data that arrives in pieces, whose size is the first byte. Encoded and read again, the
 /// capsules are the same.

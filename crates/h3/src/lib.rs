@@ -133,6 +133,7 @@ mod qpack;
 mod quic;
 mod settings;
 mod transport;
+mod webtransport;
 
 #[cfg(feature = "testing")]
 #[doc(hidden)]
@@ -141,10 +142,10 @@ pub mod fuzz;
 pub use capsule::{Capsule, CapsuleError, CapsuleReader, MAX_CAPSULE_SIZE};
 pub use config::{CancelLimit, Config, MAX_BLOCKED_STREAMS, MAX_TABLE_CAPACITY};
 pub use connection::{
-    BodyPiece, Connection, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD, MAX_DATA_COPY,
-    MAX_INTERIM_RESPONSES, MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES, MAX_QUEUED_DATAGRAM_BYTES,
-    MAX_QUEUED_DATAGRAM_BYTES_IN_ALL, MAX_QUEUED_DATAGRAMS, MAX_QUEUED_DATAGRAMS_IN_ALL,
-    MAX_UNTYPED_STREAMS,
+    BodyPiece, Connection, MAX_BUFFERED_SESSION_STREAMS, MAX_CONTROL_BACKLOG, MAX_CONTROL_PAYLOAD,
+    MAX_DATA_COPY, MAX_INTERIM_RESPONSES, MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES,
+    MAX_QUEUED_DATAGRAM_BYTES, MAX_QUEUED_DATAGRAM_BYTES_IN_ALL, MAX_QUEUED_DATAGRAMS,
+    MAX_QUEUED_DATAGRAMS_IN_ALL, MAX_UNTYPED_STREAMS, OpenedStream,
 };
 pub use error::{Code, Error, ReceiveError, SendDatagramError, SendError};
 pub use event::Event;
@@ -160,6 +161,9 @@ pub use quic::Quic;
 pub use settings::{MAX_SETTINGS, Settings};
 pub use sutura_schedule::{Class, Extension, MAX_DEPTH, Urgency, Weight};
 pub use transport::{Read, ReadError, Transport, WriteError};
+pub use webtransport::{
+    MAX_CLOSE_REASON, SessionClose, WebTransportDraft, WebTransportDrafts, is_webtransport,
+};
 
 /// The ALPN protocol identifier of HTTP/3 (RFC 9114 section 3.1).
 pub const ALPN: &[u8] = b"h3";

@@ -115,6 +115,18 @@ impl Transport for Quic<'_> {
         let _ = self.connection.send_stream(id).reset(code.0);
     }
 
+    fn reset_at(&mut self, id: StreamId, code: Code, reliable: u64) {
+        let outcome = self.connection.send_stream(id).reset_at(code.0, reliable);
+        if let Err(quic::ResetAtError::UnsupportedByPeer) = outcome {
+            self.reset(id, code);
+        }
+    }
+
+    fn is_open(&mut self, id: StreamId) -> bool {
+        self.connection.send_stream(id).outcome().is_none()
+            || self.connection.recv_stream(id).received_reset_code() != Ok(None)
+    }
+
     fn read(&mut self, id: StreamId, buffer: &mut [u8]) -> Result<Read, ReadError> {
         match self.connection.recv_stream(id).read(buffer) {
             Ok(quic::Read::Data(bytes)) => Ok(Read { bytes, finished: false }),

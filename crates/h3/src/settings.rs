@@ -2,6 +2,7 @@
 
 use crate::codec::{VARINT_MAX, put_varint, take_varint};
 use crate::error::{Code, Error};
+use crate::webtransport::{WebTransportDraft, WebTransportDrafts};
 
 /// Most settings in a SETTINGS frame; more are excessive load.
 pub const MAX_SETTINGS: usize = 64;
@@ -26,6 +27,8 @@ pub struct Settings {
     pub enable_connect_protocol: bool,
     /// Whether it accepts HTTP datagrams in QUIC datagrams (RFC 9297 section 2.1.1).
     pub h3_datagram: bool,
+    /// The drafts of WebTransport over HTTP/3 that it speaks.
+    pub webtransport: WebTransportDrafts,
 }
 
 /// The value of a setting that is 0 or 1.
@@ -52,7 +55,8 @@ impl Settings {
             self.h3_datagram.then_some((H3_DATAGRAM, 1)),
             grease,
         ];
-        for (id, value) in known.into_iter().flatten() {
+        let drafts = self.webtransport.iter().map(|draft| (draft.setting(), 1));
+        for (id, value) in known.into_iter().flatten().chain(drafts) {
             put_varint(out, id);
             put_varint(out, value);
         }
@@ -87,7 +91,11 @@ impl Settings {
                 QPACK_BLOCKED_STREAMS => settings.qpack_blocked_streams = value,
                 ENABLE_CONNECT_PROTOCOL => settings.enable_connect_protocol = flag(value)?,
                 H3_DATAGRAM => settings.h3_datagram = flag(value)?,
-                _ => {}
+                _ => {
+                    if let Some(draft) = WebTransportDraft::of_setting(id, value)? {
+                        settings.webtransport.insert(draft);
+                    }
+                }
             }
         }
         Ok(settings)
@@ -106,6 +114,7 @@ mod tests {
             qpack_blocked_streams: 16,
             enable_connect_protocol: true,
             h3_datagram: true,
+            webtransport: WebTransportDrafts::ALL,
         };
         let mut out = Vec::new();
         settings.encode(Some((0x21, 9)), &mut out);

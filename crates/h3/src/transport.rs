@@ -67,6 +67,18 @@ pub trait Transport {
     /// Abandons sending on the stream.
     fn reset(&mut self, id: StreamId, code: Code);
 
+    /// Abandons sending on the stream beyond its first `reliable` bytes, which the peer still gets before it
+    /// learns of the code. A transport or a peer that cannot do this loses these bytes, too.
+    fn reset_at(&mut self, id: StreamId, code: Code, _reliable: u64) {
+        self.reset(id, code);
+    }
+
+    /// Whether anything can still be sent, acknowledged or received on the stream. A transport that does not
+    /// know says yes.
+    fn is_open(&mut self, _id: StreamId) -> bool {
+        true
+    }
+
     /// Moves received bytes, in order, to the front of `buffer`. With an empty buffer, only the end of
     /// the stream, a reset or the lack of bytes is reported.
     ///

@@ -97,6 +97,21 @@ fn plausible_frames() {
     }
 }
 
+/// Streams of a session, of others, and of none; capsules that drain and close.
+const SESSIONS: [&[u8]; 6] = [
+    b"\x00\x07\x05\x40\x54\x00hi\x06\x40\x41\x00hello\x04\x40\x54\x04x",
+    b"\x03\x09\x04\x40\x41\x00a\x05\x40\x54\x40\x00b",
+    b"\x02\x20\x0d\x00\x0b\x68\x43\x08\x00\x00\x00\x07bye!\x04\x40\x54\x00c",
+    b"\x05\x11\x05\x00\x03\xf8\xae\x00\x05\x40\x41\x00dd\x03\x40\x41\x01",
+    b"\x01\x04\x02\x40\x54\x01\x40\x02\x40\x41",
+    b"\x06\xff\x06\x00\x04\x68\x43\x02\x00\x04\x40\x41\x00e",
+];
+
+#[test]
+fn streams_of_sessions() {
+    run(10_000, &SESSIONS, fuzz::sessions);
+}
+
 /// A message whose frames are plausible, which arrives in any order.
 fn scattered(rng: &mut Rng) -> Vec<u8> {
     let arrivals = 2 * rng.below(12);
@@ -139,4 +154,5 @@ fn stored_inputs() {
     };
     replay("h3_frames", frames, fuzz::frames);
     replay("h3_pieces", scattered, fuzz::pieces);
+    replay("h3_sessions", |rng| input(rng, &SESSIONS), fuzz::sessions);
 }

@@ -136,9 +136,9 @@ pub use config::{
 pub use congestion::Algorithm;
 pub use connection::{
     CONNECTION_COST, ConnectError, Connection, ConnectionStats, DatagramOptions,
-    DatagramProtection, Datagrams, EndpointEvent, Event, MemoryUse, MessageOptions, MessageOutcome,
-    MessageStats, Offence, RecvStream, SendDatagramError, SendMessageError, SendStream, Standstill,
-    TrafficStats, Transmit,
+    DatagramProtection, Datagrams, EndpointEvent, Event, MAX_DATAGRAM_PROTECTIONS, MemoryUse,
+    MessageOptions, MessageOutcome, MessageStats, Offence, RecvStream, SendDatagramError,
+    SendMessageError, SendStream, Standstill, TrafficStats, Transmit,
 };
 pub use ecn::{EcnCodepoint, EcnState};
 pub use endpoint::{DatagramEvent, Endpoint, Incoming, MAX_WORKERS, WorkerCountError};

@@ -170,7 +170,13 @@ impl State {
             answers += self.on_event(event);
         }
         let over = self.error.is_some();
-        self.uppers.iter_mut().for_each(|upper| upper.process(now, &mut self.quic, over));
+        let mut has_ended = false;
+        for upper in self.uppers.iter_mut() {
+            has_ended |= upper.process(now, &mut self.quic, over);
+        }
+        if has_ended {
+            self.wake_streams();
+        }
         answers
     }
 
@@ -229,6 +235,11 @@ impl State {
         self.error.get_or_insert(error);
         self.waiters.wake_all();
         self.uppers.iter_mut().for_each(Upper::wake_all);
+    }
+
+    /// Wakes the tasks that wait for streams, some of which this end has ended.
+    pub(crate) fn wake_streams(&mut self) {
+        self.waiters.wake_streams();
     }
 
     pub(crate) fn wait_connected(&mut self, cx: &Context<'_>) {

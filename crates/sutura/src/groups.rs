@@ -49,8 +49,8 @@ impl Upper for GroupState {
     }
 
     /// Reads the streams that have new data, and closes the connection if the peer breaks the rules.
-    fn process(&mut self, now: Instant, quic: &mut sutura_proto::Connection, _over: bool) {
-        let Some(receive) = &mut self.receive else { return };
+    fn process(&mut self, now: Instant, quic: &mut sutura_proto::Connection, _over: bool) -> bool {
+        let Some(receive) = &mut self.receive else { return false };
         if self.error.is_none()
             && let Err(error) = receive.receive(now, quic)
         {
@@ -60,6 +60,7 @@ impl Upper for GroupState {
         if receive.is_ready() || self.error.is_some() {
             wake(&mut self.receivers);
         }
+        false
     }
 
     fn wake_all(&mut self) {

@@ -72,13 +72,13 @@ pub use sutura_proto::registry;
 pub use sutura_proto::{
     Algorithm, Chunk, Class, CodeId, CodeSet, CodingCounts, ConnectError, ConnectionError,
     ConnectionId, ConnectionIdGenerator, ConnectionStats, DatagramOptions, DatagramProtection, Dir,
-    EcnCodepoint, EcnState, FecConfig, FecStats, MAX_UDP_PAYLOAD, MAX_WINDOW_BYTES,
-    MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MemoryUse, Message, MessageId, MessageOptions,
-    MessageOutcome, MessageStats, Metrics, MtuDiscovery, Observation, Observer, PreferredAddresses,
-    Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError, RandomIds, Reason,
-    ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side, SocketFeatures,
-    SpaceId, StreamId, StreamStats, TrafficStats, TransportError, TransportErrorCode, Urgency,
-    Version, Weight,
+    EcnCodepoint, EcnState, FecConfig, FecStats, MAX_DATAGRAM_PROTECTIONS, MAX_UDP_PAYLOAD,
+    MAX_WINDOW_BYTES, MAX_WINDOW_SYMBOLS, MIN_UDP_PAYLOAD, MemoryUse, Message, MessageId,
+    MessageOptions, MessageOutcome, MessageStats, Metrics, MtuDiscovery, Observation, Observer,
+    PreferredAddresses, Priority, Protection, ProtectionStats, QuicLb, QuicLbConfig, QuicLbError,
+    RandomIds, Reason, ResetAtError, ResetKey, Scheme, SendDatagramError, SendMessageError, Side,
+    SocketFeatures, SpaceId, StreamId, StreamStats, TrafficStats, TransportError,
+    TransportErrorCode, Urgency, Version, Weight,
 };
 pub use tickets::TicketKey;
 pub use trust::{

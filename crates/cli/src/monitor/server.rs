@@ -16,8 +16,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpListener;
 
 use super::{Watched, metrics};
-use crate::bounded_accept::accept_all;
 use crate::url::Authority;
+use sutura_tunnel::bounded_accept::accept_all;
 
 /// Most connections at a time.
 const MAX_CONNECTIONS: usize = 32;

@@ -14,8 +14,8 @@ use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::bounded_accept::accept_all;
 use crate::url::Authority;
+use sutura_tunnel::bounded_accept::accept_all;
 
 /// Most connections at a time.
 const MAX_CONNECTIONS: usize = 256;

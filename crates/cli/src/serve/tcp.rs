@@ -29,8 +29,8 @@ use super::logged::Logged;
 use super::message::status_reply;
 use super::service::Service;
 use super::underway::Underway;
-use crate::bounded_accept::PAUSE;
 use crate::output;
+use sutura_tunnel::bounded_accept::PAUSE;
 
 /// Most connections at a time.
 const MAX_CONNECTIONS: usize = 1024;

@@ -10,12 +10,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use super::doors::Doors;
 use super::listener::{Arrival, ListenAt, ViewerListener};
 use super::token::TokenArgs;
 use super::{ALPN, DEFAULT_PORT, DONE, HANDSHAKE_TIMEOUT, LAST_WORDS, stopped, transport, viewer};
 use crate::cert::Identity;
 use crate::connect::Connector;
+use crate::doors::Doors;
 use crate::failure::{Exit, Failure};
 use crate::interrupt::interrupted;
 use crate::monitor::{Monitor, MonitorArgs};

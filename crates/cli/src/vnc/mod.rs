@@ -4,8 +4,6 @@
 mod address;
 mod connect;
 mod control;
-mod doors;
-mod guesses;
 mod inputs;
 mod listener;
 mod local;
@@ -15,7 +13,7 @@ mod report;
 mod serve;
 mod session;
 mod socket;
-pub mod token;
+mod token;
 mod upstream;
 mod viewer;
 

@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
-use rustls::RootCertStore;
 use serde_json::json;
-use sutura::{Connection, Endpoint, EndpointConfig, Incoming, Priority, ServerConfig};
+use sutura::{Connection, Endpoint, Incoming, Priority};
 use sutura_vnc::bridge::{End, ToServer, ToViewer, UpdateOrder};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
 use tokio::task::JoinSet;
@@ -17,8 +16,6 @@ use zeroize::Zeroizing;
 
 use super::address::ServerAddress;
 use super::control::{Broken, Control};
-use super::doors::{Doors, Pass};
-use super::guesses::Guesses;
 use super::login::{LoginArgs, ServerLogin};
 use super::session::{Ending, Link, Session};
 use super::token::{self, TokenArgs};
@@ -27,8 +24,10 @@ use super::{
     ALPN, GAVE_WAY, HANDSHAKE_TIMEOUT, INVALID, LAST_WORDS, PASSWORD_TIMEOUT, RESTARTING,
     RESUME_TIME, SILENCE_TIMEOUT, STATS_INTERVAL, transport,
 };
-use crate::cert::{Identity, IdentityArgs};
+use crate::cert::IdentityArgs;
+use crate::doors::{Doors, Pass};
 use crate::failure::{Exit, Failure};
+use crate::guesses::Guesses;
 use crate::interrupt::{Stop, interrupted};
 use crate::keylog;
 use crate::listen::{self, Listen};
@@ -36,10 +35,11 @@ use crate::memory::MemoryArgs;
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::output;
 use crate::qlog::QlogArgs;
+use crate::quic_server::{bind, server_config};
 use crate::secrets::{Secrets, random};
 use crate::stats::{Statistics, peer};
+use crate::token::{keep_in, same};
 use crate::transport::TransportArgs;
-use crate::trust::file_certificates;
 
 /// Most connections that have not shown the token yet.
 const MAX_KNOCKING: usize = 64;
@@ -191,11 +191,11 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     let fingerprint = identity.fingerprint();
     let token = match args.token.given()? {
         None if args.no_token => None,
-        None => Some(token::keep_in(&args.identity.state_dir()?)?),
+        None => Some(keep_in(&args.identity.state_dir()?, token::FILE)?),
         given => given,
     };
     let login = Arc::new(args.login.login()?);
-    let config = server_config(identity, args.client_ca.as_deref())?;
+    let config = server_config(identity, args.client_ca.as_deref(), ALPN)?;
     let mut config = keylog::server(config.transport(transport(&args.transport)))?;
     let secrets = args.identity.secrets();
     let tickets = secrets.as_ref().map(Secrets::ticket_key);
@@ -250,44 +250,6 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     accepting.abort();
     let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
     Ok(Exit::Success)
-}
-
-/// The configuration of a server that wants certificates of its clients if there is a file of authorities.
-fn server_config(identity: Identity, client_ca: Option<&Path>) -> Result<ServerConfig, Failure> {
-    let Identity { chain, key } = identity;
-    let config = match client_ca {
-        None => ServerConfig::with_single_cert(chain, key, &[ALPN]),
-        Some(path) => {
-            let mut authorities = RootCertStore::empty();
-            for certificate in file_certificates(path)? {
-                authorities.add(certificate).map_err(|e| {
-                    Failure::local(format!("no certificate in {}: {e}", path.display()))
-                })?;
-            }
-            ServerConfig::with_client_authorities(chain, key, &[ALPN], authorities)
-        }
-    };
-    config.map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))
-}
-
-fn bind(
-    listen: Listen,
-    config: &ServerConfig,
-    secrets: Option<&Secrets>,
-) -> Result<(Endpoint, SocketAddr), Failure> {
-    let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
-    let endpoint = listen.bind(|address| {
-        // A server that is started again at the same address tells viewers that it has forgotten them. A
-        // server that takes any free port is never at the same address again.
-        let secrets = secrets.filter(|_| address.port() != 0);
-        let context = address.to_string();
-        let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
-        let limits = EndpointConfig::default().with_reset_key(reset_key);
-        Endpoint::bind(limits, Some(config.clone()), address)
-    });
-    let endpoint = endpoint.map_err(failed)?;
-    let address = endpoint.local_addr().map_err(failed)?;
-    Ok((endpoint, address))
 }
 
 fn announce(
@@ -417,7 +379,7 @@ impl Bridge {
         if !wait.is_zero() {
             sleep(wait).await;
         }
-        if token::same(expected, token) {
+        if same(expected, token) {
             return Ok(());
         }
         self.guesses.wrong(address, Instant::now());

@@ -1,26 +1,14 @@
-//! The secret that lets viewers connect.
+//! The token that lets viewers connect.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
-use crate::file::write_private;
-use crate::secrets::random;
+use crate::token::{check, read};
 
-/// Random bytes of a token that is made.
-const TOKEN_BYTES: usize = 16;
-/// Bytes of the shortest token: a shorter one can be guessed.
-const MIN_TOKEN: usize = 16;
-/// Bytes of the longest token.
-const MAX_TOKEN: usize = 256;
-/// Different characters in a token: 16 random hexadecimal digits have more.
-const MIN_DIFFERENT: usize = 5;
-/// How to make one.
-const MAKE: &str =
-    "make one by `openssl rand -hex 16`, or take the one that `sutura vnc serve` makes";
+/// The name of the file of a token that is made.
+pub const FILE: &str = "vnc-token";
 
 /// The options that say which token is expected or shown.
 #[derive(Debug, clap::Args)]
@@ -49,63 +37,9 @@ impl TokenArgs {
     }
 }
 
-/// Whether a token is hard to guess.
-fn check(token: &str) -> Result<(), Failure> {
-    if !(MIN_TOKEN..=MAX_TOKEN).contains(&token.len()) {
-        return Err(Failure::usage(format!(
-            "a token has {MIN_TOKEN} to {MAX_TOKEN} bytes, this one {}; {MAKE}",
-            token.len()
-        )));
-    }
-    let different: BTreeSet<char> = token.chars().collect();
-    if different.len() < MIN_DIFFERENT {
-        return Err(Failure::usage(format!("the token is easily guessed; {MAKE}")));
-    }
-    Ok(())
-}
-
-fn read(file: &Path) -> Result<Zeroizing<String>, Failure> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Failure::local(format!("cannot read {}: {e}", file.display())))?;
-    Ok(Zeroizing::new(Zeroizing::new(text).trim().to_owned()))
-}
-
-/// The token that is kept in a directory; made if there is none.
-///
-/// # Errors
-/// It cannot be read or written.
-pub fn keep_in(directory: &Path) -> Result<Zeroizing<String>, Failure> {
-    let path = directory.join("vnc-token");
-    if !path.exists() {
-        let token = Zeroizing::new(hex::encode(random::<TOKEN_BYTES>()?) + "\n");
-        write_private(directory, &path, &token)?;
-    }
-    read(&path)
-}
-
-/// Whether two tokens are the same. The time it takes says nothing about where they differ, only whether they
-/// have the same length.
-pub fn same(a: &str, b: &str) -> bool {
-    a.as_bytes().ct_eq(b.as_bytes()).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_is_made_once_and_kept() {
-        let scratch = tempfile::tempdir().unwrap();
-        let token = keep_in(scratch.path()).unwrap();
-        assert_eq!(token.len(), 2 * TOKEN_BYTES);
-        assert_eq!(keep_in(scratch.path()).unwrap(), token);
-    }
-
-    #[test]
-    fn tokens_are_compared() {
-        assert!(same("", "") && same("abc", "abc"));
-        assert!(!same("abc", "abd") && !same("abc", "ab") && !same("", "a"));
-    }
 
     #[test]
     fn a_token_of_no_use_is_an_error() {

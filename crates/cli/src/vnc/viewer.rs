@@ -14,7 +14,6 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::connect::Context;
 use super::control::{Broken, Control};
-use super::doors::Pass;
 use super::local::{Gone, Local};
 use super::report::Shown;
 use super::socket::{MAX_WAITING, Socket};
@@ -23,6 +22,7 @@ use super::{
     STATS_INTERVAL, stopped,
 };
 use crate::connect::about_client_certificate;
+use crate::doors::Pass;
 use crate::failure::Exit;
 use crate::output::{self, millis};
 use crate::stats::Statistics;

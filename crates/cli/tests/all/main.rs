@@ -19,6 +19,7 @@ mod showing;
 mod site;
 mod support;
 mod transfer;
+mod tunnel;
 mod variables;
 mod vnc;
 mod vnc_floods;

@@ -119,6 +119,10 @@ impl Connection {
         if head.extended && !self.peer.is_some_and(|peer| peer.enable_connect_protocol) {
             return Err(SendError::InvalidState("the server has not announced extended CONNECT"));
         }
+        let begins_session = self.begins_session(fields);
+        if begins_session {
+            self.check_session(fields)?;
+        }
         let field = priority
             .filter(|_| fields.get("priority").is_none())
             .map(|priority| Field::new("priority", priority.to_field_value()));
@@ -134,6 +138,9 @@ impl Connection {
         self.exchanges.insert(stream, exchange);
         self.keep_alive(quic);
         self.send_section(quic, stream, fields.iter().chain(&field), SendPhase::Body, fin)?;
+        if begins_session {
+            self.begin_session(stream);
+        }
         Ok(stream)
     }
 
@@ -173,7 +180,11 @@ impl Connection {
             exchange.begin_response(quic, stream, own, &self.config.protections);
         }
         let phase = if head.is_interim() { SendPhase::Head } else { SendPhase::Body };
-        self.send_section(quic, stream, fields, phase, fin)
+        self.send_section(quic, stream, fields, phase, fin)?;
+        if !head.is_interim() {
+            self.on_answer(quic, stream, head.status);
+        }
+        Ok(())
     }
 
     /// Announces the next `length` bytes of body, which are then sent in one DATA frame, however many calls
@@ -420,7 +431,7 @@ impl Connection {
         })
     }
 
-    fn read_on<T: Transport>(
+    pub(super) fn read_on<T: Transport>(
         &mut self,
         quic: &mut T,
         stream: StreamId,

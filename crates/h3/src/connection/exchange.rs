@@ -40,6 +40,8 @@ pub(super) struct Exchange {
     pub(super) stopped: Option<Code>,
     /// Whether the peer has cancelled the request before it was answered.
     pub(super) cancelled: bool,
+    /// Whether the server was going away when the stream came: it is taken only if it belongs to a session.
+    pub(super) late: bool,
     /// Whether data, updates or datagrams were reported: a report waits to be polled, and need not be queued
     /// again.
     pub(super) told_data: bool,
@@ -64,6 +66,7 @@ impl Exchange {
             queued: false,
             stopped: None,
             cancelled: false,
+            late: false,
             told_data: false,
             told_update: false,
             told_datagram: false,
@@ -189,6 +192,9 @@ impl Exchange {
             return Ok(Event::Trailers { stream, fields });
         }
         match side {
+            Side::Server if self.late => {
+                return Err(Fault::Stream(Code::REQUEST_REJECTED, "the server is going away"));
+            }
             Side::Server => {
                 let head = message::check_request(&fields)?;
                 if head.extended && !config.enable_connect_protocol {

@@ -8,8 +8,10 @@ use crate::codec::VarintReader;
 use crate::error::{Code, Error};
 use crate::qpack::{Decoder, Encoder};
 use crate::transport::{Read, ReadError, Transport};
+use crate::webtransport::UNI_STREAM;
 
-/// Most streams whose type has not arrived. A further stream is accepted when one of them has a type.
+/// Most streams whose type has not arrived, or whose session if they belong to one. A further stream is accepted when
+/// one of them has both.
 pub const MAX_UNTYPED_STREAMS: usize = 32;
 
 /// Bytes of a QPACK stream read at a time.
@@ -25,9 +27,19 @@ pub(super) const DECODER: u64 = 0x3;
 #[derive(Debug)]
 enum Kind {
     Untyped(VarintReader),
+    /// A stream of a WebTransport session whose identifier has not arrived.
+    Session(VarintReader),
     Control(Box<ControlReader>),
     Encoder,
     Decoder,
+}
+
+/// A stream of a WebTransport session, from where the application's bytes begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arrival {
+    pub(super) stream: StreamId,
+    /// The session that the stream names.
+    pub(super) session: u64,
 }
 
 /// A stream opened by the peer.
@@ -42,6 +54,8 @@ struct Incoming {
 #[derive(Debug)]
 pub(super) struct IncomingStreams {
     side: Side,
+    /// Whether there may be streams of WebTransport sessions.
+    webtransport: bool,
     streams: Vec<Incoming>,
     /// Which of the three types have been seen; each may be opened once.
     seen: [bool; 3],
@@ -49,8 +63,8 @@ pub(super) struct IncomingStreams {
 
 impl IncomingStreams {
     /// The streams that `side` receives.
-    pub(super) const fn new(side: Side) -> Self {
-        Self { side, streams: Vec::new(), seen: [false; 3] }
+    pub(super) const fn new(side: Side, webtransport: bool) -> Self {
+        Self { side, webtransport, streams: Vec::new(), seen: [false; 3] }
     }
 
     /// Gives back the room for streams beyond those that there are.
@@ -65,11 +79,16 @@ impl IncomingStreams {
         }
     }
 
-    /// Accepts streams from the transport and reads their types.
-    pub(super) fn accept<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
-        self.type_streams(quic)?;
+    /// Accepts streams from the transport and reads their types. Those of WebTransport sessions are handed over.
+    pub(super) fn accept<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        arrivals: &mut Vec<Arrival>,
+    ) -> Result<(), Error> {
+        self.type_streams(quic, arrivals)?;
         loop {
-            let untyped = |stream: &&Incoming| matches!(stream.kind, Kind::Untyped(_));
+            let untyped =
+                |stream: &&Incoming| matches!(stream.kind, Kind::Untyped(_) | Kind::Session(_));
             if self.streams.iter().filter(untyped).count() >= MAX_UNTYPED_STREAMS {
                 return Ok(());
             }
@@ -78,17 +97,22 @@ impl IncomingStreams {
             };
             let kind = Kind::Untyped(VarintReader::default());
             self.streams.push(Incoming { id, kind, readable: true });
-            self.type_streams(quic)?;
+            self.type_streams(quic, arrivals)?;
         }
     }
 
     /// Reads the types of streams whose type is not known yet.
-    fn type_streams<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+    fn type_streams<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        arrivals: &mut Vec<Arrival>,
+    ) -> Result<(), Error> {
         let mut at = 0;
         while let Some(stream) = self.streams.get_mut(at) {
             at += 1;
             work::steps(1);
-            let Kind::Untyped(reader) = &mut stream.kind else {
+            let is_typed = matches!(stream.kind, Kind::Session(_));
+            let (Kind::Untyped(reader) | Kind::Session(reader)) = &mut stream.kind else {
                 continue;
             };
             if !std::mem::take(&mut stream.readable) {
@@ -98,6 +122,13 @@ impl IncomingStreams {
             let kind = match read_type(quic, id, reader) {
                 TypeRead::Blocked => continue,
                 TypeRead::Gone => None,
+                TypeRead::Type { kind: session, .. } if is_typed => {
+                    arrivals.push(Arrival { stream: id, session });
+                    None
+                }
+                TypeRead::Type { kind: UNI_STREAM, finished } if self.webtransport => {
+                    (!finished).then(|| Kind::Session(VarintReader::default()))
+                }
                 TypeRead::Type { kind, finished } => {
                     let kind = self.admit(quic, id, kind)?;
                     if finished && kind.is_some() {
@@ -159,7 +190,7 @@ impl IncomingStreams {
         for stream in self.streams.iter_mut().filter(|stream| stream.readable) {
             let id = stream.id;
             match &mut stream.kind {
-                Kind::Untyped(_) => continue,
+                Kind::Untyped(_) | Kind::Session(_) => continue,
                 Kind::Control(reader) => {
                     if let Some(frame) = reader.next(quic, id)? {
                         return Ok(Some(frame));

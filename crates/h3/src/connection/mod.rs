@@ -12,6 +12,7 @@ mod qpack;
 mod receive;
 mod send;
 mod updates;
+mod webtransport;
 
 use std::collections::VecDeque;
 
@@ -23,11 +24,12 @@ use self::control::ControlFrame;
 use self::datagram::Datagrams;
 use self::exchange::Exchange;
 use self::exchanges::Exchanges;
-use self::incoming::IncomingStreams;
+use self::incoming::{Arrival, IncomingStreams};
 use self::outgoing::OutgoingStreams;
 use self::receive::{Fault, Limits, Progress, TooLarge};
 use self::send::SendPhase;
 use self::updates::{Overrides, PriorityUpdates};
+use self::webtransport::Sessions;
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::event::Event;
@@ -49,6 +51,7 @@ pub use self::outgoing::MAX_CONTROL_BACKLOG;
 pub use self::receive::BodyPiece;
 pub use self::send::MAX_DATA_COPY;
 pub use self::updates::{MAX_PRIORITY_OVERRIDES, MAX_PRIORITY_UPDATES};
+pub use self::webtransport::{MAX_BUFFERED_SESSION_STREAMS, OpenedStream};
 
 /// Room for this many events is kept when there are none.
 const FEW_EVENTS: usize = 8;
@@ -76,6 +79,8 @@ pub struct Connection {
     /// Only once there are any, as are the datagrams.
     overrides: Option<Box<Overrides>>,
     datagrams: Option<Box<Datagrams>>,
+    /// Only with WebTransport, once there is a session or a stream of one.
+    sessions: Option<Box<Sessions>>,
     cancellations: Cancellations,
     /// Streams that were stopped before they were accepted. Only until the next
     /// [`process`](Self::process), which accepts them.
@@ -110,7 +115,7 @@ impl Connection {
             error: None,
             events: VecDeque::new(),
             outgoing: OutgoingStreams::new(&config),
-            incoming: IncomingStreams::new(side),
+            incoming: IncomingStreams::new(side, config.enable_webtransport),
             encoder: Encoder::default(),
             decoder: qpack::decoder(&config),
             config,
@@ -120,6 +125,7 @@ impl Connection {
             updates: PriorityUpdates::default(),
             overrides: None,
             datagrams: None,
+            sessions: None,
             cancellations: Cancellations::default(),
             stopped_early: Vec::new(),
             next_request: 0,
@@ -218,7 +224,8 @@ impl Connection {
     fn drive<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
         debug_assert_eq!(quic.side(), self.side, "the transport is the other end's");
         self.outgoing.process(quic, &self.config, self.goaway_sent)?;
-        self.incoming.accept(quic)?;
+        let mut arrivals = Vec::new();
+        self.incoming.accept(quic, &mut arrivals)?;
         self.accept_requests(quic)?;
         for (id, code) in self.stopped_early.drain(..) {
             if let Some(exchange) = self.exchanges.get_mut(id) {
@@ -243,7 +250,7 @@ impl Connection {
             let sends = exchange.send.has_more();
             if let Some(code) = exchange.stopped.take() {
                 if self.side.is_server() && !exchange.has_head() {
-                    self.reject(quic, id);
+                    self.on_stopped_headless(quic, id)?;
                     continue;
                 }
                 self.on_stopped(quic, id, code);
@@ -256,10 +263,29 @@ impl Connection {
         // Nothing was queued meanwhile: only hints and new streams are.
         queue.clear();
         self.queue = queue;
+        // Behind the requests, so that the sessions which those begin are known.
+        self.on_arrivals(quic, &arrivals)?;
+        self.tend_sessions(quic)?;
         if self.config.cancelled_requests.is_some_and(|limit| self.cancellations.exceeds(limit)) {
             return Err(Error::new(Code::EXCESSIVE_LOAD, "too many cancelled requests"));
         }
         self.send_instructions(quic)
+    }
+
+    /// Handles STOP_SENDING for a stream on which no request has arrived.
+    fn on_stopped_headless<T: Transport>(
+        &mut self,
+        quic: &mut T,
+        id: StreamId,
+    ) -> Result<(), Error> {
+        if self.config.enable_webtransport {
+            // A stream of a session goes on in its other direction.
+            self.receive(quic, id, true)?;
+        }
+        if self.exchanges.get(id).is_some_and(|exchange| !exchange.has_head()) {
+            self.reject(quic, id);
+        }
+        Ok(())
     }
 
     /// Forgets a request whose answer nobody wants, before the application has seen it (RFC 9114 section
@@ -283,6 +309,9 @@ impl Connection {
 
     /// Takes the peer's bidirectional streams (RFC 9114 section 6.1).
     fn accept_requests<T: Transport>(&mut self, quic: &mut T) -> Result<(), Error> {
+        if self.side.is_client() && self.config.enable_webtransport {
+            return self.accept_from_server(quic);
+        }
         while let Some(id) = quic.accept(Dir::Bi) {
             if self.side.is_client() {
                 let reason = "bidirectional stream from a server";
@@ -290,7 +319,8 @@ impl Connection {
             }
             self.next_request = self.next_request.max(id.index() + 1);
             let update = self.updates.remove(id);
-            if self.goaway_sent.is_some_and(|goaway| id.0 >= goaway) {
+            let is_late = self.goaway_sent.is_some_and(|goaway| id.0 >= goaway);
+            if is_late && !self.has_session() {
                 self.stop_reading(quic, id, Code::REQUEST_REJECTED);
                 quic.reset(id, Code::REQUEST_REJECTED);
                 continue;
@@ -298,6 +328,7 @@ impl Connection {
             let mut exchange = Exchange::new(self.side);
             exchange.updated = update.is_some();
             exchange.client = update.unwrap_or_default();
+            exchange.late = is_late;
             self.exchanges.insert(id, exchange);
             self.queue(id);
         }
@@ -412,7 +443,11 @@ impl Connection {
         id: StreamId,
         tell: bool,
     ) -> Result<(), Error> {
-        let limits = Limits { fields: self.config.limits(), body: self.config.max_body_size };
+        let limits = Limits {
+            fields: self.config.limits(),
+            body: self.config.max_body_size,
+            webtransport: self.config.enable_webtransport,
+        };
         loop {
             let Some(exchange) = self.exchanges.get_mut(id) else {
                 return Ok(());
@@ -441,6 +476,11 @@ impl Connection {
                     }
                     event
                 }
+                Ok(Progress::Session(session)) => {
+                    self.exchanges.remove(id);
+                    self.forget_datagrams(id);
+                    return self.on_arrivals(quic, &[Arrival { stream: id, session }]);
+                }
                 Ok(Progress::End) => {
                     exchange.receive.end().map(|()| Event::Finished { stream: id })
                 }
@@ -448,6 +488,11 @@ impl Connection {
             };
             let is_done = exchange.is_done();
             match outcome {
+                Ok(Event::Headers { fields, .. })
+                    if self.config.enable_webtransport && !self.on_head(quic, id, &fields) =>
+                {
+                    return Ok(());
+                }
                 Ok(event) => self.events.push_back(event),
                 Err(fault) => return self.on_fault(quic, id, fault),
             }

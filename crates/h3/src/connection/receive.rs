@@ -69,6 +69,8 @@ pub(super) struct Limits {
     pub(super) fields: FieldLimits,
     /// Bytes of body.
     pub(super) body: u64,
+    /// Whether a stream may belong to a WebTransport session rather than be a request.
+    pub(super) webtransport: bool,
 }
 
 impl From<Error> for Fault {
@@ -140,6 +142,9 @@ pub(super) enum Progress {
     Data,
     /// The end of the message.
     End,
+    /// The stream is no message but belongs to the WebTransport session with this identifier. Nothing
+    /// beyond that has been read.
+    Session(u64),
 }
 
 /// The receiving half of an exchange.
@@ -149,6 +154,8 @@ pub(super) struct Receive {
     pub(super) phase: Phase,
     /// Whether a CONNECT succeeded, so that only DATA may follow (RFC 9114 section 4.4).
     pub(super) tunnel: bool,
+    /// Whether the header of a frame has been read.
+    begun: bool,
     header: HeaderReader,
     payload: Payload,
     source: Source,
@@ -164,6 +171,7 @@ impl Receive {
             side,
             phase: Phase::Head,
             tunnel: false,
+            begun: false,
             header: HeaderReader::default(),
             payload: Payload::None,
             source: Source::default(),
@@ -245,12 +253,26 @@ impl Receive {
                     return Ok(Progress::Blocked);
                 }
                 Payload::None | Payload::Data(0) | Payload::Skipped(0) => {
-                    match self.source.read_header(quic, id, self.header.spare())? {
+                    let may_be_session = limits.webtransport && !self.begun;
+                    let spare = self.header.spare();
+                    let read = if may_be_session {
+                        self.source.read(quic, id, spare)?
+                    } else {
+                        self.source.read_header(quic, id, spare)?
+                    };
+                    match read {
                         None => return Ok(Progress::Blocked),
                         Some(0) if self.header.is_empty() => return Ok(Progress::End),
                         Some(0) => return Err(truncated()),
                         Some(n) => {
                             if let Some(header) = self.header.advance(n) {
+                                if may_be_session
+                                    && self.side.is_server()
+                                    && header.kind == FrameType::WT_STREAM
+                                {
+                                    return Ok(Progress::Session(header.len));
+                                }
+                                self.begun = true;
                                 self.payload = self.begin_frame(header, limits)?;
                             }
                         }
@@ -300,6 +322,10 @@ impl Receive {
             | FrameType::PRIORITY_UPDATE_REQUEST
             | FrameType::PRIORITY_UPDATE_PUSH => unexpected("frame not permitted on its stream"),
             kind if kind.is_http2() => unexpected("frame type of HTTP/2"),
+            FrameType::WT_STREAM if limits.webtransport => {
+                let reason = "stream of a session not at its beginning";
+                Err(Error::new(Code::FRAME_ERROR, reason).into())
+            }
             _ => Ok(Payload::Skipped(header.len)),
         }
     }

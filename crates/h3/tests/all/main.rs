@@ -11,4 +11,5 @@ mod h3spec;
 mod limits;
 mod priority;
 mod qpack;
+mod webtransport;
 mod work;

@@ -38,7 +38,10 @@ impl News {
             | Event::Stopped { .. }
             | Event::Failed { .. }
             | Event::Refused { .. }
-            | Event::GoAway { .. } => Err(unexpected(what, format_args!("{event:?}"))),
+            | Event::GoAway { .. }
+            | Event::SessionStream { .. }
+            | Event::SessionDraining { .. }
+            | Event::SessionClosed { .. } => Err(unexpected(what, format_args!("{event:?}"))),
         }
     }
 }

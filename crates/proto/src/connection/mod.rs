@@ -59,7 +59,9 @@ use crate::crypto::{
 };
 use crate::ecn::EcnState;
 use crate::egress::Egress;
-pub use crate::egress::{DatagramOptions, DatagramProtection, SendDatagramError};
+pub use crate::egress::{
+    DatagramOptions, DatagramProtection, MAX_DATAGRAM_PROTECTIONS, SendDatagramError,
+};
 use crate::error::{ConnectionError, TransportError};
 use crate::fec::{Protection, ProtectionStats};
 use crate::ids::{ConnectionId, Side, SpaceId};

@@ -17,9 +17,9 @@ mod messages;
 mod outcome;
 
 use commit::Wrote;
-#[cfg(test)]
-pub use datagrams::MAX_DATAGRAM_PROTECTIONS;
-pub use datagrams::{DatagramOptions, DatagramProtection, SendDatagramError};
+pub use datagrams::{
+    DatagramOptions, DatagramProtection, MAX_DATAGRAM_PROTECTIONS, SendDatagramError,
+};
 pub use look::{MIN_ROOM, Next, Slot};
 #[cfg(test)]
 pub use messages::{MAX_OPEN_MESSAGES, MAX_OUTCOMES, MAX_WAITING_BYTES};

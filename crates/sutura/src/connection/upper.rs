@@ -10,8 +10,9 @@ pub(crate) trait Upper: Any + Debug + Send {
     /// Handles an event of the connection, before the application's tasks are woken for it.
     fn on_event(&mut self, quic: &mut Connection, event: &Event);
 
-    /// Works on received data, after all events were passed on. `over` tells whether the connection is over.
-    fn process(&mut self, now: Instant, quic: &mut Connection, over: bool);
+    /// Works on received data, after all events were passed on. `over` tells whether the connection is over. Returns
+    /// whether it has ended streams on which tasks of the application may wait.
+    fn process(&mut self, now: Instant, quic: &mut Connection, over: bool) -> bool;
 
     /// Wakes all tasks that wait for an event of the protocol, because the connection is over.
     fn wake_all(&mut self);

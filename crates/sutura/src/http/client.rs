@@ -2,7 +2,7 @@
 
 use super::exchange::{RequestStream, push_fields, send_error, with_http};
 use super::types::{request_fields, response_of};
-use super::{Body, Config, Error, HttpState, Priority, Protocol};
+use super::{Body, Config, Error, HttpState, Priority, Protocol, WebTransportDraft};
 use crate::connection::opening::Opening;
 use crate::connection::{Connection, Upper};
 use ::http::{Method, StatusCode};
@@ -137,6 +137,41 @@ impl Client {
         push_fields(&mut head, fields);
         self.connection.handshake_complete().await?;
         self.wait(|http| http.h3.peer_settings().is_some()).await?;
+        self.send_head(&head, priority.as_ref()).await
+    }
+
+    /// Waits for the server's SETTINGS, and returns the draft of WebTransport that both ends speak, if any
+    /// ([`Config::enable_webtransport`]). The extended CONNECT that begins a [`Session`](super::Session) has its
+    /// [`protocol`](super::WebTransportDraft::protocol).
+    ///
+    /// # Errors
+    /// The connection is over.
+    pub async fn webtransport_draft(&self) -> Result<Option<WebTransportDraft>, Error> {
+        self.connection.handshake_complete().await?;
+        self.wait(|http| http.h3.peer_settings().is_some()).await?;
+        let mut state = self.connection.0.lock();
+        with_http(&mut state, |http, _| {
+            http.h3.webtransport_draft().filter(|_| http.h3.has_datagrams())
+        })
+    }
+
+    /// Begins a CONNECT (RFC 9114 section 4.4): asks the server, a proxy, for a TCP connection to `authority`, a
+    /// host and a port. After a response with a status of 2xx, the data of the exchange is that of the TCP
+    /// connection, until both ends finish; [`Code::CONNECT_ERROR`](super::Code::CONNECT_ERROR) stands for a reset.
+    /// Waits for the handshake, and until the server permits one more request.
+    ///
+    /// # Errors
+    /// The fields are malformed, the server goes away, or the connection is over.
+    pub async fn tunnel(
+        &self,
+        authority: &str,
+        fields: &[(&str, &[u8])],
+        priority: Option<Priority>,
+    ) -> Result<RequestStream, Error> {
+        let head = Fields::new().with(":method", "CONNECT");
+        let mut head = head.with(":authority", authority.to_owned());
+        push_fields(&mut head, fields);
+        self.connection.handshake_complete().await?;
         self.send_head(&head, priority.as_ref()).await
     }
 

@@ -19,6 +19,10 @@ pub struct Datagrams {
 }
 
 impl Datagrams {
+    pub(super) fn of(shared: &Arc<SharedExchange>) -> Self {
+        Self { shared: Arc::downgrade(shared) }
+    }
+
     /// As [`RequestStream::send_datagram_with`].
     ///
     /// # Errors
@@ -183,7 +187,7 @@ impl RequestStream {
     /// The datagrams of this exchange, for tasks of their own.
     #[must_use]
     pub fn datagrams(&self) -> Datagrams {
-        Datagrams { shared: Arc::downgrade(self.shared()) }
+        Datagrams::of(self.shared())
     }
 
     /// Sends a capsule, waiting until earlier data has left the buffers.

@@ -323,6 +323,12 @@ impl SharedExchange {
         self.id
     }
 
+    /// Neither message is the application's any more: HTTP/3 brings both to their end.
+    pub(super) fn leave(&self) {
+        self.sent_all.store(true, Relaxed);
+        self.received_all.store(true, Relaxed);
+    }
+
     pub(super) fn connection(&self) -> &Connection {
         &self.connection
     }

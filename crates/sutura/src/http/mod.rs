@@ -21,6 +21,7 @@ mod exchange;
 mod halves;
 mod refused;
 mod server;
+mod session;
 mod state;
 mod timeouts;
 mod types;
@@ -32,12 +33,14 @@ pub use exchange::{Piece, RequestStream, Response};
 pub use halves::{RecvHalf, SendHalf};
 pub use refused::{Refused, RefusedAnswer};
 pub use server::{Request, Responder, Server};
+pub use session::{Session, SessionEnd};
 pub(crate) use state::HttpState;
 pub use sutura_h3::{
-    ALPN, CancelLimit, Capsule, CapsuleError, Class, Code, Config, DefaultProtection,
-    DefaultProtections, Error as ProtocolError, Extension, Field, Fields, FrameAction,
-    FrameContent, FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority, PriorityError,
-    PriorityParameters, SendDatagramError, SendError, Urgency, Weight,
+    ALPN, CancelLimit, Capsule, CapsuleError, CapsuleReader, Class, Code, Config,
+    DefaultProtection, DefaultProtections, Error as ProtocolError, Extension, Field, Fields,
+    FrameAction, FrameContent, FrameEvent, MAX_CAPSULE_SIZE, MAX_CLASS_NAME, MAX_DEPTH, Priority,
+    PriorityError, PriorityParameters, SendDatagramError, SendError, SessionClose, Urgency,
+    WebTransportDraft, Weight, is_webtransport,
 };
 pub use timeouts::Timeouts;
 pub use types::Protocol;
@@ -87,4 +90,7 @@ pub enum Error {
     /// The server accepts no more requests on this connection.
     #[error("the server is going away")]
     GoingAway,
+    /// The WebTransport session is over.
+    #[error("the session is over")]
+    SessionOver,
 }

@@ -2,6 +2,7 @@
 
 use super::Error;
 use super::refused::{Listener, Refused, RefusedAnswer};
+use super::session::{SessionEnd, SessionState};
 use super::timeouts::{Awaited, Timeouts, Watch};
 use crate::connection::Upper;
 use crate::sync::{enlist, wake};
@@ -50,6 +51,8 @@ pub(crate) struct HttpState {
     look_at: Option<Instant>,
     /// On a client: how to start over.
     config: Option<Box<Config>>,
+    /// WebTransport sessions.
+    sessions: BTreeMap<StreamId, SessionState>,
 }
 
 /// A request and its response.
@@ -126,7 +129,7 @@ impl Upper for HttpState {
         }
     }
 
-    fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) {
+    fn process(&mut self, now: Instant, connection: &mut Connection, over: bool) -> bool {
         self.over = over;
         if let Err(error) = self.h3.process(&mut Quic { now, connection }) {
             self.error = Some(error);
@@ -140,10 +143,12 @@ impl Upper for HttpState {
             // The task that waits for requests starts to look whether they come to an end.
             wake(&mut self.accepting);
         }
+        self.has_ended_session()
     }
 
     fn wake_all(&mut self) {
         wake(&mut self.accepting);
+        self.sessions.values_mut().for_each(SessionState::wake);
         self.exchanges.values_mut().for_each(Exchange::wake);
     }
 
@@ -193,7 +198,22 @@ impl HttpState {
             watched: BTreeMap::new(),
             sweep_at: MIN_WATCHED,
             look_at: None,
+            sessions: BTreeMap::new(),
         }
+    }
+
+    /// What is known of a WebTransport session.
+    pub(super) fn session(&mut self, id: StreamId) -> &mut SessionState {
+        self.sessions.entry(id).or_default()
+    }
+
+    /// Whether a session has ended, and its streams with it, since this was last asked.
+    fn has_ended_session(&mut self) -> bool {
+        let mut ended = false;
+        for session in self.sessions.values_mut() {
+            ended |= std::mem::take(&mut session.has_ended);
+        }
+        ended
     }
 
     /// Starts over, on a client whose 0-RTT was rejected: nothing was sent yet.
@@ -333,6 +353,12 @@ impl HttpState {
             }
             Event::Settings(_) => wake(&mut self.accepting),
             Event::PriorityUpdate { .. } => {}
+            Event::SessionStream { session, .. } => self.session(session).wake(),
+            Event::SessionDraining { session } => self.session(session).drain(),
+            Event::SessionClosed { session, close } => {
+                let failed = self.exchanges.get(&session).and_then(|x| x.failed.clone());
+                self.session(session).end(SessionEnd::of_peer(close, failed));
+            }
         }
     }
 
@@ -344,6 +370,7 @@ impl HttpState {
         };
         self.incoming.remove(at);
         self.exchanges.remove(&stream);
+        self.sessions.remove(&stream);
         true
     }
 
@@ -366,6 +393,7 @@ impl HttpState {
 
     pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
+        self.sessions.remove(&stream);
         self.wake_held_back();
         if self.h3.side().is_client() {
             return;

@@ -241,6 +241,11 @@ impl Transport for End<'_> {
         Ok(Read { bytes: n, finished: half.ended })
     }
 
+    fn is_open(&mut self, id: StreamId) -> bool {
+        let is_open = |half: &Half| !half.ended && half.reset.is_none() && half.stopped.is_none();
+        [true, false].iter().any(|side| self.pair.halves.get(&(id, *side)).is_some_and(is_open))
+    }
+
     fn stop(&mut self, id: StreamId, code: Code) {
         self.pair.stops.push((self.side, id, code));
         self.pair.moved += 1;

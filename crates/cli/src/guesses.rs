@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::doors::network;
+use crate::doors::network;
 
 /// Wrong tokens of an address that cost nothing: somebody may have mistaken one.
 const FREE: u32 = 3;

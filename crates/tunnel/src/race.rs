@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use crate::failure::{Exit, Failure};
-
 /// The delay before connecting to a host's next address (RFC 8305 section 5).
 const STAGGER: Duration = Duration::from_millis(250);
 
@@ -32,15 +30,17 @@ pub fn interleaved(found: &[SocketAddr]) -> Vec<SocketAddr> {
 /// or as soon as one has failed. Returns the first success.
 ///
 /// # Errors
-/// All attempts failed: the first failure, or `None` if there was no address. A certificate that is not trusted is
-/// an error at once, because the host's other addresses will have the same one.
-pub async fn race<T, F>(
+/// All attempts failed: the first failure, or `None` if there was no address. A failure that `is_final`, such as a
+/// certificate that is not trusted, is an error at once, because the host's other addresses will have the same one.
+pub async fn race<T, E, F>(
     addresses: Vec<SocketAddr>,
-    mut begin: impl FnMut(SocketAddr) -> Result<F, Failure>,
-) -> Result<T, Option<Failure>>
+    mut begin: impl FnMut(SocketAddr) -> Result<F, E>,
+    is_final: impl Fn(&E) -> bool,
+) -> Result<T, Option<E>>
 where
     T: Send + 'static,
-    F: Future<Output = Result<T, Failure>> + Send + 'static,
+    E: Send + 'static,
+    F: Future<Output = Result<T, E>> + Send + 'static,
 {
     let mut addresses = addresses.into_iter();
     let mut attempts = JoinSet::new();
@@ -62,7 +62,7 @@ where
         tokio::select! {
             Some(outcome) = attempts.join_next() => match outcome {
                 Ok(Ok(winner)) => return Ok(winner),
-                Ok(Err(error)) if error.exit == Exit::Certificate => return Err(Some(error)),
+                Ok(Err(error)) if is_final(&error) => return Err(Some(error)),
                 Ok(Err(error)) => {
                     failure.get_or_insert(error);
                 }
@@ -80,6 +80,13 @@ mod tests {
     use tokio::time::{Instant, sleep};
 
     use super::*;
+
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    enum Failed {
+        Unreachable,
+        Broken,
+        Untrusted,
+    }
 
     fn address(text: &str) -> SocketAddr {
         text.parse().unwrap()
@@ -102,33 +109,33 @@ mod tests {
     }
 
     /// How an attempt ends: after so many milliseconds, in success or failure.
-    type Ending = (u64, Result<(), Exit>);
+    type Ending = (u64, Result<(), Failed>);
     /// Milliseconds from the beginning, and the last part of an address.
     type Begun = Vec<(u64, u16)>;
 
     /// Races attempts that end so; returns when each began, the winner or the failure, and when that was known.
-    async fn run(endings: Vec<Ending>) -> (Begun, Result<u16, Option<Exit>>, u64) {
+    async fn run(endings: Vec<Ending>) -> (Begun, Result<u16, Option<Failed>>, u64) {
         let start = Instant::now();
         let elapsed = move || start.elapsed().as_millis() as u64;
         let ports = (1..=endings.len() as u16).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
         let mut begun = Vec::new();
-        let result = race(ports.collect(), |address| {
+        let begin = |address: SocketAddr| {
             begun.push((elapsed(), address.port()));
             let (millis, ending) = endings[usize::from(address.port()) - 1];
             let attempt: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(async move {
                 sleep(Duration::from_millis(millis)).await;
-                ending.map(|()| address.port()).map_err(|exit| Failure::new(exit, "no"))
+                ending.map(|()| address.port())
             });
             Ok(attempt)
-        });
-        let result = result.await.map_err(|failure| failure.map(|failure| failure.exit));
+        };
+        let result = race(ports.collect(), begin, |&failed| failed == Failed::Untrusted).await;
         (begun, result, elapsed())
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_next_attempt_begins_after_250_ms_or_a_failure() {
         let never = (1_000_000, Ok(()));
-        let refused = (20, Err(Exit::NoConnection));
+        let refused = (20, Err(Failed::Unreachable));
         // The third one answers, although the others are still tried.
         let (begun, result, took) = run(vec![never, never, (30, Ok(()))]).await;
         assert_eq!((begun, result), (vec![(0, 1), (250, 2), (500, 3)], Ok(3)));
@@ -142,14 +149,14 @@ mod tests {
         // Failures do not wait.
         let (begun, result, took) = run(vec![refused, refused, (5, Ok(()))]).await;
         assert_eq!((begun, result, took), (vec![(0, 1), (20, 2), (40, 3)], Ok(3), 45));
-        let (_, result, took) = run(vec![refused, (7, Err(Exit::Broken))]).await;
+        let (_, result, took) = run(vec![refused, (7, Err(Failed::Broken))]).await;
         assert_eq!(
             (result, took),
-            (Err(Some(Exit::NoConnection)), 27),
+            (Err(Some(Failed::Unreachable)), 27),
             "the first failure is told"
         );
-        let (begun, result, _) = run(vec![(1, Err(Exit::Certificate)), never]).await;
-        assert_eq!((begun, result), (vec![(0, 1)], Err(Some(Exit::Certificate))));
+        let (begun, result, _) = run(vec![(1, Err(Failed::Untrusted)), never]).await;
+        assert_eq!((begun, result), (vec![(0, 1)], Err(Some(Failed::Untrusted))));
         assert_eq!(run(Vec::new()).await.1, Err(None));
     }
 }

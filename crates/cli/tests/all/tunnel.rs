@@ -1,0 +1,193 @@
+//! `sutura tunnel` between programs.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::process::Command;
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Listening, Scratch, complaint, noise, run, sutura, wait_until};
+
+/// A server that sends back what it gets, in each direction until its end.
+fn echo() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = listener.local_addr().unwrap();
+    thread::spawn(move || {
+        for tcp in listener.incoming() {
+            let (mut from, mut to) = (tcp.as_ref().unwrap().try_clone().unwrap(), tcp.unwrap());
+            thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Write);
+            });
+        }
+    });
+    at
+}
+
+/// The same for datagrams.
+fn echo_udp() -> SocketAddr {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let at = socket.local_addr().unwrap();
+    thread::spawn(move || {
+        let mut buffer = [0; 2048];
+        while let Ok((size, from)) = socket.recv_from(&mut buffer) {
+            socket.send_to(&buffer[..size], from).unwrap();
+        }
+    });
+    at
+}
+
+fn serve(scratch: &Scratch, more: &[&str]) -> Listening {
+    serve_at("127.0.0.1:0", scratch, more)
+}
+
+fn serve_at(listen: &str, scratch: &Scratch, more: &[&str]) -> Listening {
+    let mut command = sutura(["tunnel", "serve", "--json", "--listen", listen, "--state-dir"]);
+    command.arg(scratch.dir("state")).args(more);
+    Listening::spawn(command)
+}
+
+/// The other end, not started yet.
+fn connect(server: &Listening, more: &[&str]) -> Command {
+    let mut command = sutura(["tunnel", "connect", &server.address, "--json"]);
+    command.args(["--fingerprint", server.fingerprint()]).args(more);
+    command.env("SUTURA_TUNNEL_TOKEN", server.hello["token"].as_str().unwrap_or_default());
+    command
+}
+
+/// Sends bytes and the end, and returns what comes back.
+fn converse(mut tcp: TcpStream, bytes: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut write = tcp.try_clone().unwrap();
+    let bytes = bytes.to_vec();
+    let sending = thread::spawn(move || {
+        write.write_all(&bytes)?;
+        write.shutdown(Shutdown::Write)
+    });
+    let mut back = Vec::new();
+    tcp.read_to_end(&mut back)?;
+    sending.join().unwrap()?;
+    Ok(back)
+}
+
+/// The address at which a kind of programs come in.
+fn port(end: &Listening, kind: &str) -> String {
+    let ports = end.hello["ports"].as_array().unwrap();
+    let port = ports.iter().find(|port| port["kind"] == kind).unwrap();
+    port["listening"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn programs_come_in_by_every_door() {
+    let (scratch, target, udp) = (Scratch::new(), echo(), echo_udp());
+    let audit = scratch.path().join("audit.jsonl");
+    let audit_option = audit.to_str().unwrap();
+    let server = serve(&scratch, &["--allow", "127.0.0.1:*", "--audit", audit_option]);
+    let (forward, datagrams) = (format!("0:{target}"), format!("0:{udp}"));
+    let options = ["-L", &forward, "-U", &datagrams, "-D", "0", "--http", "0"];
+    let end = Listening::spawn(connect(&server, &options));
+    let bytes = noise(300_000);
+    let tcp = TcpStream::connect(port(&end, "local")).unwrap();
+    assert!(converse(tcp, &bytes).unwrap() == bytes);
+
+    let mut tcp = TcpStream::connect(port(&end, "http")).unwrap();
+    tcp.write_all(format!("CONNECT {target} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+    let mut head = [0; 12];
+    tcp.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    assert!(converse(tcp, b"x").unwrap().ends_with(b"\r\n\r\nx"));
+
+    let mut tcp = TcpStream::connect(port(&end, "socks")).unwrap();
+    tcp.write_all(b"\x05\x01\x00\x05\x01\x00\x01\x7f\0\0\x01").unwrap();
+    tcp.write_all(&target.port().to_be_bytes()).unwrap();
+    let mut reply = [0; 12];
+    tcp.read_exact(&mut reply).unwrap();
+    assert_eq!(&reply[..4], b"\x05\x00\x05\x00");
+    assert_eq!(converse(tcp, b"y").unwrap(), b"y");
+
+    let program = UdpSocket::bind("127.0.0.1:0").unwrap();
+    program.send_to(b"datagram", port(&end, "udp")).unwrap();
+    let mut buffer = [0; 100];
+    let (size, _) = program.recv_from(&mut buffer).unwrap();
+    assert_eq!(&buffer[..size], b"datagram");
+
+    let (_, report) = end.interrupt();
+    let tunnel = &report.unwrap()["tunnel"];
+    assert_eq!((&tunnel["tcp"], &tunnel["udp"]), (&3.into(), &1.into()));
+    let read = || std::fs::read_to_string(&audit).unwrap();
+    wait_until("the records of all", || read().matches("\"ended\"").count() == 4);
+    let first = read().lines().find(|line| line.contains("\"ended\"")).unwrap().to_owned();
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!(
+        (&first["target"], &first["bytes_to_target"]),
+        (&target.to_string().into(), &300_000.into())
+    );
+    assert_eq!((&first["client"], &first["complete"]), (&"client".into(), &true.into()));
+}
+
+#[test]
+fn the_proxy_may_be_killed_and_started_again() {
+    let (scratch, target) = (Scratch::new(), echo());
+    let allow = ["--allow", "127.0.0.1:*"];
+    let mut server = serve(&scratch, &allow);
+    let end = Listening::spawn(connect(&server, &["-L", &format!("0:{target}")]));
+    let mut old = TcpStream::connect(&end.address).unwrap();
+    old.write_all(b"x").unwrap();
+    let mut byte = [0];
+    old.read_exact(&mut byte).unwrap();
+    server.process.signal(Signal::KILL);
+    let address = server.address.clone();
+    drop(server);
+    let _server = serve_at(&address, &scratch, &allow);
+    // The flow of before is reset at once, and does not hang.
+    assert_eq!(old.read(&mut byte).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let tcp = TcpStream::connect(&end.address).unwrap();
+    assert_eq!(converse(tcp, b"again").unwrap(), b"again");
+}
+
+#[test]
+fn connections_to_the_proxy_come_to_this_side() {
+    let (scratch, target) = (Scratch::new(), echo());
+    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = serve(&scratch, &["--allow-listen", "127.0.0.1:*"]);
+    let backward = format!("{free}:{target}");
+    let _end = Listening::spawn(connect(&server, &["-R", &backward, "-D", "0"]));
+    let mut tcp = None;
+    wait_until("the proxy to listen", || {
+        tcp = TcpStream::connect(free).ok();
+        tcp.is_some()
+    });
+    assert_eq!(converse(tcp.unwrap(), b"hello").unwrap(), b"hello");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let scratch = Scratch::new();
+    let server = serve(&scratch, &["--allow", "*"]);
+    let mut wrong = connect(&server, &["-D", "0"]);
+    wrong.env("SUTURA_TUNNEL_TOKEN", "0123456789abcdef");
+    let output = crate::support::Process::spawn(wrong).output();
+    let text = complaint(&output, 5);
+    assert!(text.contains("does not let us in") && text.contains("--token-file"), "{text}");
+    let text = complaint(&run(["tunnel", "connect", "localhost"]), 2);
+    assert!(text.contains("say -L, -R, -D, --http or -U"), "{text}");
+    let output = run(["tunnel", "serve", "--allow", "10.0.0.0/99:22"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
+fn options_come_from_a_file() {
+    let (scratch, target) = (Scratch::new(), echo());
+    let config = scratch.path().join("tunnel.toml");
+    let tokens = scratch.path().join("tokens");
+    std::fs::write(&tokens, "ann 0123456789abcdef\n").unwrap();
+    let text = format!("allow = [\"127.0.0.1:*\"]\ntoken-file = {:?}\n", tokens.to_str().unwrap());
+    std::fs::write(&config, text).unwrap();
+    let server = serve(&scratch, &["--config", config.to_str().unwrap()]);
+    let mut command = connect(&server, &["-L", &format!("0:{target}")]);
+    command.env("SUTURA_TUNNEL_TOKEN", "0123456789abcdef");
+    let end = Listening::spawn(command);
+    let tcp = TcpStream::connect(&end.address).unwrap();
+    assert_eq!(converse(tcp, b"hello").unwrap(), b"hello");
+}

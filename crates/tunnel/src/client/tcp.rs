@@ -1,0 +1,141 @@
+//! Flows of TCP at the programs' end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use bytes::Bytes;
+use sutura::http::{Priority, RequestStream};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+
+use super::link::{Link, Unanswered, field};
+use super::{OPEN_TIMEOUT, Refusal, Tunnel};
+use crate::access::{Target, Transport};
+use crate::masque::{Cause, FLOW, FlowToken, Resumed, Resumption};
+use crate::stream::{Counts, Ending, Kept, Pipe};
+use crate::throttle::Throttle;
+
+/// A flow that has begun at the proxy, and waits for the program's socket.
+#[derive(Debug)]
+pub struct TcpTunnel {
+    pub(super) tunnel: Tunnel,
+    pub(super) link: Arc<Link>,
+    pub(super) stream: RequestStream,
+    /// The flow's name, if it can be resumed.
+    pub(super) token: Option<FlowToken>,
+    /// The target, for messages.
+    pub(super) target: String,
+    pub(super) priority: Priority,
+}
+
+impl Tunnel {
+    /// Begins a flow to a target, as soon as there is a connection.
+    ///
+    /// # Errors
+    /// There is no connection, or the proxy refuses or does not answer.
+    pub async fn tcp(&self, target: &Target) -> Result<TcpTunnel, Refusal> {
+        let until = Instant::now() + OPEN_TIMEOUT;
+        let priority = self.flow(Transport::Tcp, target).treatment().priority();
+        let target = target.to_string();
+        let opened = loop {
+            let link = self.link(until).await?;
+            let fields: &[(&str, &[u8])] =
+                if link.ledger().is_some() { &[(FLOW, b"?1")] } else { &[] };
+            match timeout_at(until, link.tcp(&target, fields, priority.clone())).await {
+                Ok(Ok((stream, response))) => {
+                    let token = field(&response, FLOW).and_then(FlowToken::from_field);
+                    break Ok((link, stream, token));
+                }
+                Ok(Err(Unanswered::Refused(refusal))) => break Err(refusal),
+                // Nothing was sent on the flow yet, so it may begin again.
+                Ok(Err(Unanswered::Lost(_))) => {}
+                Err(_) => {
+                    let why = format!("the proxy does not answer about {target}");
+                    break Err(Refusal::new(Cause::Timeout, why));
+                }
+            }
+        };
+        match opened {
+            Ok((link, stream, token)) => {
+                Ok(TcpTunnel { tunnel: self.clone(), link, stream, token, target, priority })
+            }
+            Err(refusal) => {
+                self.0.totals.refused.fetch_add(1, Relaxed);
+                Err(refusal)
+            }
+        }
+    }
+}
+
+impl TcpTunnel {
+    /// Carries the flow until its end. `early` is what was read from the socket already.
+    pub async fn carry(self, tcp: TcpStream, early: Bytes) {
+        let Self { tunnel, mut link, stream, token, target, priority } = self;
+        let shared = tunnel.0.clone();
+        let totals = &shared.totals;
+        totals.tcp.fetch_add(1, Relaxed);
+        totals.flows.fetch_add(1, Relaxed);
+        let kept = Kept::new(token.is_some(), shared.pool.clone());
+        if !early.is_empty() {
+            kept.push(early);
+        }
+        let counts = Arc::new(Counts::default());
+        let mut flow = Pipe::new(tcp, kept, Throttle::default(), counts.clone());
+        let mut stream = stream;
+        let ending = loop {
+            let ledger = link.ledger().filter(|_| token.is_some()).cloned();
+            match (flow.over(stream, ledger.as_ref()).await, token) {
+                (Ending::Lost, Some(_)) if flow.is_done() => break Ending::Complete,
+                (Ending::Lost, Some(token)) => {
+                    match tunnel.resume(&flow, token, &target, &priority).await {
+                        Some((new, again)) => (link, stream) = (new, again),
+                        None => break Ending::Lost,
+                    }
+                }
+                (ending, _) => break ending,
+            }
+        };
+        if ending == Ending::Lost {
+            totals.lost.fetch_add(1, Relaxed);
+        }
+        totals.sent.fetch_add(counts.sent.load(Relaxed), Relaxed);
+        totals.received.fetch_add(counts.received.load(Relaxed), Relaxed);
+        totals.flows.fetch_sub(1, Relaxed);
+        flow.end(ending);
+    }
+}
+
+impl Tunnel {
+    /// Goes on with a flow over another connection. `None` if that cannot be.
+    async fn resume(
+        &self,
+        flow: &Pipe,
+        token: FlowToken,
+        target: &str,
+        priority: &Priority,
+    ) -> Option<(Arc<Link>, RequestStream)> {
+        let until = Instant::now() + self.0.reconnect_time;
+        loop {
+            let link = self.link(until).await.ok()?;
+            link.ledger()?;
+            let field_value = Resumption { token, taken: flow.taken() }.to_field();
+            let fields = [(FLOW, field_value.as_bytes())];
+            match timeout_at(until, link.tcp(target, &fields, priority.clone())).await {
+                Ok(Ok((stream, response))) => {
+                    let Resumed(taken) = Resumed::from_field(field(&response, FLOW)?)?;
+                    flow.kept().rewind(taken).ok()?;
+                    self.0.totals.resumed.fetch_add(1, Relaxed);
+                    return Some((link, stream));
+                }
+                Ok(Err(Unanswered::Lost(_))) => {}
+                Ok(Err(Unanswered::Refused(refusal))) => {
+                    if !refusal.is_unknown_flow() {
+                        self.0.notices.complain(&format!("{target}: {refusal}"));
+                    }
+                    return None;
+                }
+                Err(_) => return None,
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! Flows of UDP at the programs' end.
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sutura::http::RequestStream;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+use super::link::Unanswered;
+use super::{OPEN_TIMEOUT, Refusal, Tunnel};
+use crate::access::{Target, Transport};
+use crate::datagrams::{Near, carry};
+use crate::masque::{CAPSULE_PROTOCOL, CONNECT_UDP, Cause, udp_path};
+use crate::stream::Ending;
+use crate::throttle::Throttle;
+
+/// Datagrams that wait for a flow to begin or to be carried; further ones are dropped.
+pub const MAX_QUEUED: usize = 256;
+
+/// A flow of UDP, to which a program's datagrams are handed.
+#[derive(Debug, Clone)]
+pub struct UdpFlow {
+    queue: mpsc::Sender<Bytes>,
+}
+
+impl UdpFlow {
+    /// Hands on a datagram. Returns false if the flow is over.
+    #[must_use]
+    pub fn send(&self, datagram: Bytes) -> bool {
+        // One that finds no room is dropped, as by any router.
+        !matches!(self.queue.try_send(datagram), Err(mpsc::error::TrySendError::Closed(_)))
+    }
+}
+
+/// The end of a flow beside the program.
+struct Local<F> {
+    queue: tokio::sync::Mutex<mpsc::Receiver<Bytes>>,
+    /// The datagram that came first.
+    next: Mutex<Option<Bytes>>,
+    reply: F,
+}
+
+impl<F: Fn(&Bytes) -> io::Result<()> + Send + Sync> Near for Local<F> {
+    async fn ready(&self) -> io::Result<()> {
+        let mut queue = self.queue.lock().await;
+        if self.next.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(());
+        }
+        match queue.recv().await {
+            Some(datagram) => {
+                *self.next.lock().unwrap_or_else(PoisonError::into_inner) = Some(datagram);
+                Ok(())
+            }
+            None => Err(io::ErrorKind::UnexpectedEof.into()),
+        }
+    }
+
+    fn receive(&self, into: &mut Vec<u8>) -> io::Result<()> {
+        let first = self.next.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let next = first.or_else(|| self.queue.try_lock().ok()?.try_recv().ok());
+        let datagram = next.ok_or(io::ErrorKind::WouldBlock)?;
+        into.extend_from_slice(&datagram);
+        Ok(())
+    }
+
+    fn deliver(&self, datagram: &Bytes) -> io::Result<()> {
+        (self.reply)(datagram)
+    }
+}
+
+impl Tunnel {
+    /// A flow to a target. It begins as soon as there is a connection, begins again if the connection is lost, and
+    /// is over once the proxy refuses it, both directions were silent for `idle`, or all handles are dropped.
+    /// `reply` is called with each datagram that comes back.
+    pub fn udp(
+        &self,
+        target: &Target,
+        idle: Duration,
+        reply: impl Fn(&Bytes) -> io::Result<()> + Send + Sync + 'static,
+    ) -> UdpFlow {
+        let (sender, receiver) = mpsc::channel(MAX_QUEUED);
+        let (tunnel, target) = (self.clone(), target.clone());
+        tokio::spawn(async move {
+            let queue = tokio::sync::Mutex::new(receiver);
+            let local = Local { queue, next: Mutex::default(), reply };
+            if let Err(refusal) = tunnel.carry_udp(&target, idle, &local).await {
+                tunnel.0.totals.refused.fetch_add(1, Relaxed);
+                tunnel.0.notices.complain(&format!("udp {target}: {refusal}"));
+            }
+        });
+        UdpFlow { queue: sender }
+    }
+
+    async fn carry_udp<N: Near>(
+        &self,
+        target: &Target,
+        idle: Duration,
+        local: &N,
+    ) -> Result<(), Refusal> {
+        let totals = &self.0.totals;
+        let flow = self.flow(Transport::Udp, target);
+        let complain = |text: &str| self.0.notices.complain(text);
+        loop {
+            let stream = self.open_udp(target).await?;
+            totals.udp.fetch_add(1, Relaxed);
+            totals.flows.fetch_add(1, Relaxed);
+            let (carried, ending) =
+                carry(stream, local, flow.clone(), &Throttle::default(), idle, &complain).await;
+            totals.flows.fetch_sub(1, Relaxed);
+            totals.sent.fetch_add(carried.sent, Relaxed);
+            totals.received.fetch_add(carried.received, Relaxed);
+            totals.dropped.fetch_add(carried.dropped, Relaxed);
+            if ending != Ending::Lost {
+                return Ok(());
+            }
+            // The flow begins again when there is something to be sent.
+            if local.ready().await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn open_udp(&self, target: &Target) -> Result<RequestStream, Refusal> {
+        let until = Instant::now() + OPEN_TIMEOUT;
+        let path = udp_path(target);
+        loop {
+            let link = self.link(until).await?;
+            let asked = link.extended(CONNECT_UDP, &path, &[CAPSULE_PROTOCOL]);
+            match timeout_at(until, asked).await {
+                Ok(Ok((stream, _))) => return Ok(stream),
+                Ok(Err(Unanswered::Refused(refusal))) => return Err(refusal),
+                Ok(Err(Unanswered::Lost(_))) => {}
+                Err(_) => {
+                    let why = format!("the proxy does not answer about {target}");
+                    return Err(Refusal::new(Cause::Timeout, why));
+                }
+            }
+        }
+    }
+}

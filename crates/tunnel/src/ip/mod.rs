@@ -1,0 +1,51 @@
+//! IP packets in a tunnel (RFC 9484): what is read of them and changed in them, the ICMP messages that answer
+//! them, and the capsules by which the ends agree on addresses and routes.
+
+mod capsules;
+pub(crate) mod checksum;
+mod icmp;
+mod mss;
+mod packet;
+mod path;
+
+use std::net::IpAddr;
+
+pub use capsules::{
+    AddressRequest, AddressedCapsule, AssignedAddress, InvalidCapsule, IpRange, MAX_ADDRESSES,
+    MAX_ROUTES,
+};
+pub use icmp::{Answer, answer};
+pub use mss::clamp_mss;
+#[cfg(test)]
+pub(crate) use packet::tests;
+pub use packet::{
+    Expired, Header, InvalidPacket, Part, TCP, UDP, decrement_hops, ecn, ports, set_ecn,
+};
+pub use path::{InvalidScope, Scope, ScopeTarget};
+
+/// The smallest MTU of IPv6 (RFC 8200 section 5), in bytes.
+pub const MIN_MTU: usize = 1280;
+
+/// The context of datagrams that carry whole packets (RFC 9484 section 6): a byte before the packet.
+const CONTEXT: u8 = 0;
+
+/// The payload of an HTTP datagram that carries a packet.
+#[must_use]
+pub fn wrap(packet: &[u8]) -> Vec<u8> {
+    let mut payload = Vec::with_capacity(1 + packet.len());
+    payload.push(CONTEXT);
+    payload.extend_from_slice(packet);
+    payload
+}
+
+/// The packet that the payload of an HTTP datagram carries; `None` if it is of another context, which is to be
+/// ignored.
+#[must_use]
+pub fn unwrap(payload: &[u8]) -> Option<&[u8]> {
+    payload.split_first().filter(|(context, _)| **context == CONTEXT).map(|(_, packet)| packet)
+}
+
+/// 4 or 6.
+fn version(ip: IpAddr) -> u8 {
+    if ip.is_ipv4() { 4 } else { 6 }
+}

@@ -1,0 +1,147 @@
+//! What a request asks of a proxy.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use sutura::http::Request;
+
+use super::{ACCEPT, CONNECT_UDP, FLOWS, FLOWS_PATH};
+use crate::access::Target;
+
+/// What stays as it is in a segment of a path (RFC 3986 section 2.3).
+const NOT_IN_SEGMENT: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+/// How paths for UDP begin (RFC 9298 section 3.2): the default template of URIs.
+const UDP_PATH: &str = "/.well-known/masque/udp/";
+/// How paths for listening begin.
+const ACCEPT_PATH: &str = "/.well-known/sutura/accept/tcp/";
+
+/// What a request asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ask {
+    /// A TCP connection to a target.
+    Tcp(Target),
+    /// Datagrams of UDP to and from a target.
+    Udp(Target),
+    /// The next TCP connection to an address of the proxy.
+    Accept(Target),
+    /// To tell each other how much of flows was taken.
+    Flows,
+}
+
+/// A request that is not understood, with the status to answer and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BadRequest {
+    /// 400, 404, 405 or 501.
+    pub status: u16,
+    /// Why.
+    pub reason: &'static str,
+}
+
+const fn bad(status: u16, reason: &'static str) -> BadRequest {
+    BadRequest { status, reason }
+}
+
+impl Ask {
+    /// Reads the head of a request.
+    ///
+    /// # Errors
+    /// It asks for nothing that a proxy does.
+    pub fn of(request: &Request) -> Result<Self, BadRequest> {
+        if request.method != "CONNECT" {
+            return Err(bad(405, "this is a proxy, which knows CONNECT only"));
+        }
+        let path = request.path.as_str();
+        match request.protocol.as_deref() {
+            None => {
+                let target = request.authority.parse();
+                let target = target.map_err(|_| bad(400, "the authority is no host and port"))?;
+                Ok(Self::Tcp(target))
+            }
+            Some(CONNECT_UDP) => target(path, UDP_PATH).map(Self::Udp),
+            Some(ACCEPT) => target(path, ACCEPT_PATH).map(Self::Accept),
+            Some(FLOWS) if path == FLOWS_PATH => Ok(Self::Flows),
+            Some(FLOWS) => Err(bad(404, "there is nothing at this path")),
+            Some(_) => Err(bad(501, "this protocol of CONNECT is not known here")),
+        }
+    }
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(target) => write!(f, "tcp {target}"),
+            Self::Udp(target) => write!(f, "udp {target}"),
+            Self::Accept(target) => write!(f, "listen {target}"),
+            Self::Flows => f.write_str("flows"),
+        }
+    }
+}
+
+/// The path that asks for UDP to a target.
+#[must_use]
+pub fn udp_path(target: &Target) -> String {
+    path(UDP_PATH, target)
+}
+
+/// The path that asks for a TCP connection to an address of the proxy.
+#[must_use]
+pub fn accept_path(listen: &Target) -> String {
+    path(ACCEPT_PATH, listen)
+}
+
+fn path(prefix: &str, target: &Target) -> String {
+    let host = target.host.to_string();
+    let host = utf8_percent_encode(&host, NOT_IN_SEGMENT);
+    format!("{prefix}{host}/{}/", target.port)
+}
+
+/// The target that a path `PREFIX{host}/{port}/` names. The last slash may be missing.
+fn target(path: &str, prefix: &str) -> Result<Target, BadRequest> {
+    const MALFORMED: BadRequest = bad(400, "the path names no host and port");
+    let rest = path.strip_prefix(prefix).ok_or(bad(404, "there is nothing at this path"))?;
+    let (host, port) = rest.split_once('/').ok_or(MALFORMED)?;
+    let port = port.strip_suffix('/').unwrap_or(port);
+    let host: Cow<'_, str> = percent_decode_str(host).decode_utf8().map_err(|_| MALFORMED)?;
+    let authority =
+        if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+    authority.parse().map_err(|_| MALFORMED)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(path: &str) -> Result<String, u16> {
+        let read = target(path, UDP_PATH).map_err(|bad| bad.status)?;
+        assert_eq!(target(&udp_path(&read), UDP_PATH), Ok(read.clone()));
+        Ok(read.to_string())
+    }
+
+    #[test]
+    fn paths_name_targets() {
+        for (path, expected) in [
+            ("/.well-known/masque/udp/192.0.2.6/443/", "192.0.2.6:443"),
+            ("/.well-known/masque/udp/192.0.2.6/443", "192.0.2.6:443"),
+            ("/.well-known/masque/udp/2001%3Adb8%3A%3A42/443/", "[2001:db8::42]:443"),
+            ("/.well-known/masque/udp/example.org/53/", "example.org:53"),
+        ] {
+            assert_eq!(read(path), Ok(expected.to_owned()), "{path}");
+        }
+        for (path, status) in [
+            ("/", 404),
+            ("/.well-known/masque/ip/*/*/", 404),
+            ("/.well-known/masque/udp/", 400),
+            ("/.well-known/masque/udp/a/", 400),
+            ("/.well-known/masque/udp//53/", 400),
+            ("/.well-known/masque/udp/a/53/x/", 400),
+            ("/.well-known/masque/udp/a/65536/", 400),
+            ("/.well-known/masque/udp/%ff/53/", 400),
+            ("/.well-known/masque/udp/a%2fb/53/", 400),
+            ("/.well-known/masque/udp/a%3A1%5D/53/", 400),
+        ] {
+            assert_eq!(read(path), Err(status), "{path}");
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! What a proxy tells of requests.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::Identity;
+use crate::masque::{Ask, Cause};
+
+/// What became of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decision<'a> {
+    /// A flow begins.
+    Begun,
+    /// A flow goes on over another connection.
+    Resumed,
+    /// A flow is over.
+    Ended {
+        /// Bytes from the client to the target.
+        to_target: u64,
+        /// Bytes from the target to the client.
+        from_target: u64,
+        /// Datagrams that were dropped on the way.
+        dropped: u64,
+        /// Whether both directions came to their end.
+        complete: bool,
+        /// How long it took.
+        lasted: Duration,
+    },
+    /// It was refused.
+    Refused {
+        /// Why.
+        cause: Cause,
+        /// Why, in words.
+        details: &'a str,
+    },
+}
+
+/// What a proxy tells of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record<'a> {
+    /// Whose request it is.
+    pub client: &'a Identity,
+    /// Where the client is.
+    pub address: SocketAddr,
+    /// What it asks for.
+    pub ask: &'a Ask,
+    /// The address of the target, or of whoever has connected.
+    pub resolved: Option<SocketAddr>,
+    /// What became of it.
+    pub decision: Decision<'a>,
+}

@@ -1,0 +1,51 @@
+//! Flows of UDP at the proxy (RFC 9298).
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use tokio::net::UdpSocket;
+
+use super::Visit;
+use super::answer::{Case, Pending};
+use super::reach;
+use crate::access::{Host, Transport};
+use crate::datagrams::{Carried, carry};
+use crate::flow::{Flow, FlowInfo};
+use crate::masque::{Ask, CAPSULE_PROTOCOL};
+
+/// How long a flow of UDP may be silent in both directions (RFC 9298 section 6.1 asks for at least two minutes).
+pub const UDP_IDLE: Duration = Duration::from_secs(120);
+
+impl Visit {
+    /// Carries datagrams to and from a target until nobody sends any more.
+    pub(super) async fn udp(self: Arc<Self>, case: Case, answer: Pending) {
+        let Ask::Udp(target) = &case.ask else { return };
+        let slot = match self.enter(&case) {
+            Ok(slot) => slot,
+            Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
+        };
+        let opened: Result<(UdpSocket, SocketAddr), _> =
+            reach::open_udp(target, &self.shared.config.allow).await;
+        let (socket, resolved) = match opened {
+            Ok(opened) => opened,
+            Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
+        };
+        let Ok(stream) = answer.agree(&[CAPSULE_PROTOCOL]).await else { return };
+        let mut info = FlowInfo::to(Transport::Udp, resolved);
+        if let Host::Name(name) = &target.host {
+            info.name = Some(name.clone());
+        }
+        let flow = Flow::new(&self.shared.config.rules, &info);
+        let throttle = slot.client.throttle.clone();
+        let complain = |text: &str| self.shared.observer.complain(text);
+        let recorded = self.begin(case, Some(resolved), slot);
+        let (Carried { sent, received, dropped }, _) =
+            carry(stream, &socket, flow, &throttle, UDP_IDLE, &complain).await;
+        recorded.to_target.store(received, Relaxed);
+        recorded.from_target.store(sent, Relaxed);
+        recorded.dropped.store(dropped, Relaxed);
+        recorded.complete.store(1, Relaxed);
+    }
+}

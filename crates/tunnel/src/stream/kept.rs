@@ -1,0 +1,279 @@
+//! What was read from a socket and is to be sent, or was sent and may have to be sent again.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Buf, Bytes};
+use tokio::sync::Notify;
+
+use super::Pool;
+
+/// Most bytes that a flow keeps until the other end's program has taken them: what is under way in a round trip of
+/// 250 ms at 128 Mbit/s.
+pub const MAX_KEPT_BY_FLOW: usize = 4 << 20;
+/// Bytes that a flow may keep however much others do.
+pub const FLOW_RESERVE: usize = 16 << 10;
+
+/// One direction of a flow at the end that sends it. Positions count bytes from the beginning of the flow; its end
+/// counts as one more.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    state: Mutex<KeptState>,
+    /// Whether what was sent is kept.
+    resumable: bool,
+    pool: Arc<Pool>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct KeptState {
+    chunks: VecDeque<Bytes>,
+    /// The position of the first byte of the first chunk.
+    base: u64,
+    /// The position behind the last one.
+    end: u64,
+    /// Where the next byte to be sent is.
+    next: u64,
+    /// Whether nothing more is read.
+    ended: bool,
+    /// Whether the other end has taken the end.
+    over: bool,
+}
+
+/// The other end says that it has taken what was never sent, or less than it said before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rewind;
+
+impl KeptState {
+    fn held(&self) -> usize {
+        (self.end - self.base) as usize
+    }
+
+    /// Forgets what comes before a position. Returns how many bytes that is.
+    fn forget(&mut self, to: u64) -> usize {
+        let mut left = to.saturating_sub(self.base);
+        self.base += left;
+        self.next = self.next.max(self.base);
+        let forgotten = left as usize;
+        while left > 0 {
+            let Some(first) = self.chunks.front_mut() else { break };
+            if (first.len() as u64) <= left {
+                left -= first.len() as u64;
+                self.chunks.pop_front();
+            } else {
+                first.advance(left as usize);
+                left = 0;
+            }
+        }
+        forgotten
+    }
+
+    /// The other end has taken all before a position.
+    fn take(&mut self, taken: u64) -> Result<usize, Rewind> {
+        let whole = self.end + 1;
+        if taken == whole && self.ended {
+            self.over = true;
+            return Ok(self.forget(self.end));
+        }
+        if taken > self.end {
+            return Err(Rewind);
+        }
+        Ok(self.forget(taken))
+    }
+}
+
+impl Kept {
+    pub(crate) fn new(resumable: bool, pool: Arc<Pool>) -> Arc<Self> {
+        let state = Mutex::default();
+        Arc::new(Self { state, resumable, pool, changed: Notify::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, KeptState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many more bytes may be read from the socket now.
+    fn room(&self) -> usize {
+        let held = self.lock().held();
+        let most = self.pool.share().clamp(FLOW_RESERVE, MAX_KEPT_BY_FLOW);
+        most.saturating_sub(held)
+    }
+
+    /// Waits until more may be read from the socket, and says how much.
+    pub(super) async fn wait_room(&self) -> usize {
+        loop {
+            let changed = self.changed.notified();
+            match self.room() {
+                // The flow holds some itself then, and is told when that was taken.
+                0 => changed.await,
+                room => return room,
+            }
+        }
+    }
+
+    /// Adds what was read.
+    pub(crate) fn push(&self, data: Bytes) {
+        self.pool.add(data.len());
+        let mut state = self.lock();
+        state.end += data.len() as u64;
+        state.chunks.push_back(data);
+    }
+
+    /// Notes that nothing more is read.
+    pub(super) fn finish(&self) {
+        self.lock().ended = true;
+    }
+
+    /// Whether nothing more is read.
+    pub(super) fn is_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// What is to be sent next.
+    pub(super) fn next(&self) -> Option<Bytes> {
+        let state = self.lock();
+        let mut skip = state.next - state.base;
+        for chunk in &state.chunks {
+            if skip < chunk.len() as u64 {
+                return Some(chunk.slice(skip as usize..));
+            }
+            skip -= chunk.len() as u64;
+        }
+        None
+    }
+
+    /// Notes that so many bytes were sent.
+    pub(super) fn sent(&self, bytes: usize) {
+        let mut state = self.lock();
+        state.next += bytes as u64;
+        if !self.resumable {
+            let to = state.next;
+            self.pool.remove(state.forget(to));
+        }
+    }
+
+    /// Notes that the other end has taken all before a position.
+    ///
+    /// # Errors
+    /// It was never sent.
+    pub(super) fn take(&self, taken: u64) -> Result<(), Rewind> {
+        let forgotten = self.lock().take(taken)?;
+        self.pool.remove(forgotten);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Sends from a position on, which the other end has come to.
+    ///
+    /// # Errors
+    /// It is not kept.
+    pub(crate) fn rewind(&self, taken: u64) -> Result<(), Rewind> {
+        let mut state = self.lock();
+        if taken < state.base {
+            return Err(Rewind);
+        }
+        let forgotten = state.take(taken)?;
+        state.next = state.base;
+        drop(state);
+        self.pool.remove(forgotten);
+        self.changed.notify_waiters();
+        Ok(())
+    }
+
+    /// Whether the other end has taken all, and knows that there is no more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.lock().over
+    }
+
+    /// Waits until the other end has taken all, if it says so.
+    pub(super) async fn wait_over(&self) {
+        loop {
+            let changed = self.changed.notified();
+            if !self.resumable || self.is_over() {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let held = self.lock().held();
+        self.pool.remove(held);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(resumable: bool) -> (Arc<Kept>, Arc<Pool>) {
+        let pool = Arc::new(Pool::new(1 << 20));
+        (Kept::new(resumable, pool.clone()), pool)
+    }
+
+    fn send_all(kept: &Kept) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(chunk) = kept.next() {
+            let part = chunk.len().min(3);
+            all.extend_from_slice(&chunk[..part]);
+            kept.sent(part);
+        }
+        all
+    }
+
+    #[test]
+    fn what_was_not_taken_is_sent_again() {
+        let (kept, pool) = kept(true);
+        kept.push("hello, ".into());
+        kept.push("world".into());
+        assert_eq!(send_all(&kept), b"hello, world");
+        kept.take(3).unwrap();
+        assert_eq!(pool.used(), 9);
+        kept.rewind(8).unwrap();
+        assert_eq!(send_all(&kept), b"orld");
+        // What was taken once is not sent again, and what was never sent cannot be taken.
+        assert_eq!(
+            (kept.rewind(7), kept.take(13), kept.rewind(13)),
+            (Err(Rewind), Err(Rewind), Err(Rewind))
+        );
+        kept.finish();
+        kept.take(12).unwrap();
+        assert!(!kept.is_over());
+        kept.take(13).unwrap();
+        assert!(kept.is_over() && pool.used() == 0);
+    }
+
+    #[test]
+    fn an_old_report_changes_nothing() {
+        let (kept, pool) = kept(true);
+        kept.push("abc".into());
+        kept.take(2).unwrap();
+        kept.take(1).unwrap();
+        assert_eq!((pool.used(), send_all(&kept)), (1, b"c".to_vec()));
+    }
+
+    #[test]
+    fn a_flow_that_cannot_be_resumed_keeps_nothing_that_was_sent() {
+        let (kept, pool) = kept(false);
+        kept.push("abcdef".into());
+        assert_eq!((send_all(&kept), pool.used()), (b"abcdef".to_vec(), 0));
+    }
+
+    #[test]
+    fn flows_share_the_pool_and_each_has_a_reserve() {
+        let pool = Arc::new(Pool::new(1 << 20));
+        let flows: Vec<Arc<Kept>> = (0..100).map(|_| Kept::new(true, pool.clone())).collect();
+        for flow in &flows {
+            while flow.room() > 0 {
+                flow.push(vec![0; flow.room().min(4096)].into());
+            }
+        }
+        let held: Vec<usize> = flows.iter().map(|flow| flow.lock().held()).collect();
+        assert!(held[0] > 100_000 && held.iter().all(|&held| held >= FLOW_RESERVE));
+        assert!(pool.used() <= (1 << 20) + flows.len() * FLOW_RESERVE, "{}", pool.used());
+        drop(flows);
+        assert_eq!(pool.used(), 0);
+    }
+}

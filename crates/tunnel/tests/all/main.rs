@@ -1,0 +1,12 @@
+//! Tunnels between real sockets of this machine.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod flows;
+mod http_proxy;
+mod limits;
+mod resume;
+mod reverse;
+mod socks;
+mod support;
+mod tcp;
+mod udp;

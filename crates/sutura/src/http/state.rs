@@ -46,13 +46,19 @@ pub(crate) struct HttpState {
     /// over completely.
     watched: BTreeMap<StreamId, Watch>,
     /// How many exchanges are watched when those that are over are looked for.
-    sweep_at: usize,
+    sweep_at: u32,
     /// When to look at these again.
     look_at: Option<Instant>,
     /// On a client: how to start over.
     config: Option<Box<Config>>,
-    /// WebTransport sessions.
-    sessions: BTreeMap<StreamId, SessionState>,
+    /// WebTransport sessions, once there are any.
+    sessions: Option<Box<Sessions>>,
+}
+
+/// The WebTransport sessions of a connection.
+#[derive(Debug, Default)]
+struct Sessions {
+    by_stream: BTreeMap<StreamId, SessionState>,
 }
 
 /// A request and its response.
@@ -148,7 +154,9 @@ impl Upper for HttpState {
 
     fn wake_all(&mut self) {
         wake(&mut self.accepting);
-        self.sessions.values_mut().for_each(SessionState::wake);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.by_stream.values_mut().for_each(SessionState::wake);
+        }
         self.exchanges.values_mut().for_each(Exchange::wake);
     }
 
@@ -196,21 +204,23 @@ impl HttpState {
             over: false,
             timeouts: Timeouts::default(),
             watched: BTreeMap::new(),
-            sweep_at: MIN_WATCHED,
+            sweep_at: MIN_WATCHED as u32,
             look_at: None,
-            sessions: BTreeMap::new(),
+            sessions: None,
         }
     }
 
     /// What is known of a WebTransport session.
     pub(super) fn session(&mut self, id: StreamId) -> &mut SessionState {
-        self.sessions.entry(id).or_default()
+        self.sessions.get_or_insert_default().by_stream.entry(id).or_default()
     }
 
     /// Whether a session has ended, and its streams with it, since this was last asked.
     fn has_ended_session(&mut self) -> bool {
         let mut ended = false;
-        for session in self.sessions.values_mut() {
+        let sessions =
+            self.sessions.iter_mut().flat_map(|sessions| sessions.by_stream.values_mut());
+        for session in sessions {
             ended |= std::mem::take(&mut session.has_ended);
         }
         ended
@@ -370,7 +380,9 @@ impl HttpState {
         };
         self.incoming.remove(at);
         self.exchanges.remove(&stream);
-        self.sessions.remove(&stream);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.by_stream.remove(&stream);
+        }
         true
     }
 
@@ -393,7 +405,9 @@ impl HttpState {
 
     pub(crate) fn forget(&mut self, stream: StreamId, quic: &mut Quic<'_>) {
         self.exchanges.remove(&stream);
-        self.sessions.remove(&stream);
+        if let Some(sessions) = &mut self.sessions {
+            sessions.by_stream.remove(&stream);
+        }
         self.wake_held_back();
         if self.h3.side().is_client() {
             return;
@@ -404,13 +418,14 @@ impl HttpState {
         if quic.uptake(stream).is_none() {
             return;
         }
-        if self.watched.len() >= self.sweep_at {
+        if self.watched.len() >= self.sweep_at as usize {
             // Most were taken meanwhile.
             let headless: BTreeSet<StreamId> = self.h3.headless().collect();
             let exchanges = &self.exchanges;
             let is_held = |id: &StreamId| headless.contains(id) || exchanges.contains_key(id);
             self.watched.retain(|id, _| is_held(id) || quic.uptake(*id).is_some());
-            self.sweep_at = MIN_WATCHED.max(2 * self.watched.len());
+            let next = MIN_WATCHED.max(2 * self.watched.len());
+            self.sweep_at = u32::try_from(next).unwrap_or(u32::MAX);
         }
         self.watched.entry(stream).or_insert_with(|| Watch::new(quic.now));
     }
@@ -450,7 +465,7 @@ mod tests {
     /// Every connection with HTTP/3 has one. 1,280 is a size of allocations; the next one is 1,536.
     #[test]
     fn the_state_of_a_connection_is_small() {
-        assert!(size_of::<HttpState>() <= 1280);
+        assert!(size_of::<HttpState>() <= 1280, "{}", size_of::<HttpState>());
     }
 
     #[test]

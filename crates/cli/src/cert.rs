@@ -95,6 +95,14 @@ impl Identity {
         Some(BASE64_STANDARD.encode(hash))
     }
 
+    /// What a client shows, if the user names both files.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn given(chain: Option<&Path>, key: Option<&Path>) -> Result<Option<Self>, Failure> {
+        chain.zip(key).map(|(chain, key)| Self::load(chain, key)).transpose()
+    }
+
     /// Reads a certificate chain and a key in PEM format.
     ///
     /// # Errors

@@ -4,11 +4,14 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use rustls::RootCertStore;
-use sutura::{Endpoint, EndpointConfig, ServerConfig};
+use sutura::{Endpoint, EndpointConfig, Incoming, ServerConfig};
+use tokio::task::JoinSet;
 
-use crate::cert::Identity;
+use crate::cert::{Identity, IdentityArgs};
 use crate::failure::Failure;
+use crate::keylog;
 use crate::listen::Listen;
+use crate::memory::MemoryArgs;
 use crate::secrets::Secrets;
 use crate::trust::file_certificates;
 
@@ -37,11 +40,49 @@ pub fn server_config(
     config.map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))
 }
 
-/// Listens.
+/// Listens, with what is kept between two starts: tickets of clients and resets of their connections.
 ///
 /// # Errors
-/// The address cannot be listened on.
-pub fn bind(
+/// The address cannot be listened on, or the file for keys cannot be written.
+pub fn start(
+    listen: Listen,
+    config: ServerConfig,
+    identity: &IdentityArgs,
+    memory: &MemoryArgs,
+) -> Result<(Endpoint, SocketAddr), Failure> {
+    let mut config = keylog::server(config)?;
+    let secrets = identity.secrets();
+    let tickets = secrets.as_ref().map(Secrets::ticket_key);
+    if let Some(tickets) = &tickets {
+        config = config.ticket_key(tickets.clone());
+    }
+    let (endpoint, address) = bind(listen, &config, secrets.as_ref())?;
+    endpoint.set_memory_budget(memory.budget());
+    if let Some((secrets, tickets)) = secrets.zip(tickets) {
+        tokio::spawn(secrets.renew(tickets));
+    }
+    Ok((endpoint, address))
+}
+
+/// Serves each connection in a task of its own, until the endpoint accepts no more and all have ended.
+pub async fn accept<F>(endpoint: Endpoint, serve: impl Fn(Incoming) -> F)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            incoming = endpoint.accept() => {
+                let Some(incoming) = incoming else { break };
+                connections.spawn(serve(incoming));
+            }
+            Some(_) = connections.join_next() => {}
+        }
+    }
+    while connections.join_next().await.is_some() {}
+}
+
+fn bind(
     listen: Listen,
     config: &ServerConfig,
     secrets: Option<&Secrets>,

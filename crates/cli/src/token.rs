@@ -40,6 +40,22 @@ pub fn check(token: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The token that a file or else a text has, if there is any.
+///
+/// # Errors
+/// The file cannot be read, or the token is too short, too long or too simple.
+pub fn given(
+    file: Option<&Path>,
+    text: Option<&str>,
+) -> Result<Option<Zeroizing<String>>, Failure> {
+    let token = match (file, text) {
+        (Some(file), _) => Some(read(file)?),
+        (None, text) => text.map(|text| Zeroizing::new(text.to_owned())),
+    };
+    token.as_ref().map_or(Ok(()), |token| check(token))?;
+    Ok(token)
+}
+
 /// The text of a file of secrets, without blanks around it.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ use crate::output::{self, bytes};
 use crate::qlog::QlogArgs;
 use crate::seconds;
 use crate::stats::Statistics;
-use crate::token::{check, read};
+use crate::token::given;
 use crate::transport::TransportArgs;
 use crate::trust::TrustArgs;
 use crate::url::Authority;
@@ -125,11 +125,7 @@ struct Doorways {
 /// Carries programs until interrupted.
 pub async fn run(args: TunnelConnectArgs) -> Result<Exit, Failure> {
     open_files::permit_all();
-    let token = match (&args.token_file, &args.token) {
-        (Some(file), _) => Some(read(file)?),
-        (None, token) => token.clone().map(zeroize::Zeroizing::new),
-    };
-    token.as_ref().map_or(Ok(()), |token| check(token))?;
+    let token = given(args.token_file.as_deref(), args.token.as_deref())?;
     if args.local.is_empty()
         && args.remote.is_empty()
         && args.socks.is_empty()
@@ -190,10 +186,7 @@ fn refused(ended: Result<Result<(), String>, tokio::task::JoinError>) -> Failure
 
 async fn tunnel(args: &TunnelConnectArgs, token: Option<&str>) -> Result<Tunnel, Failure> {
     args.qlog.prepare()?;
-    let identity = match (&args.client_cert, &args.client_key) {
-        (Some(chain), Some(key)) => Some(Identity::load(chain, key)?),
-        _ => None,
-    };
+    let identity = Identity::given(args.client_cert.as_deref(), args.client_key.as_deref())?;
     let config = args.trust.trust().client_config_with(sutura::http::ALPN, identity)?;
     let keepalive = Some(args.keepalive).filter(|interval| !interval.is_zero());
     let config =

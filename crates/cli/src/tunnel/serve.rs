@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use serde_json::json;
 use sutura::http::Code;
-use sutura::{Connection, Endpoint, Incoming, http};
+use sutura::{Connection, Incoming, http};
 use sutura_tunnel::access::{AllowList, AllowRule, Limits};
 use sutura_tunnel::server::{Server, ServerConfig};
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use zeroize::Zeroizing;
 
@@ -24,15 +23,13 @@ use crate::doors::Doors;
 use crate::failure::{Exit, Failure};
 use crate::guesses::Guesses;
 use crate::interrupt::{Stop, interrupted};
-use crate::keylog;
 use crate::listen::{self, Listen};
 use crate::memory::{MemoryArgs, bytes};
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::open_files;
 use crate::output;
 use crate::qlog::QlogArgs;
-use crate::quic_server::{bind, server_config};
-use crate::secrets::Secrets;
+use crate::quic_server::{accept, server_config, start};
 use crate::stats::{Statistics, peer};
 use crate::token::keep_in;
 use crate::transport::TransportArgs;
@@ -137,17 +134,7 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
     let server = Server::new(rights(&args)?, Box::new(Audit::open(args.audit.as_deref())?));
     let config = server_config(identity, args.client_ca.as_deref(), http::ALPN)?;
     let config = config.transport(transport(&args.transport, args.max_flows as usize));
-    let mut config = keylog::server(config)?;
-    let secrets = args.identity.secrets();
-    let tickets = secrets.as_ref().map(Secrets::ticket_key);
-    if let Some(tickets) = &tickets {
-        config = config.ticket_key(tickets.clone());
-    }
-    let (endpoint, address) = bind(args.listen, &config, secrets.as_ref())?;
-    endpoint.set_memory_budget(args.memory.budget());
-    if let Some((secrets, tickets)) = secrets.zip(tickets) {
-        tokio::spawn(secrets.renew(tickets));
-    }
+    let (endpoint, address) = start(args.listen, config, &args.identity, &args.memory)?;
     args.qlog.watch(&endpoint, "sutura tunnel serve");
     let monitor = args.monitor.start("sutura tunnel serve").await?;
     let interrupted = interrupted();
@@ -161,7 +148,8 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
         stats: args.stats,
         json: args.json,
     });
-    let mut accepting = tokio::spawn(accept(endpoint.clone(), proxy));
+    let mut accepting =
+        tokio::spawn(accept(endpoint.clone(), move |incoming| serve(incoming, proxy.clone())));
     let stop = interrupted.await?;
     endpoint.stop_accepting();
     let why: &[u8] = match stop {
@@ -231,20 +219,6 @@ fn announce(
     output::line(&format!(
         "UDP {listening} is a proxy\ncertificate {origin}\nfingerprint {fingerprint}\n{who}"
     ))
-}
-
-async fn accept(endpoint: Endpoint, proxy: Arc<ProxyContext>) {
-    let mut clients = JoinSet::new();
-    loop {
-        tokio::select! {
-            incoming = endpoint.accept() => {
-                let Some(incoming) = incoming else { break };
-                clients.spawn(serve(incoming, proxy.clone()));
-            }
-            Some(_) = clients.join_next() => {}
-        }
-    }
-    while clients.join_next().await.is_some() {}
 }
 
 /// Serves a connection to its end.

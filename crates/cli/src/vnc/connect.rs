@@ -105,10 +105,7 @@ pub async fn run(args: ConnectArgs) -> Result<Exit, Failure> {
         Some(token) => token,
     };
     args.qlog.prepare()?;
-    let identity = match (&args.client_cert, &args.client_key) {
-        (Some(chain), Some(key)) => Some(Identity::load(chain, key)?),
-        _ => None,
-    };
+    let identity = Identity::given(args.client_cert.as_deref(), args.client_key.as_deref())?;
     let config = args.trust.trust().client_config_with(ALPN, identity)?;
     let config = config.transport(transport(&args.transport));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura vnc connect")?;

@@ -7,10 +7,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use clap::ValueEnum;
 use serde_json::json;
-use sutura::{Connection, Endpoint, Incoming, Priority};
+use sutura::{Connection, Incoming, Priority};
 use sutura_vnc::bridge::{End, ToServer, ToViewer, UpdateOrder};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard, watch};
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use zeroize::Zeroizing;
 
@@ -29,14 +28,13 @@ use crate::doors::{Doors, Pass};
 use crate::failure::{Exit, Failure};
 use crate::guesses::Guesses;
 use crate::interrupt::{Stop, interrupted};
-use crate::keylog;
 use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::output;
 use crate::qlog::QlogArgs;
-use crate::quic_server::{bind, server_config};
-use crate::secrets::{Secrets, random};
+use crate::quic_server::{accept, server_config, start};
+use crate::secrets::random;
 use crate::stats::{Statistics, peer};
 use crate::token::{keep_in, same};
 use crate::transport::TransportArgs;
@@ -196,17 +194,8 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     };
     let login = Arc::new(args.login.login()?);
     let config = server_config(identity, args.client_ca.as_deref(), ALPN)?;
-    let mut config = keylog::server(config.transport(transport(&args.transport)))?;
-    let secrets = args.identity.secrets();
-    let tickets = secrets.as_ref().map(Secrets::ticket_key);
-    if let Some(tickets) = &tickets {
-        config = config.ticket_key(tickets.clone());
-    }
-    let (endpoint, address) = bind(args.listen, &config, secrets.as_ref())?;
-    endpoint.set_memory_budget(args.memory.budget());
-    if let Some((secrets, tickets)) = secrets.zip(tickets) {
-        tokio::spawn(secrets.renew(tickets));
-    }
+    let config = config.transport(transport(&args.transport));
+    let (endpoint, address) = start(args.listen, config, &args.identity, &args.memory)?;
     args.qlog.watch(&endpoint, "sutura vnc serve");
     if let Err(Unusable::Password(why) | Unusable::Other(why)) =
         upstream::try_out(&args.to, &login).await
@@ -235,7 +224,8 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
         sessions: Sessions::default(),
         stop,
     });
-    let mut accepting = tokio::spawn(accept(endpoint.clone(), bridge));
+    let mut accepting =
+        tokio::spawn(accept(endpoint.clone(), move |incoming| serve(incoming, bridge.clone())));
     let stop = interrupted.await?;
     endpoint.stop_accepting();
     match stop {
@@ -279,20 +269,6 @@ fn announce(
     output::line(&format!(
         "UDP {listening} shows the screen of {to}\ncertificate {origin}\nfingerprint {fingerprint}\n{token}"
     ))
-}
-
-async fn accept(endpoint: Endpoint, bridge: Arc<Bridge>) {
-    let mut viewers = JoinSet::new();
-    loop {
-        tokio::select! {
-            incoming = endpoint.accept() => {
-                let Some(incoming) = incoming else { break };
-                viewers.spawn(serve(incoming, bridge.clone()));
-            }
-            Some(_) = viewers.join_next() => {}
-        }
-    }
-    while viewers.join_next().await.is_some() {}
 }
 
 /// Serves a connection to its end.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use zeroize::Zeroizing;
 
 use crate::failure::Failure;
-use crate::token::{check, read};
+use crate::token::given;
 
 /// The name of the file of a token that is made.
 pub const FILE: &str = "vnc-token";
@@ -28,12 +28,7 @@ impl TokenArgs {
     /// # Errors
     /// The file cannot be read, or the token is too short, too long or too simple.
     pub fn given(&self) -> Result<Option<Zeroizing<String>>, Failure> {
-        let token = match (&self.token_file, &self.token) {
-            (Some(file), _) => Some(read(file)?),
-            (None, token) => token.clone().map(Zeroizing::new),
-        };
-        token.as_ref().map_or(Ok(()), |token| check(token))?;
-        Ok(token)
+        given(self.token_file.as_deref(), self.token.as_deref())
     }
 }
 

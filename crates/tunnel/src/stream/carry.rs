@@ -157,11 +157,11 @@ struct Up<'a> {
 impl Up<'_> {
     async fn run(self, send: &mut SendHalf) -> Result<(), Ending> {
         loop {
-            while let Some(mut chunk) = self.kept.next() {
+            while let Some((at, mut chunk)) = self.kept.next() {
                 chunk.truncate(send.body_room().await?);
-                let sent = chunk.len();
+                let to = at + chunk.len() as u64;
                 send.send_data(chunk).await?;
-                self.kept.sent(sent);
+                self.kept.sent(to);
             }
             if self.kept.is_ended() {
                 send.finish().await?;

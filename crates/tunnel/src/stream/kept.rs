@@ -25,9 +25,16 @@ pub(crate) struct Kept {
     changed: Notify,
 }
 
+#[derive(Debug)]
+struct Chunk {
+    /// The position of its first byte.
+    at: u64,
+    data: Bytes,
+}
+
 #[derive(Debug, Default)]
 struct KeptState {
-    chunks: VecDeque<Bytes>,
+    chunks: VecDeque<Chunk>,
     /// The position of the first byte of the first chunk.
     base: u64,
     /// The position behind the last one.
@@ -44,6 +51,13 @@ struct KeptState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rewind;
 
+impl Chunk {
+    /// The position behind its last byte.
+    fn end(&self) -> u64 {
+        self.at + self.data.len() as u64
+    }
+}
+
 impl KeptState {
     fn held(&self) -> usize {
         (self.end - self.base) as usize
@@ -51,21 +65,24 @@ impl KeptState {
 
     /// Forgets what comes before a position. Returns how many bytes that is.
     fn forget(&mut self, to: u64) -> usize {
-        let mut left = to.saturating_sub(self.base);
-        self.base += left;
+        let forgotten = to.saturating_sub(self.base);
+        self.base += forgotten;
         self.next = self.next.max(self.base);
-        let forgotten = left as usize;
-        while left > 0 {
-            let Some(first) = self.chunks.front_mut() else { break };
-            if (first.len() as u64) <= left {
-                left -= first.len() as u64;
-                self.chunks.pop_front();
-            } else {
-                first.advance(left as usize);
-                left = 0;
-            }
+        while self.chunks.front().is_some_and(|first| first.end() <= self.base) {
+            self.chunks.pop_front();
         }
-        forgotten
+        if let Some(first) = self.chunks.front_mut() {
+            first.data.advance((self.base - first.at) as usize);
+            first.at = self.base;
+        }
+        forgotten as usize
+    }
+
+    /// What is to be sent next, and its position.
+    fn next(&self) -> Option<(u64, Bytes)> {
+        let index = self.chunks.partition_point(|chunk| chunk.end() <= self.next);
+        let chunk = self.chunks.get(index)?;
+        Some((self.next, chunk.data.slice((self.next - chunk.at) as usize..)))
     }
 
     /// The other end has taken all before a position.
@@ -115,8 +132,9 @@ impl Kept {
     pub(crate) fn push(&self, data: Bytes) {
         self.pool.add(data.len());
         let mut state = self.lock();
+        let at = state.end;
         state.end += data.len() as u64;
-        state.chunks.push_back(data);
+        state.chunks.push_back(Chunk { at, data });
     }
 
     /// Notes that nothing more is read.
@@ -129,25 +147,16 @@ impl Kept {
         self.lock().ended
     }
 
-    /// What is to be sent next.
-    pub(super) fn next(&self) -> Option<Bytes> {
-        let state = self.lock();
-        let mut skip = state.next - state.base;
-        for chunk in &state.chunks {
-            if skip < chunk.len() as u64 {
-                return Some(chunk.slice(skip as usize..));
-            }
-            skip -= chunk.len() as u64;
-        }
-        None
+    /// What is to be sent next, and its position.
+    pub(super) fn next(&self) -> Option<(u64, Bytes)> {
+        self.lock().next()
     }
 
-    /// Notes that so many bytes were sent.
-    pub(super) fn sent(&self, bytes: usize) {
+    /// Notes that all before a position was sent. The other end may have taken it, and been heard, before this is said.
+    pub(super) fn sent(&self, to: u64) {
         let mut state = self.lock();
-        state.next += bytes as u64;
+        state.next = state.next.max(to);
         if !self.resumable {
-            let to = state.next;
             self.pool.remove(state.forget(to));
         }
     }
@@ -206,7 +215,67 @@ impl Drop for Kept {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(Vec<u8>),
+        /// Sends so many bytes of the next chunk at most.
+        Send(usize),
+        /// The other end takes a part of what was sent and not taken, in 256ths, and says so.
+        Take(u64),
+        /// The same, over another exchange.
+        Rewind(u64),
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            prop::collection::vec(any::<u8>(), 1..9).prop_map(Step::Push),
+            (1..9_usize).prop_map(Step::Send),
+            (0..=256_u64).prop_map(Step::Take),
+            (0..=256_u64).prop_map(Step::Rewind),
+        ]
+    }
+
+    proptest! {
+        /// The naive model keeps all bytes and two positions.
+        #[test]
+        fn what_comes_next_is_what_was_not_sent(steps in prop::collection::vec(step(), 1..80)) {
+            let (kept, pool) = kept(true);
+            let (mut all, mut taken, mut sent, mut most) = (Vec::new(), 0, 0, 0);
+            for step in steps {
+                match step {
+                    Step::Push(data) => {
+                        all.extend_from_slice(&data);
+                        kept.push(data.into());
+                    }
+                    Step::Send(size) => {
+                        if let Some((at, chunk)) = kept.next() {
+                            prop_assert_eq!(at as usize, sent);
+                            let size = size.min(chunk.len());
+                            prop_assert_eq!(&chunk[..size], &all[sent..sent + size]);
+                            sent += size;
+                            most = most.max(sent);
+                            kept.sent(sent as u64);
+                        }
+                    }
+                    Step::Take(part) => {
+                        taken += (sent - taken) * part as usize / 256;
+                        kept.take(taken as u64).unwrap();
+                    }
+                    Step::Rewind(part) => {
+                        taken += (most - taken) * part as usize / 256;
+                        sent = taken;
+                        kept.rewind(taken as u64).unwrap();
+                    }
+                }
+                prop_assert_eq!(kept.next().is_none(), sent == all.len());
+                prop_assert_eq!(pool.used(), all.len() - taken);
+            }
+        }
+    }
 
     fn kept(resumable: bool) -> (Arc<Kept>, Arc<Pool>) {
         let pool = Arc::new(Pool::new(1 << 20));
@@ -215,12 +284,23 @@ mod tests {
 
     fn send_all(kept: &Kept) -> Vec<u8> {
         let mut all = Vec::new();
-        while let Some(chunk) = kept.next() {
+        while let Some((at, chunk)) = kept.next() {
             let part = chunk.len().min(3);
             all.extend_from_slice(&chunk[..part]);
-            kept.sent(part);
+            kept.sent(at + part as u64);
         }
         all
+    }
+
+    #[test]
+    fn what_is_taken_while_it_is_being_sent_is_not_counted_twice() {
+        let (kept, pool) = kept(true);
+        kept.push("hello".into());
+        kept.push("world".into());
+        let (at, chunk) = kept.next().unwrap();
+        kept.take(3).unwrap();
+        kept.sent(at + chunk.len() as u64);
+        assert_eq!((send_all(&kept), pool.used()), (b"world".to_vec(), 7));
     }
 
     #[test]

@@ -114,7 +114,9 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
         Command::Vnc(command) => block_on(vnc::run(*command)),
-        Command::Tunnel(command) => block_on(tunnel::run(*command)),
+        Command::Tunnel(command) => {
+            block_on_with(tunnel::BLOCKING_THREADS, tunnel::run(*command))
+        }
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => manual::completions(&args),
@@ -140,9 +142,17 @@ fn line() -> Result<Vec<OsString>, Failure> {
 
 /// Runs a command to its end, and drops everything that it left behind.
 fn block_on(command: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit, Failure> {
+    block_on_with(BLOCKING_THREADS, command)
+}
+
+/// The same, with so many threads for what blocks.
+fn block_on_with(
+    blocking_threads: usize,
+    command: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(BLOCKING_THREADS)
+        .max_blocking_threads(blocking_threads)
         .build()
         .map_err(|e| Failure::local(format!("cannot start: {e}")))?;
     let result = runtime.block_on(command);

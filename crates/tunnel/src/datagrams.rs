@@ -65,13 +65,21 @@ pub(crate) struct Carried {
     pub(crate) dropped: u64,
 }
 
+/// Whom to tell that datagrams do not fit into packets: they are dropped, not sent as capsules, so that programs can
+/// find out what fits (RFC 9298 section 6.1).
+pub(crate) struct Oversize<'a> {
+    /// Whether it was told.
+    pub(crate) said: &'a AtomicBool,
+    pub(crate) complain: &'a (dyn Fn(&str) + Sync),
+}
+
 /// A flow under way.
 struct Carrying<'a, N> {
     near: &'a N,
     datagrams: Datagrams,
     flow: Flow,
     throttle: &'a Throttle,
-    complain: &'a (dyn Fn(&str) + Sync),
+    oversize: &'a Oversize<'a>,
     carried: Carried,
     buffer: Vec<u8>,
     /// The connection's, lately.
@@ -86,14 +94,14 @@ pub(crate) async fn carry<N: Near>(
     flow: Flow,
     throttle: &Throttle,
     idle: Duration,
-    complain: &(dyn Fn(&str) + Sync),
+    oversize: &Oversize<'_>,
 ) -> (Carried, Ending) {
     let mut carrying = Carrying {
         near,
         datagrams: stream.datagrams(),
         flow,
         throttle,
-        complain,
+        oversize,
         carried: Carried::default(),
         buffer: Vec::with_capacity(1 + MAX_READ),
         round_trip: Duration::ZERO,
@@ -169,7 +177,7 @@ impl<N: Near> Carrying<'_, N> {
             Err(error) => {
                 self.carried.dropped += 1;
                 if error == SendDatagramError::TooLarge {
-                    complain_of_size(size, self.datagrams.max_size(), self.complain);
+                    self.oversize.complain(size, self.datagrams.max_size());
                 }
             }
         }
@@ -187,12 +195,14 @@ impl<N: Near> Carrying<'_, N> {
     }
 }
 
-/// Says what to set, once.
-fn complain_of_size(size: usize, most: Option<usize>, complain: &(dyn Fn(&str) + Sync)) {
-    static SAID: AtomicBool = AtomicBool::new(false);
-    if !SAID.swap(true, Relaxed) {
+impl Oversize<'_> {
+    /// Says what to set, once.
+    fn complain(&self, size: usize, most: Option<usize>) {
+        if self.said.swap(true, Relaxed) {
+            return;
+        }
         let most = most.map_or(0, |most| most.saturating_sub(1));
-        complain(&format!(
+        (self.complain)(&format!(
             "a datagram of {size} bytes does not fit into a packet, which has room for {most}: it is dropped, as \
              are all such; let the program send smaller ones, such as by `MTU = {}` for WireGuard",
             most.saturating_sub(WIREGUARD_OVERHEAD) / WIREGUARD_PADDING * WIREGUARD_PADDING

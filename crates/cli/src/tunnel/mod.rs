@@ -27,6 +27,8 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How often statistics are shown.
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
+/// Threads that wait for names at a proxy: some for each of a dozen clients whose names do not answer.
+pub const BLOCKING_THREADS: usize = 64;
 /// Exchanges of a connection beyond its flows: those that wait for connections to the proxy, and those that are
 /// refused.
 const SPARE_STREAMS: u64 = 512;

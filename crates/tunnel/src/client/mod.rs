@@ -12,7 +12,7 @@ use std::future::Future;
 use std::net::Ipv6Addr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use sutura::Connection;
@@ -118,6 +118,8 @@ struct Inner {
     rules: Rules,
     totals: Totals,
     reconnect_time: Duration,
+    /// Whether it was said that datagrams do not fit.
+    said_oversize: AtomicBool,
 }
 
 /// The state of the connection.
@@ -159,6 +161,7 @@ impl Tunnel {
             rules,
             totals,
             reconnect_time,
+            said_oversize: AtomicBool::new(false),
         }))
     }
 

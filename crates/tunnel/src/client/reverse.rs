@@ -11,9 +11,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::link::{Link, Unanswered, answered, field};
+use super::tcp::Wish;
 use super::{Refusal, TcpTunnel, Tunnel};
 use crate::access::{Target, Transport};
-use crate::masque::{ACCEPT, FLOW, FlowToken, LISTENING, PEER, accept_path};
+use crate::masque::{ACCEPT, LISTENING, PEER, accept_path};
 
 /// Requests that wait at the proxy for connections, so that several may come at once.
 pub const WAITING_REQUESTS: usize = 4;
@@ -63,12 +64,13 @@ impl Tunnel {
         listening: &(dyn Fn(&str) + Sync),
     ) -> Result<(), Refusal> {
         let link = self.link(Instant::now() + PATIENCE).await?;
-        let (stream, response) = match ask(&link, &reverse.listen, listening).await {
+        let wish = Wish::new();
+        let (stream, response) = match ask(&link, &reverse.listen, &wish, listening).await {
             Ok(answered) => answered,
             Err(Unanswered::Refused(refusal)) => return Err(refusal),
             Err(Unanswered::Lost(_)) => return Ok(()),
         };
-        let token = field(&response, FLOW).and_then(FlowToken::from_field);
+        let token = wish.granted(&response);
         let peer = field(&response, PEER).map(String::from_utf8_lossy).unwrap_or_default();
         let (tunnel, to) = (self.clone(), reverse.to.to_string());
         let priority = self.flow(Transport::Tcp, &reverse.to).treatment().priority();
@@ -94,10 +96,11 @@ impl Tunnel {
 async fn ask(
     link: &Arc<Link>,
     listen: &Target,
+    wish: &Wish,
     listening: &(dyn Fn(&str) + Sync),
 ) -> Result<(sutura::http::RequestStream, Response), Unanswered> {
-    let fields: &[(&str, &[u8])] = if link.ledger().is_some() { &[(FLOW, b"?1")] } else { &[] };
-    let mut stream = link.begin(ACCEPT, &accept_path(listen), fields).await?;
+    let fields = wish.fields(link);
+    let mut stream = link.begin(ACCEPT, &accept_path(listen), &fields).await?;
     while let Some(interim) = stream.recv_interim().await? {
         if let Some(at) = field(&interim, LISTENING) {
             listening(String::from_utf8_lossy(at).trim_matches('"'));

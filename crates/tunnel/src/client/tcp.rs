@@ -4,14 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
-use sutura::http::{Priority, RequestStream};
+use ring::rand::{SecureRandom, SystemRandom};
+use sutura::http::{Priority, RequestStream, Response};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
 use super::link::{Link, Unanswered, field};
 use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
-use crate::masque::{Cause, FLOW, FlowToken, Resumed, Resumption};
+use crate::masque::{Cause, FLOW, FlowRequest, FlowToken, Resumed};
 use crate::stream::{Counts, Ending, Kept, Pipe};
 use crate::throttle::Throttle;
 
@@ -28,6 +29,35 @@ pub struct TcpTunnel {
     pub(super) priority: Priority,
 }
 
+/// The wish that a flow can be resumed.
+pub(super) struct Wish {
+    /// `None` if the system has no random numbers.
+    token: Option<FlowToken>,
+    field: String,
+}
+
+impl Wish {
+    /// A wish for a flow to come.
+    pub(super) fn new() -> Self {
+        let mut token = FlowToken([0; 16]);
+        let token = SystemRandom::new().fill(&mut token.0).ok().map(|()| token);
+        let field = token.map(|token| FlowRequest { token, taken: None }.to_field());
+        Self { token, field: field.unwrap_or_default() }
+    }
+
+    /// What tells it to a proxy, if that can do so.
+    pub(super) fn fields(&self, link: &Link) -> Vec<(&str, &[u8])> {
+        let is_told = self.token.is_some() && link.ledger().is_some();
+        is_told.then_some((FLOW, self.field.as_bytes())).into_iter().collect()
+    }
+
+    /// The name of the flow, if the proxy answers that it can be resumed.
+    pub(super) fn granted(&self, response: &Response) -> Option<FlowToken> {
+        field(response, FLOW).and_then(Resumed::from_field)?;
+        self.token
+    }
+}
+
 impl Tunnel {
     /// Begins a flow to a target, as soon as there is a connection.
     ///
@@ -37,17 +67,17 @@ impl Tunnel {
         let until = Instant::now() + OPEN_TIMEOUT;
         let priority = self.flow(Transport::Tcp, target).treatment().priority();
         let target = target.to_string();
+        let wish = Wish::new();
         let opened = loop {
             let link = self.link(until).await?;
-            let fields: &[(&str, &[u8])] =
-                if link.ledger().is_some() { &[(FLOW, b"?1")] } else { &[] };
-            match timeout_at(until, link.tcp(&target, fields, priority.clone())).await {
+            let fields = wish.fields(&link);
+            match timeout_at(until, link.tcp(&target, &fields, priority.clone())).await {
                 Ok(Ok((stream, response))) => {
-                    let token = field(&response, FLOW).and_then(FlowToken::from_field);
+                    let token = wish.granted(&response);
                     break Ok((link, stream, token));
                 }
                 Ok(Err(Unanswered::Refused(refusal))) => break Err(refusal),
-                // Nothing was sent on the flow yet, so it may begin again.
+                // The proxy knows from the name whether it has begun.
                 Ok(Err(Unanswered::Lost(_))) => {}
                 Err(_) => {
                     let why = format!("the proxy does not answer about {target}");
@@ -118,7 +148,7 @@ impl Tunnel {
         loop {
             let link = self.link(until).await.ok()?;
             link.ledger()?;
-            let field_value = Resumption { token, taken: flow.taken() }.to_field();
+            let field_value = FlowRequest { token, taken: Some(flow.taken()) }.to_field();
             let fields = [(FLOW, field_value.as_bytes())];
             match timeout_at(until, link.tcp(target, &fields, priority.clone())).await {
                 Ok(Ok((stream, response))) => {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::link::Unanswered;
 use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
-use crate::datagrams::{Near, carry};
+use crate::datagrams::{Near, Oversize, carry};
 use crate::masque::{CAPSULE_PROTOCOL, CONNECT_UDP, Cause, udp_path};
 use crate::stream::Ending;
 use crate::throttle::Throttle;
@@ -105,12 +105,13 @@ impl Tunnel {
         let totals = &self.0.totals;
         let flow = self.flow(Transport::Udp, target);
         let complain = |text: &str| self.0.notices.complain(text);
+        let oversize = Oversize { said: &self.0.said_oversize, complain: &complain };
         loop {
             let stream = self.open_udp(target).await?;
             totals.udp.fetch_add(1, Relaxed);
             totals.flows.fetch_add(1, Relaxed);
             let (carried, ending) =
-                carry(stream, local, flow.clone(), &Throttle::default(), idle, &complain).await;
+                carry(stream, local, flow.clone(), &Throttle::default(), idle, &oversize).await;
             totals.flows.fetch_sub(1, Relaxed);
             totals.sent.fetch_add(carried.sent, Relaxed);
             totals.received.fetch_add(carried.received, Relaxed);

@@ -4,7 +4,7 @@ use bytes::{Bytes, BytesMut};
 
 use crate::local::socks::{Greeting, MAX_MESSAGE, SocksRequest, read_udp, write_udp};
 use crate::masque::{
-    Cause, FlowToken, Resumed, Resumption, read_datagram, read_progress, write_progress,
+    Cause, FlowRequest, Resumed, read_datagram, read_progress, write_progress,
 };
 
 /// A program that speaks to the SOCKS server, in pieces whose size is the first byte. A decision comes before more than
@@ -39,11 +39,8 @@ pub fn socks(data: &[u8]) {
 /// The fields, capsules and datagrams of a peer. Those that are understood are written as they were read.
 pub fn masque(data: &[u8]) {
     let _ = Cause::from_field(data);
-    if let Some(token) = FlowToken::from_field(data) {
-        assert_eq!(FlowToken::from_field(token.to_field().as_bytes()), Some(token));
-    }
-    if let Some(resumption) = Resumption::from_field(data) {
-        assert_eq!(Resumption::from_field(resumption.to_field().as_bytes()), Some(resumption));
+    if let Some(request) = FlowRequest::from_field(data) {
+        assert_eq!(FlowRequest::from_field(request.to_field().as_bytes()), Some(request));
     }
     if let Some(resumed) = Resumed::from_field(data) {
         assert_eq!(Resumed::from_field(resumed.to_field().as_bytes()), Some(resumed));

@@ -8,9 +8,8 @@ use sfv::{
     key_ref,
 };
 
-/// The name of the field in requests for TCP and in their responses. A client that can resume flows asks with `?1`.
-/// The response has the token of the flow, a byte sequence. A request to resume a flow has [`Resumption`], its
-/// response [`Resumed`].
+/// The name of the field in requests for TCP and in their responses. A client that can resume flows says
+/// [`FlowRequest`]. The response has [`Resumed`] if the flow can be resumed.
 pub const FLOW: &str = "sutura-flow";
 /// The field of the response to a request for the next TCP connection that says whose it is.
 pub const PEER: &str = "sutura-peer";
@@ -20,7 +19,7 @@ pub const LISTENING: &str = "sutura-listening";
 const TOKEN: &KeyRef = key_ref("token");
 const TAKEN: &KeyRef = key_ref("taken");
 
-/// The secret name of a flow.
+/// The secret name of a flow, which its client chooses at random.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FlowToken(pub [u8; 16]);
 
@@ -31,41 +30,33 @@ impl fmt::Debug for FlowToken {
 }
 
 impl FlowToken {
-    /// The value of the field of a response.
-    #[must_use]
-    pub fn to_field(self) -> String {
-        ItemSerializer::new().bare_item(&self.0[..]).finish()
-    }
-
-    /// Reads the field of a response.
-    #[must_use]
-    pub fn from_field(value: &[u8]) -> Option<Self> {
-        let item: Item = Parser::new(value).parse().ok()?;
-        Self::of(&item.bare_item)
-    }
-
     fn of(item: &BareItem) -> Option<Self> {
         let BareItem::ByteSequence(bytes) = item else { return None };
         bytes.as_slice().try_into().ok().map(Self)
     }
 }
 
-/// What a client that resumes a flow says.
+/// What a client says of a flow that is to outlive its connection.
+///
+/// A request to begin one names it. If the answer is lost with the connection, the request is made again: the proxy
+/// then goes on with the flow of this name if it has one, so that the target sees one connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resumption {
+pub struct FlowRequest {
     /// Which flow.
     pub token: FlowToken,
-    /// How much of it was taken at this end; see [`Progress`](super::Progress).
-    pub taken: u64,
+    /// How much of it was taken at this end; see [`Progress`](super::Progress). `None` to begin it.
+    pub taken: Option<u64>,
 }
 
-impl Resumption {
+impl FlowRequest {
     /// The value of the field of a request.
     #[must_use]
     pub fn to_field(self) -> String {
         let mut dictionary = DictSerializer::new();
         let _ = dictionary.bare_item(TOKEN, &self.token.0[..]);
-        let _ = dictionary.bare_item(TAKEN, integer(self.taken));
+        if let Some(taken) = self.taken {
+            let _ = dictionary.bare_item(TAKEN, integer(taken));
+        }
         dictionary.finish().unwrap_or_default()
     }
 
@@ -74,13 +65,17 @@ impl Resumption {
     pub fn from_field(value: &[u8]) -> Option<Self> {
         let dictionary: Dictionary = Parser::new(value).parse().ok()?;
         let ListEntry::Item(token) = dictionary.get(TOKEN)? else { return None };
-        let ListEntry::Item(taken) = dictionary.get(TAKEN)? else { return None };
         let token = FlowToken::of(&token.bare_item)?;
-        Some(Self { token, taken: natural(&taken.bare_item)? })
+        let taken = match dictionary.get(TAKEN) {
+            None => None,
+            Some(ListEntry::Item(taken)) => Some(natural(&taken.bare_item)?),
+            Some(ListEntry::InnerList(_)) => return None,
+        };
+        Some(Self { token, taken })
     }
 }
 
-/// What the answer to a client that resumes a flow says: how much was taken at the proxy.
+/// What the answer says of a flow that can be resumed: how much was taken at the proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resumed(pub u64);
 
@@ -116,11 +111,15 @@ mod tests {
     #[test]
     fn fields_there_and_back() {
         let token = FlowToken([7; 16]);
-        assert_eq!(FlowToken::from_field(token.to_field().as_bytes()), Some(token));
-        let resumption = Resumption { token, taken: 12_345_678_901 };
-        let field = resumption.to_field();
-        assert_eq!(field, "token=:BwcHBwcHBwcHBwcHBwcHBw==:, taken=12345678901");
-        assert_eq!(Resumption::from_field(field.as_bytes()), Some(resumption));
+        for (taken, expected) in [
+            (None, "token=:BwcHBwcHBwcHBwcHBwcHBw==:"),
+            (Some(12_345_678_901), "token=:BwcHBwcHBwcHBwcHBwcHBw==:, taken=12345678901"),
+        ] {
+            let request = FlowRequest { token, taken };
+            let field = request.to_field();
+            assert_eq!(field, expected);
+            assert_eq!(FlowRequest::from_field(field.as_bytes()), Some(request));
+        }
         assert_eq!(Resumed::from_field(Resumed(9).to_field().as_bytes()), Some(Resumed(9)));
         assert!(!format!("{token:?}").contains('7'));
     }
@@ -129,11 +128,12 @@ mod tests {
     fn malformed_fields_are_nothing() {
         for value in ["", "?1", ":AA==:", "x", "token=:AA==:, taken=1", "taken=1", "-1"] {
             let value = value.as_bytes();
-            assert_eq!(FlowToken::from_field(value), None);
-            assert_eq!(Resumption::from_field(value), None);
+            assert_eq!(FlowRequest::from_field(value), None);
             assert_eq!(Resumed::from_field(value), None);
         }
-        let without = "token=:BwcHBwcHBwcHBwcHBwcHBw==:, taken=-1";
-        assert_eq!(Resumption::from_field(without.as_bytes()), None);
+        for taken in ["-1", "?1", "()", "0.5"] {
+            let field = format!("token=:BwcHBwcHBwcHBwcHBwcHBw==:, taken={taken}");
+            assert_eq!(FlowRequest::from_field(field.as_bytes()), None);
+        }
     }
 }

@@ -10,7 +10,7 @@ mod udp;
 
 pub use ask::{Ask, BadRequest, accept_path, udp_path};
 pub use cause::Cause;
-pub use fields::{FLOW, FlowToken, LISTENING, PEER, Resumed, Resumption};
+pub use fields::{FLOW, FlowRequest, FlowToken, LISTENING, PEER, Resumed};
 pub use progress::{MAX_PROGRESS, PROGRESS, Progress, read_progress, write_progress};
 pub use udp::{MAX_UDP_PAYLOAD, read_datagram, write_datagram};
 

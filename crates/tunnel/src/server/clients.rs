@@ -1,9 +1,10 @@
 //! The clients of a proxy and their limits.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::lookups::Lookups;
 use super::{Identity, MAX_KEPT_BY_CLIENT};
 use crate::access::Limits;
 use crate::masque::Cause;
@@ -27,6 +28,9 @@ pub(super) struct Clients {
 pub(super) struct Known {
     pub(super) throttle: Throttle,
     pub(super) pool: Arc<Pool>,
+    pub(super) lookups: Lookups,
+    /// Whether it was said that datagrams for it do not fit.
+    pub(super) said_oversize: AtomicBool,
 }
 
 /// A place among the flows of a client, until it is dropped.
@@ -57,14 +61,21 @@ impl Clients {
         Ok(Slot { client, all: self.flows.clone() })
     }
 
-    fn client(&self, identity: &Identity) -> Arc<Known> {
+    /// A client, with what it has carried so far.
+    pub(super) fn client(&self, identity: &Identity) -> Arc<Known> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if !known.contains_key(identity) && known.len() >= MAX_REMEMBERED {
             known.retain(|_, client| client.throttle.flows() > 0);
         }
         let client = known.entry(identity.clone()).or_insert_with(|| {
             let pool = Arc::new(Pool::new(MAX_KEPT_BY_CLIENT));
-            Arc::new(Known { throttle: Throttle::new(self.limits), pool })
+            let (lookups, said_oversize) = Default::default();
+            Arc::new(Known {
+                throttle: Throttle::new(self.limits),
+                pool,
+                lookups,
+                said_oversize,
+            })
         });
         client.clone()
     }

@@ -14,7 +14,7 @@ use super::answer::{Case, Pending};
 use super::{Identity, Visit, reach};
 use crate::access::{Target, Transport};
 use crate::bounded_accept::PAUSE;
-use crate::masque::{Ask, Cause, LISTENING, PEER};
+use crate::masque::{Ask, Cause, FLOW, FlowRequest, LISTENING, PEER};
 
 /// Addresses that one client listens at, at most.
 pub const MAX_LISTENERS: usize = 64;
@@ -115,13 +115,11 @@ impl Visit {
             let details = "too many requests wait at this address";
             return self.refuse(&case, answer, Cause::Limit, details).await;
         };
-        let slot = match self.enter(&case) {
-            Ok(slot) => slot,
-            Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
-        };
+        let asked = request.field(FLOW).and_then(FlowRequest::from_field);
+        let Ok(opening) = self.open(case, asked, answer).await else { return };
         let field = format!("\"{peer}\"");
         let fields = [(PEER, field.as_bytes())];
-        self.carry(case, slot, request, answer, tcp, Some(peer), &fields).await;
+        self.carry(opening, tcp, Some(peer), &fields).await;
     }
 
     /// The queue of a client at an address; listens there if it is the first.
@@ -134,8 +132,9 @@ impl Visit {
         if let Some(queue) = self.shared.listeners.find(&place) {
             return Ok(queue);
         }
+        let client = self.shared.clients.client(identity);
         let allow = &self.shared.config.allow_listen;
-        let addresses = reach::addresses(Transport::Tcp, target, allow).await;
+        let addresses = reach::addresses(Transport::Tcp, target, allow, &client.lookups).await;
         let addresses = addresses.map_err(|(cause, why)| match cause {
             Cause::Prohibited => (
                 cause,

@@ -4,6 +4,7 @@ mod answer;
 mod audit;
 mod clients;
 mod listen;
+mod lookups;
 mod reach;
 mod resume;
 mod tcp;
@@ -29,6 +30,7 @@ use resume::Resumables;
 
 pub use audit::{Decision, Record};
 pub use listen::{LISTEN_GRACE, MAX_LISTENERS, MAX_WAITING};
+pub use lookups::MAX_LOOKUPS;
 pub use reach::{CONNECT_TIMEOUT, DNS_TIMEOUT, MAX_ADDRESSES};
 pub use udp::UDP_IDLE;
 

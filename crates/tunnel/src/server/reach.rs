@@ -4,9 +4,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tokio::net::{TcpStream, UdpSocket, lookup_host};
+use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
+use super::lookups::Lookups;
 use crate::access::{AllowList, Host, Target, Transport};
 use crate::masque::Cause;
 use crate::race::{interleaved, race};
@@ -29,6 +30,7 @@ pub(super) async fn addresses(
     transport: Transport,
     target: &Target,
     allow: &AllowList,
+    lookups: &Lookups,
 ) -> Result<Vec<SocketAddr>, Unreached> {
     let (name, found) = match &target.host {
         Host::Ip(ip) => (None, vec![SocketAddr::new(*ip, target.port)]),
@@ -37,7 +39,7 @@ pub(super) async fn addresses(
                 format!("{transport} to {target} is not allowed (--allow {target} would allow it)");
             return Err((Cause::Prohibited, why));
         }
-        Host::Name(name) => (Some(name), resolve(name.as_str(), target.port).await?),
+        Host::Name(name) => (Some(name), resolve(name.as_str(), target.port, lookups).await?),
     };
     let mut permitted = Vec::new();
     let mut denied = None;
@@ -54,10 +56,10 @@ pub(super) async fn addresses(
     }
 }
 
-async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Unreached> {
-    let found = timeout(DNS_TIMEOUT, lookup_host((name, port))).await;
-    let found: Vec<SocketAddr> = match found {
-        Ok(Ok(found)) => found.take(8 * MAX_ADDRESSES).collect(),
+async fn resolve(name: &str, port: u16, lookups: &Lookups) -> Result<Vec<SocketAddr>, Unreached> {
+    let found = timeout(DNS_TIMEOUT, lookups.resolve(name, port, 8 * MAX_ADDRESSES)).await;
+    let found = match found {
+        Ok(Ok(found)) => found,
         Ok(Err(error)) => return Err((Cause::DnsError, format!("unknown host {name}: {error}"))),
         Err(_) => return Err((Cause::DnsTimeout, format!("no answer about the name {name}"))),
     };
@@ -71,8 +73,12 @@ async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Unreached> {
 ///
 /// # Errors
 /// None is permitted, or none answers.
-pub(super) async fn connect(target: &Target, allow: &AllowList) -> Result<TcpStream, Unreached> {
-    let addresses = addresses(Transport::Tcp, target, allow).await?;
+pub(super) async fn connect(
+    target: &Target,
+    allow: &AllowList,
+    lookups: &Lookups,
+) -> Result<TcpStream, Unreached> {
+    let addresses = addresses(Transport::Tcp, target, allow, lookups).await?;
     let racing = race(addresses, |address| Ok(TcpStream::connect(address)), |_: &io::Error| false);
     match timeout(CONNECT_TIMEOUT, racing).await {
         Ok(Ok(tcp)) => Ok(tcp),
@@ -89,9 +95,10 @@ pub(super) async fn connect(target: &Target, allow: &AllowList) -> Result<TcpStr
 pub(super) async fn open_udp(
     target: &Target,
     allow: &AllowList,
+    lookups: &Lookups,
 ) -> Result<(UdpSocket, SocketAddr), Unreached> {
     let mut failed = None;
-    for address in addresses(Transport::Udp, target, allow).await? {
+    for address in addresses(Transport::Udp, target, allow, lookups).await? {
         let any: SocketAddr = match address {
             SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),
             SocketAddr::V6(_) => ([0; 16], 0).into(),

@@ -1,15 +1,15 @@
 //! Flows that outlive the connections of their clients.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ring::rand::{SecureRandom, SystemRandom};
 use sutura::http::RequestStream;
 use tokio::sync::mpsc;
 
 use super::answer::Pending;
 use super::{Identity, Visit};
-use crate::masque::{Cause, FlowToken, Resumption};
+use crate::masque::{Cause, FlowRequest, FlowToken};
 use crate::stream::Ledger;
 
 /// Requests to resume a flow that wait for its task. The newest counts, so one is enough.
@@ -43,7 +43,7 @@ struct Owned {
 /// A flow that can be resumed, until this is dropped.
 #[derive(Debug)]
 pub(super) struct Resumable {
-    pub(super) token: FlowToken,
+    token: FlowToken,
     requests: mpsc::Receiver<Attachment>,
     all: Arc<Mutex<HashMap<FlowToken, Owned>>>,
 }
@@ -53,13 +53,21 @@ fn lock(all: &Mutex<HashMap<FlowToken, Owned>>) -> MutexGuard<'_, HashMap<FlowTo
 }
 
 impl Resumables {
-    /// Names a flow of a client. `None` if the system has no random numbers.
-    pub(super) fn name(&self, owner: &Identity) -> Option<Resumable> {
-        let mut token = FlowToken([0; 16]);
-        SystemRandom::new().fill(&mut token.0).ok()?;
-        let (sender, requests) = mpsc::channel(MAX_WAITING_RESUMPTIONS);
-        lock(&self.0).insert(token, Owned { owner: owner.clone(), requests: sender });
-        Some(Resumable { token, requests, all: self.0.clone() })
+    /// Names a flow of a client. `None` if another flow has this name.
+    pub(super) fn name(&self, token: FlowToken, owner: &Identity) -> Option<Resumable> {
+        match lock(&self.0).entry(token) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => {
+                let (sender, requests) = mpsc::channel(MAX_WAITING_RESUMPTIONS);
+                place.insert(Owned { owner: owner.clone(), requests: sender });
+                Some(Resumable { token, requests, all: self.0.clone() })
+            }
+        }
+    }
+
+    /// Whether a flow of this client has this name.
+    pub(super) fn has(&self, token: FlowToken, owner: &Identity) -> bool {
+        self.find(token, owner).is_some()
     }
 
     /// Where to ask for a flow, if it is this client's.
@@ -79,6 +87,13 @@ impl Resumable {
             None => std::future::pending().await,
         }
     }
+
+    /// Refuses the requests that wait, as the flow is not to be.
+    pub(super) async fn refuse(mut self, cause: Cause, details: &str) {
+        while let Ok(attachment) = self.requests.try_recv() {
+            attachment.answer.refuse(cause, details).await;
+        }
+    }
 }
 
 impl Drop for Resumable {
@@ -88,14 +103,14 @@ impl Drop for Resumable {
 }
 
 impl Visit {
-    /// Hands a request to resume a flow to the flow's task. If there is none, says so at once.
-    pub(super) async fn resume(&self, owner: &Identity, resumption: Resumption, answer: Pending) {
-        let found = self.shared.resumables.find(resumption.token, owner);
+    /// Hands a request to go on with a flow to the flow's task. If there is none, says so at once.
+    pub(super) async fn resume(&self, owner: &Identity, request: FlowRequest, answer: Pending) {
+        let found = self.shared.resumables.find(request.token, owner);
         let (Some(requests), Some(ledger)) = (found, self.ledger_of(owner)) else {
             return answer.refuse(Cause::UnknownFlow, "there is no such flow any more").await;
         };
         let visit = AttachedTo { ledger, address: self.connection.remote_address() };
-        let attachment = Attachment { answer, taken: resumption.taken, visit };
+        let attachment = Attachment { answer, taken: request.taken.unwrap_or_default(), visit };
         // If the task has ended meanwhile, the exchange is abandoned, which tells the client.
         let _ = requests.send(attachment).await;
     }

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use sutura::ConnectionError;
+use sutura::{Connection, ConnectionError};
 use sutura::http::{Code, Request, RequestStream};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
 use super::answer::{Case, Pending, Recorded};
 use super::clients::Slot;
-use super::reach;
+use super::reach::{self, Unreached};
 use super::resume::{Attachment, Resumable};
 use super::{RESUME_TIME, Visit};
-use crate::masque::{Ask, Cause, FLOW, Resumption};
+use crate::masque::{Ask, Cause, FLOW, FlowRequest, Resumed};
 use crate::stream::{Counts, Ending, Kept, Ledger, Pipe};
 
 /// A flow and what belongs to it.
@@ -33,46 +33,95 @@ struct Carrier {
     ledger: Option<Arc<Ledger>>,
 }
 
+/// A flow that has a place among those of its client, before the request is answered.
+pub(super) struct Opening {
+    case: Case,
+    slot: Slot,
+    answer: Pending,
+    /// What it takes to go on with the flow over another connection, if the client wants that.
+    kept: Option<(Resumable, Arc<Ledger>)>,
+}
+
+/// Whether a client that has lost this connection does not come back.
+fn said_goodbye(connection: &Connection) -> bool {
+    let reason = connection.close_reason();
+    matches!(reason, Some(ConnectionError::ApplicationClosed { code, .. }) if code == Code::NO_ERROR.0)
+}
+
 impl Visit {
     /// Connects to a target, or goes on with a flow.
     pub(super) async fn tcp(self: Arc<Self>, case: Case, request: &Request, answer: Pending) {
-        let Ask::Tcp(target) = &case.ask else { return };
-        if let Some(resumption) = request.field(FLOW).and_then(Resumption::from_field) {
-            return self.resume(&case.identity, resumption, answer).await;
+        let asked = request.field(FLOW).and_then(FlowRequest::from_field);
+        if let Some(asked) = asked {
+            // A request to begin is made again if its answer was lost.
+            let is_there = || self.shared.resumables.has(asked.token, &case.identity);
+            if asked.taken.is_some() || is_there() {
+                return self.resume(&case.identity, asked, answer).await;
+            }
         }
-        let slot = match self.enter(&case) {
-            Ok(slot) => slot,
-            Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
-        };
-        match reach::connect(target, &self.shared.config.allow).await {
+        let Ok(opening) = self.open(case, asked, answer).await else { return };
+        let Ask::Tcp(target) = &opening.case.ask else { return };
+        match reach::connect(target, &self.shared.config.allow, &opening.slot.client.lookups).await {
             Ok(tcp) => {
                 let resolved = tcp.peer_addr().ok();
-                self.carry(case, slot, request, answer, tcp, resolved, &[]).await;
+                self.carry(opening, tcp, resolved, &[]).await;
             }
-            Err((cause, details)) => self.refuse(&case, answer, cause, &details).await,
+            Err(unreached) => self.give_up(opening, unreached).await,
+        }
+    }
+
+    /// Takes a place for a flow, or refuses the request.
+    pub(super) async fn open(
+        &self,
+        case: Case,
+        asked: Option<FlowRequest>,
+        answer: Pending,
+    ) -> Result<Opening, ()> {
+        let slot = match self.enter(&case) {
+            Ok(slot) => slot,
+            Err((cause, details)) => {
+                self.refuse(&case, answer, cause, &details).await;
+                return Err(());
+            }
+        };
+        let kept = asked.zip(self.ledger_of(&case.identity)).and_then(|(asked, ledger)| {
+            Some((self.shared.resumables.name(asked.token, &case.identity)?, ledger))
+        });
+        Ok(Opening { case, slot, answer, kept })
+    }
+
+    /// Refuses a flow whose target is not reached, also if it was asked for again in the meantime.
+    async fn give_up(&self, opening: Opening, (cause, details): Unreached) {
+        self.refuse(&opening.case, opening.answer, cause, &details).await;
+        if let Some((resumable, _)) = opening.kept {
+            resumable.refuse(cause, &details).await;
         }
     }
 
     /// Agrees to a request with a socket, whose bytes the exchange then carries.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the same flow")]
     pub(super) async fn carry(
         &self,
-        case: Case,
-        slot: Slot,
-        request: &Request,
-        answer: Pending,
+        opening: Opening,
         tcp: TcpStream,
         resolved: Option<SocketAddr>,
         fields: &[(&str, &[u8])],
     ) {
-        let ledger = self.ledger_of(&case.identity).filter(|_| request.field(FLOW) == Some(b"?1"));
-        let resumable = ledger.as_ref().and_then(|_| self.shared.resumables.name(&case.identity));
-        let token = resumable.as_ref().map(|resumable| resumable.token.to_field());
+        let Opening { case, slot, answer, kept } = opening;
+        let (resumable, ledger) = kept.unzip();
         let mut fields = fields.to_vec();
-        if let Some(token) = &token {
-            fields.push((FLOW, token.as_bytes()));
+        let taken = Resumed(0).to_field();
+        if resumable.is_some() {
+            fields.push((FLOW, taken.as_bytes()));
         }
-        let Ok(stream) = answer.agree(&fields).await else { return };
+        let carrier = match answer.agree(&fields).await {
+            Ok(stream) => Some(Carrier { stream, ledger }),
+            // The client asks again, unless it has given up.
+            Err(_) if resumable.is_some() && self.connection.close_reason().is_some() => None,
+            Err(_) => return,
+        };
+        if carrier.is_none() && said_goodbye(&self.connection) {
+            return;
+        }
         let kept = Kept::new(resumable.is_some(), slot.client.pool.clone());
         let throttle = slot.client.throttle.clone();
         let counts = Arc::new(Counts::default());
@@ -84,14 +133,13 @@ impl Visit {
             patience: self.shared.config.resume_time.unwrap_or(RESUME_TIME),
         };
         // It may outlive the connection, and so the task of the request.
-        tokio::spawn(served.run(Carrier { stream, ledger }));
+        tokio::spawn(served.run(carrier));
     }
 }
 
 impl Served {
     /// Carries the flow over one exchange after the other.
-    async fn run(mut self, first: Carrier) {
-        let mut carrier = Some(first);
+    async fn run(mut self, mut carrier: Option<Carrier>) {
         let ending = loop {
             let attachment = match carrier.take() {
                 Some(carrier) => match self.over(carrier).await {
@@ -125,15 +173,9 @@ impl Served {
                 attachment = resumable.request() => return Ok(attachment),
             },
         };
-        match (ending, connection.close_reason()) {
-            // A client that says goodbye does not come back.
-            (Ending::Lost, Some(ConnectionError::ApplicationClosed { code, .. }))
-                if code == Code::NO_ERROR.0 =>
-            {
-                Err(Ending::Reset)
-            }
-            (ending, _) => Err(ending),
-        }
+        // A client that says goodbye does not come back.
+        let is_over = ending == Ending::Lost && said_goodbye(&connection);
+        Err(if is_over { Ending::Reset } else { ending })
     }
 
     /// Waits for a client whose connection is lost.

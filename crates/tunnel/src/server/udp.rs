@@ -11,7 +11,7 @@ use super::Visit;
 use super::answer::{Case, Pending};
 use super::reach;
 use crate::access::{Host, Transport};
-use crate::datagrams::{Carried, carry};
+use crate::datagrams::{Carried, Oversize, carry};
 use crate::flow::{Flow, FlowInfo};
 use crate::masque::{Ask, CAPSULE_PROTOCOL};
 
@@ -27,7 +27,7 @@ impl Visit {
             Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
         };
         let opened: Result<(UdpSocket, SocketAddr), _> =
-            reach::open_udp(target, &self.shared.config.allow).await;
+            reach::open_udp(target, &self.shared.config.allow, &slot.client.lookups).await;
         let (socket, resolved) = match opened {
             Ok(opened) => opened,
             Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
@@ -38,11 +38,12 @@ impl Visit {
             info.name = Some(name.clone());
         }
         let flow = Flow::new(&self.shared.config.rules, &info);
-        let throttle = slot.client.throttle.clone();
+        let client = slot.client.clone();
         let complain = |text: &str| self.shared.observer.complain(text);
+        let oversize = Oversize { said: &client.said_oversize, complain: &complain };
         let recorded = self.begin(case, Some(resolved), slot);
         let (Carried { sent, received, dropped }, _) =
-            carry(stream, &socket, flow, &throttle, UDP_IDLE, &complain).await;
+            carry(stream, &socket, flow, &client.throttle, UDP_IDLE, &oversize).await;
         recorded.to_target.store(received, Relaxed);
         recorded.from_target.store(sent, Relaxed);
         recorded.dropped.store(dropped, Relaxed);

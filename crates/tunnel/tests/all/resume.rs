@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use sutura_relay::{Config, Relay};
-use sutura_tunnel::masque::{AUTHORIZATION, FLOW, FLOWS, FLOWS_PATH, FlowToken, Resumption};
+use sutura_tunnel::masque::{AUTHORIZATION, FLOW, FLOWS, FLOWS_PATH, FlowRequest, FlowToken};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -136,19 +136,42 @@ async fn ask(
 #[tokio::test]
 async fn a_flow_is_its_clients_alone() {
     let (proxy, target) = (Proxy::start(&["127.0.0.1:*"]), echo().await);
-    let (_stream, status, flow) = ask(&proxy, target, TOKEN, "?1").await;
-    let token = FlowToken::from_field(&flow.unwrap()).unwrap();
-    assert_eq!(status, 200);
-    let resumption = Resumption { token, taken: 0 }.to_field();
+    let token = FlowToken([7; 16]);
+    let begin = FlowRequest { token, taken: None }.to_field();
+    let (_stream, status, flow) = ask(&proxy, target, TOKEN, &begin).await;
+    assert_eq!((status, flow.as_deref()), (200, Some(&b"0"[..])));
+    let resumption = FlowRequest { token, taken: Some(0) }.to_field();
     let (_, status, flow) = ask(&proxy, target, OTHER_TOKEN, &resumption).await;
     assert_eq!((status, flow), (404, None));
-    let nonsense = Resumption { token: FlowToken([0; 16]), taken: 0 }.to_field();
+    let nonsense = FlowRequest { token: FlowToken([0; 16]), taken: Some(0) }.to_field();
     assert_eq!(ask(&proxy, target, TOKEN, &nonsense).await.1, 404);
     // What was never sent cannot have been taken; the flow goes on all the same.
-    let ahead = Resumption { token, taken: 1000 }.to_field();
+    let ahead = FlowRequest { token, taken: Some(1000) }.to_field();
     assert_eq!(ask(&proxy, target, TOKEN, &ahead).await.1, 400);
     let (mut stream, status, _) = ask(&proxy, target, TOKEN, &resumption).await;
     assert_eq!(status, 200);
     stream.send_data("hello".into()).await.unwrap();
     assert_eq!(stream.recv_data().await.unwrap().unwrap(), "hello");
+}
+
+#[tokio::test]
+async fn a_request_that_is_made_again_leads_to_the_same_connection() {
+    let (proxy, (listener, target)) = (Proxy::start(&["127.0.0.1:*"]), listener().await);
+    let begin = FlowRequest { token: FlowToken([7; 16]), taken: None }.to_field();
+    let (_first, status, flow) = ask(&proxy, target, TOKEN, &begin).await;
+    assert_eq!((status, flow.as_deref()), (200, Some(&b"0"[..])));
+    let (mut server, _) = listener.accept().await.unwrap();
+    server.write_all(b"greeting").await.unwrap();
+    // As if that answer, and what followed, had been lost.
+    let (mut again, status, flow) = ask(&proxy, target, TOKEN, &begin).await;
+    assert_eq!((status, flow.as_deref()), (200, Some(&b"0"[..])));
+    assert_eq!(again.recv_data().await.unwrap().unwrap(), "greeting");
+    again.send_data("hello".into()).await.unwrap();
+    let mut hello = [0; 5];
+    server.read_exact(&mut hello).await.unwrap();
+    assert_eq!(&hello, b"hello");
+    // Another client may use the same name, and has a flow of its own.
+    let (_other, status, flow) = ask(&proxy, target, OTHER_TOKEN, &begin).await;
+    assert_eq!((status, flow), (200, None));
+    listener.accept().await.unwrap();
 }

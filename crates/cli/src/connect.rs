@@ -5,12 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sutura::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, TransportErrorCode};
+use sutura::{
+    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
+    TransportErrorCode,
+};
 use sutura_tunnel::race::race;
 use tokio::time::timeout;
 
 use crate::dial::DialArgs;
 use crate::failure::{Exit, Failure};
+use crate::proxy::Proxy;
 use crate::qlog::QlogArgs;
 use crate::url::Authority;
 
@@ -33,6 +37,8 @@ pub struct Connector {
     dial: DialArgs,
     listener: Option<Listener>,
     opened: Mutex<Vec<Connection>>,
+    /// The proxy to go through.
+    proxy: Option<Proxy>,
 }
 
 impl fmt::Debug for Connector {
@@ -57,9 +63,36 @@ impl Connector {
             .or_else(|_| bind(Ipv4Addr::UNSPECIFIED.into()))
             .map_err(|e| Failure::local(format!("cannot open a UDP socket: {e}")))?;
         qlog.watch(&endpoint, title);
+        Ok(Self::of(endpoint, config, timeout, None))
+    }
+
+    /// A connector whose connections go through a proxy.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn through(
+        proxy: Proxy,
+        config: ClientConfig,
+        timeout: Duration,
+        qlog: &QlogArgs,
+        title: &'static str,
+    ) -> Result<Self, Failure> {
+        let (own, socket) = (EndpointConfig::default(), proxy.socket.clone());
+        let endpoint = Endpoint::with_abstract_socket(own, None, socket)
+            .map_err(|e| Failure::local(format!("cannot make an endpoint: {e}")))?;
+        qlog.watch(&endpoint, title);
+        Ok(Self::of(endpoint, config, timeout, Some(proxy)))
+    }
+
+    fn of(
+        endpoint: Endpoint,
+        config: ClientConfig,
+        timeout: Duration,
+        proxy: Option<Proxy>,
+    ) -> Self {
         let handshake_limit = timeout.min(MAX_HANDSHAKE);
         let (dial, listener, opened) = (DialArgs::default(), None, Mutex::default());
-        Ok(Self { endpoint, config, handshake_limit, dial, listener, opened })
+        Self { endpoint, config, handshake_limit, dial, listener, opened, proxy }
     }
 
     /// Chooses addresses as `dial` says.
@@ -136,6 +169,9 @@ impl Connector {
         };
         let _ = timeout(MAX_CLOSE, told).await;
         let _ = timeout(LINGER, self.endpoint.wait_idle()).await;
+        if let Some(proxy) = &self.proxy {
+            proxy.close().await;
+        }
     }
 
     fn opened(&self) -> MutexGuard<'_, Vec<Connection>> {
@@ -143,9 +179,18 @@ impl Connector {
     }
 
     async fn connect_to_any(&self, authority: &Authority) -> Result<Connection, Failure> {
-        let addresses = self.dial.addresses(authority).await?;
-        let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
-        self.tell(&format!("Host {authority} has the addresses {}", list.join(", ")));
+        let addresses = match &self.proxy {
+            None => self.dial.addresses(authority).await?,
+            Some(proxy) => vec![proxy.open(&self.dial, authority).await?],
+        };
+        let told = match &self.proxy {
+            None => {
+                let list: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+                format!("Host {authority} has the addresses {}", list.join(", "))
+            }
+            Some(_) => format!("The proxy carries datagrams to {authority}"),
+        };
+        self.tell(&told);
         let is_final = |failure: &Failure| failure.exit == Exit::Certificate;
         let won = race(addresses, |address| self.begin(authority, address), is_final).await;
         won.map_err(|failure| {
@@ -156,7 +201,9 @@ impl Connector {
 
     /// Starts a handshake.
     fn start(&self, authority: &Authority, address: SocketAddr) -> Result<Connecting, Failure> {
-        self.tell(&format!("  Trying {address}..."));
+        if self.proxy.is_none() {
+            self.tell(&format!("  Trying {address}..."));
+        }
         let connecting = self.endpoint.connect_with(self.config.clone(), address, &authority.host);
         connecting.map_err(|e| {
             Failure::new(Exit::NoConnection, format!("cannot connect to {authority}: {e}"))
@@ -222,7 +269,7 @@ pub fn about_client_certificate(error: &ConnectionError) -> Option<&'static str>
     match error {
         ConnectionError::ClosedByPeer(error) if error.code == REQUIRED => Some(
             "it lets in only clients that show a certificate: give one by --client-cert FILE and \
-             --client-key FILE of `sutura vnc connect`",
+             --client-key FILE, of a command that has them",
         ),
         ConnectionError::ClosedByPeer(error) if is_about_certificates(error.code) => Some(
             "it does not trust the certificate that this client shows: --client-cert needs one that leads to \

@@ -61,7 +61,8 @@ impl DialArgs {
         Ok(addresses)
     }
 
-    fn pinned(&self, authority: &Authority) -> Option<&[IpAddr]> {
+    /// The addresses that the user names for a server.
+    pub fn pinned(&self, authority: &Authority) -> Option<&[IpAddr]> {
         // The last one counts, so that a script's can be overridden.
         let pinned = self.resolve.iter().rfind(|pinned| pinned.authority == *authority)?;
         Some(&pinned.addresses)

@@ -26,6 +26,7 @@ mod monitor;
 mod open_files;
 mod output;
 mod policies;
+mod proxy;
 mod qlog;
 mod quic_server;
 mod seconds;
@@ -114,9 +115,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
         Command::Vnc(command) => block_on(vnc::run(*command)),
-        Command::Tunnel(command) => {
-            block_on_with(tunnel::BLOCKING_THREADS, tunnel::run(*command))
-        }
+        Command::Tunnel(command) => block_on_with(tunnel::BLOCKING_THREADS, tunnel::run(*command)),
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => manual::completions(&args),

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::file;
 use crate::output;
 
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub struct QlogArgs {
     /// Record every connection as a qlog file in this directory
     #[arg(long, value_name = "DIR")]

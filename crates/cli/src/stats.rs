@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use sutura::policy::LossFloor;
 use sutura::{Connection, ConnectionStats, ProtectionStats, Reason};
+use sutura_tunnel::client::TunnelSocket;
 
 use crate::output::{bytes, millis};
 
@@ -147,9 +148,12 @@ impl Statistics {
     }
 }
 
-/// The address of the peer, without the mapping of IPv4 to IPv6.
+/// The address of the peer, without the mapping of IPv4 to IPv6, or how it is reached.
 pub fn peer(connection: &Connection) -> String {
     let address = connection.remote_address();
+    if TunnelSocket::stands_for_target(address) {
+        return "through the proxy".into();
+    }
     SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }
 

@@ -68,7 +68,20 @@ impl Trust {
     /// # Errors
     /// There are no trusted certificates, or SSLKEYLOGFILE cannot be written.
     pub fn client_config(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-        keylog::client(self.verifying(protocol)?)
+        self.client_config_of("--", protocol)
+    }
+
+    /// The same for certificates that were named by options that begin with `prefix`.
+    ///
+    /// # Errors
+    /// As above.
+    pub fn client_config_of(
+        &self,
+        prefix: &'static str,
+        protocol: &[u8],
+    ) -> Result<ClientConfig, Failure> {
+        let config = ClientConfig::with_trust(self.judge(prefix)?, &[protocol]);
+        keylog::client(config.map_err(|e| failed(&e))?)
     }
 
     /// The same for a client that shows a certificate of its own to servers that want one.
@@ -85,10 +98,6 @@ impl Trust {
         keylog::client(config.map_err(|e| {
             Failure::local(format!("the client's certificate and key cannot be used: {e}"))
         })?)
-    }
-
-    fn verifying(&self, protocol: &[u8]) -> Result<ClientConfig, Failure> {
-        ClientConfig::with_trust(self.judge("--")?, &[protocol]).map_err(|e| failed(&e))
     }
 
     /// The configuration of TLS over other transports than QUIC for these certificates, which were named by

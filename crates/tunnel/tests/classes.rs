@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use sutura::{Protection, TransportConfig, registry};
-use sutura_sim::{MessagePlan, MessagesOutcome, Scenario};
+use sutura_sim::{MessagePlan, MessagesOutcome, Scenario, TimedMessage};
 use sutura_tunnel::flow::{Class, Treatment};
 
 /// The paths: the loss on both ways.
@@ -75,6 +75,9 @@ fn protections_compared() {
             "auto:within=100ms,budget=1,expect=0.02",
             "auto:within=100ms,budget=1,share=0.9999",
             "incremental:burst=1",
+            "auto:within=150ms,expect=0.02",
+            "auto:within=100ms,expect=0.02",
+            "auto:within=60ms,budget=0.5,expect=0.02",
             "tail:burst=1",
             "tail:burst=2",
             "block:source=2,parity=1",
@@ -83,6 +86,77 @@ fn protections_compared() {
             let more = bytes as f64 / plain;
             println!("| {name} | `{policy}` | {:.2} % | {p99:.1?} | {more:.2} |", late * 100.0);
         }
+    }
+}
+
+/// A path with room for five such videos.
+const SLOWER: &str = "rate=20mbit delay=25ms";
+/// A video: 30 frames a second of 14 datagrams of 1,100 bytes each, for 20 seconds.
+const FRAME: usize = 14;
+/// How much later than the path's own delay a frame may be complete.
+const FRAME_LIMIT: Duration = Duration::from_millis(175);
+
+/// Frames: the share that was not complete in time, and the bytes that were sent.
+fn watched(path: &str, way: Duration, protection: Option<&Protection>) -> (f64, u64) {
+    let (mut bad, mut all, mut bytes) = (0, 0, 0);
+    for seed in 1..=3 {
+        let frames = (0..600_u32).flat_map(|n| {
+            std::iter::repeat_n(
+                TimedMessage { at: Duration::from_micros(33_333) * n, size: 1100 },
+                FRAME,
+            )
+        });
+        let (protection, deadline) = (protection.cloned(), Some(way + Duration::from_millis(500)));
+        let plan =
+            MessagePlan { unreliable: true, protection, deadline, ..MessagePlan::new(frames) };
+        let path = path.parse().unwrap();
+        let scenario =
+            Scenario::new(seed).link(&path, &path).transport(&TransportConfig::default());
+        let outcome = scenario.messages(plan).unwrap();
+        // The path is explored at first.
+        let frames = outcome.delays.chunks(FRAME).skip(60);
+        all += frames.len();
+        let is_late = |delay: &Option<Duration>| delay.is_none_or(|delay| delay > way + FRAME_LIMIT);
+        bad += frames.filter(|frame| frame.iter().any(is_late)).count();
+        bytes += outcome.ends.down.sent_bytes;
+    }
+    (bad as f64 / all as f64, bytes)
+}
+
+#[test]
+#[ignore = "a table for docs/tunnel-classes.md"]
+fn protections_of_video_compared() {
+    println!("| path | loss | protection | frames not complete in time | bytes |\n|---|---|---|---|---|");
+    for (path, way) in [(SLOWER, 25), ("rate=10mbit delay=300ms", 300)] {
+        for (name, loss) in LOSSES {
+            let (link, way) = (format!("{path}{loss}"), Duration::from_millis(way));
+            let plain = watched(&link, way, None).1 as f64;
+            for policy in [
+                "none",
+                "auto",
+                "auto:within=150ms",
+                "auto:within=150ms,expect=0.02",
+                "auto:within=175ms,budget=0.15",
+                "tail:burst=1",
+                "tail:burst=2",
+            ] {
+                let (bad, bytes) = watched(&link, way, found(policy).as_ref());
+                let more = bytes as f64 / plain;
+                println!("| {path} | {name} | `{policy}` | {:.1} % | {more:.2} |", bad * 100.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn frames_of_a_video_that_is_taken_for_bulk_are_complete() {
+    let protection = Treatment::of(Class::Bulk).protection.unwrap();
+    for (name, loss) in LOSSES {
+        let (link, way) = (format!("{SLOWER}{loss}"), Duration::from_millis(25));
+        let (plain, with) = (watched(&link, way, None), watched(&link, way, Some(&protection)));
+        let more = with.1 as f64 / plain.1 as f64;
+        println!("{name}: {:.4} not complete, plain {:.4}, {more:.2} times", with.0, plain.0);
+        assert!(with.0 <= 0.02 && more < 1.1, "{name}: {} {more}", with.0);
     }
 }
 

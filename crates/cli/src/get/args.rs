@@ -12,6 +12,7 @@ use super::template::TemplateArgs;
 use crate::dial::DialArgs;
 use crate::failure::Failure;
 use crate::fec::Fec;
+use crate::proxy::ProxyArgs;
 use crate::qlog::QlogArgs;
 use crate::seconds;
 use crate::transport::TransportArgs;
@@ -34,6 +35,7 @@ As with curl:
   sutura get -d name=value -d @form.txt https://example.org/form
   sutura get -X PUT -H 'Content-Type: application/json' --data-binary @a.json https://example.org/a
   sutura get -T backup.tar -u me:secret https://example.org/backups/
+  sutura get --proxy proxy.example.org --proxy-token-file token.txt https://example.org/
   sutura get -kv --resolve example.org:443:127.0.0.1 -o - https://example.org/
 
 A response is written under another name and renamed when it is whole. Symbolic links are followed, and
@@ -65,6 +67,8 @@ pub struct GetArgs {
     pub dial: DialArgs,
     #[command(flatten, next_help_heading = "Connection")]
     pub reach: ReachArgs,
+    #[command(flatten, next_help_heading = "Proxy")]
+    pub proxy: ProxyArgs,
     #[command(flatten, next_help_heading = "Trust")]
     pub trust: TrustArgs,
     /// Ask for erasure coding: repair symbols on each occasion, and for how many milliseconds they

@@ -33,7 +33,7 @@ use crate::output;
 use crate::trust::Trust;
 use crate::url::Url;
 pub use args::GetArgs;
-use chatter::Chatter;
+pub use chatter::Chatter;
 use delivery::Delivery;
 use fetch::{Fetch, Job, Outcome};
 use pool::Pool;
@@ -168,7 +168,11 @@ fn connector(args: &GetArgs, chatter: &Chatter) -> Result<Connector, Failure> {
     }
     let config = args.trust.trust().client_config(sutura::http::ALPN)?.transport(transport);
     let config = if args.reach.early { config.early_data() } else { config };
-    let connector = Connector::new(config, timeout, &args.qlog, "sutura get")?;
+    let title = "sutura get";
+    let connector = match args.proxy.start(&args.transport, chatter)? {
+        None => Connector::new(config, timeout, &args.qlog, title)?,
+        Some(proxy) => Connector::through(proxy, config, timeout, &args.qlog, title)?,
+    };
     let chatter = chatter.clone();
     Ok(connector.dialling(args.dial.clone()).telling(move |text| chatter.fact(text)))
 }

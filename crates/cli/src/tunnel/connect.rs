@@ -193,7 +193,7 @@ async fn tunnel(args: &TunnelConnectArgs, token: Option<&str>) -> Result<Tunnel,
         config.transport(transport(&args.transport, NO_STREAMS).with_keep_alive(keepalive));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura tunnel connect")?;
     let connector = connector.dialling(args.dial.clone());
-    let monitor = args.monitor.start("sutura tunnel connect").await?;
+    let monitor = Some(args.monitor.start("sutura tunnel connect").await?);
     let dialer = Dialer { connector, proxies: args.hosts.clone(), monitor };
     Ok(Tunnel::new(Box::new(dialer), Box::new(Terminal), token, rules(args.rules.as_deref())?))
 }

@@ -13,7 +13,8 @@ use crate::url::Authority;
 pub struct Dialer {
     pub connector: Connector,
     pub proxies: Vec<Authority>,
-    pub monitor: Monitor,
+    /// Shows the connections, if there is one.
+    pub monitor: Option<Monitor>,
 }
 
 impl Dial for Dialer {
@@ -32,7 +33,9 @@ impl Dial for Dialer {
                     is_final: matches!(failure.exit, Exit::Certificate | Exit::Usage),
                     message: failure.message,
                 })?;
-            self.monitor.follow(&connection);
+            if let Some(monitor) = &self.monitor {
+                monitor.follow(&connection);
+            }
             Ok(Dialled { connection, authority: authority.to_string() })
         })
     }

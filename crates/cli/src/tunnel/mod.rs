@@ -3,7 +3,7 @@
 
 mod audit;
 mod connect;
-mod dialer;
+pub mod dialer;
 mod gate;
 mod ports;
 mod serve;
@@ -20,11 +20,11 @@ use crate::failure::{Exit, Failure};
 use crate::transport::TransportArgs;
 
 /// The UDP port of proxies.
-const DEFAULT_PORT: u16 = 4433;
+pub const DEFAULT_PORT: u16 = 4433;
 /// When a connection counts as lost.
-const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long closing connections may take.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+pub const LAST_WORDS: Duration = Duration::from_secs(2);
 /// How often statistics are shown.
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
 /// Threads that wait for names at a proxy: some for each of a dozen clients whose names do not answer.

@@ -191,3 +191,36 @@ fn options_come_from_a_file() {
     let tcp = TcpStream::connect(&end.address).unwrap();
     assert_eq!(converse(tcp, b"hello").unwrap(), b"hello");
 }
+
+#[test]
+fn files_are_fetched_through_the_proxy() {
+    let (scratch, site, out) = Scratch::with_site();
+    let big = noise(2_000_000);
+    std::fs::write(site.join("big.bin"), &big).unwrap();
+    let web = Listening::serve(&site, &scratch, &[]);
+    let proxy = serve(&scratch, &["--allow", "udp/127.0.0.1:*", "--allow", "udp/localhost:*"]);
+    let through = |fingerprint: &str, url: &str, token: &str| {
+        let mut command = sutura(["get", "--proxy", &proxy.address]);
+        command.args(["--proxy-fingerprint", fingerprint, "--fingerprint", web.fingerprint()]);
+        command.args(["-v", "--out"]).args([&*out]).arg(url);
+        command.env("SUTURA_TUNNEL_TOKEN", token);
+        crate::support::Process::spawn(command).output()
+    };
+    let token = proxy.hello["token"].as_str().unwrap();
+    let output = through(proxy.fingerprint(), &web.url("/big.bin"), token);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("(through the proxy)"), "{told}");
+    assert!(std::fs::read(out.join("big.bin")).unwrap() == big);
+    // A name is the proxy's to resolve, and what is wrong is told by whoever knows it.
+    let elsewhere = "https://nowhere.invalid/";
+    for (fingerprint, url, token, expected) in [
+        (proxy.fingerprint(), elsewhere, token, "(dns_error)"),
+        (proxy.fingerprint(), "https://127.0.0.2:9/", token, "--allow"),
+        (proxy.fingerprint(), elsewhere, "0123456789abcdef", "does not let us in"),
+        (web.fingerprint(), elsewhere, token, "not trusted"),
+    ] {
+        let text = complaint(&through(fingerprint, url, token), 5);
+        assert!(text.contains("through the proxy") && text.contains(expected), "{text}");
+    }
+}

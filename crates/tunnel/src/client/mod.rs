@@ -4,6 +4,7 @@ mod keep;
 mod link;
 mod refusal;
 mod reverse;
+mod socket;
 mod tcp;
 mod udp;
 
@@ -25,8 +26,9 @@ use link::Link;
 
 pub use refusal::Refusal;
 pub use reverse::{Reverse, WAITING_REQUESTS};
+pub use socket::{MAX_ARRIVED, TunnelSocket};
 pub use tcp::TcpTunnel;
-pub use udp::{MAX_QUEUED, UdpFlow};
+pub use udp::{MAX_QUEUED, UdpFlow, UdpTunnel};
 
 /// How long a program waits for its flow to begin, also while the connection is lost.
 pub const OPEN_TIMEOUT: Duration = Duration::from_secs(30);

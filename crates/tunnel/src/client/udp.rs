@@ -35,6 +35,12 @@ impl UdpFlow {
         // One that finds no room is dropped, as by any router.
         !matches!(self.queue.try_send(datagram), Err(mpsc::error::TrySendError::Closed(_)))
     }
+
+    /// Whether the flow is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.queue.is_closed()
+    }
 }
 
 /// The end of a flow beside the program.
@@ -73,6 +79,14 @@ impl<F: Fn(&Bytes) -> io::Result<()> + Send + Sync> Near for Local<F> {
     }
 }
 
+/// A flow of UDP that has begun at the proxy, and waits for datagrams.
+#[derive(Debug)]
+pub struct UdpTunnel {
+    tunnel: Tunnel,
+    target: Target,
+    stream: RequestStream,
+}
+
 impl Tunnel {
     /// A flow to a target. It begins as soon as there is a connection, begins again if the connection is lost, and
     /// is over once the proxy refuses it, both directions were silent for `idle`, or all handles are dropped.
@@ -83,14 +97,34 @@ impl Tunnel {
         idle: Duration,
         reply: impl Fn(&Bytes) -> io::Result<()> + Send + Sync + 'static,
     ) -> UdpFlow {
+        self.clone().begin_udp(target.clone(), None, idle, reply)
+    }
+
+    /// Begins a flow to a target, as soon as there is a connection.
+    ///
+    /// # Errors
+    /// There is no connection, or the proxy refuses or does not answer.
+    pub async fn open_udp(&self, target: &Target) -> Result<UdpTunnel, Refusal> {
+        let stream = self.ask_udp(target).await.inspect_err(|_| {
+            self.0.totals.refused.fetch_add(1, Relaxed);
+        })?;
+        Ok(UdpTunnel { tunnel: self.clone(), target: target.clone(), stream })
+    }
+
+    fn begin_udp(
+        self,
+        target: Target,
+        opened: Option<RequestStream>,
+        idle: Duration,
+        reply: impl Fn(&Bytes) -> io::Result<()> + Send + Sync + 'static,
+    ) -> UdpFlow {
         let (sender, receiver) = mpsc::channel(MAX_QUEUED);
-        let (tunnel, target) = (self.clone(), target.clone());
         tokio::spawn(async move {
             let queue = tokio::sync::Mutex::new(receiver);
             let local = Local { queue, next: Mutex::default(), reply };
-            if let Err(refusal) = tunnel.carry_udp(&target, idle, &local).await {
-                tunnel.0.totals.refused.fetch_add(1, Relaxed);
-                tunnel.0.notices.complain(&format!("udp {target}: {refusal}"));
+            if let Err(refusal) = self.carry_udp(&target, opened, idle, &local).await {
+                self.0.totals.refused.fetch_add(1, Relaxed);
+                self.0.notices.complain(&format!("udp {target}: {refusal}"));
             }
         });
         UdpFlow { queue: sender }
@@ -99,6 +133,7 @@ impl Tunnel {
     async fn carry_udp<N: Near>(
         &self,
         target: &Target,
+        mut opened: Option<RequestStream>,
         idle: Duration,
         local: &N,
     ) -> Result<(), Refusal> {
@@ -107,7 +142,10 @@ impl Tunnel {
         let complain = |text: &str| self.0.notices.complain(text);
         let oversize = Oversize { said: &self.0.said_oversize, complain: &complain };
         loop {
-            let stream = self.open_udp(target).await?;
+            let stream = match opened.take() {
+                Some(stream) => stream,
+                None => self.ask_udp(target).await?,
+            };
             totals.udp.fetch_add(1, Relaxed);
             totals.flows.fetch_add(1, Relaxed);
             let (carried, ending) =
@@ -126,7 +164,7 @@ impl Tunnel {
         }
     }
 
-    async fn open_udp(&self, target: &Target) -> Result<RequestStream, Refusal> {
+    async fn ask_udp(&self, target: &Target) -> Result<RequestStream, Refusal> {
         let until = Instant::now() + OPEN_TIMEOUT;
         let path = udp_path(target);
         loop {
@@ -142,5 +180,30 @@ impl Tunnel {
                 }
             }
         }
+    }
+}
+
+impl UdpTunnel {
+    /// The longest datagram that the path to the proxy is known to carry, in bytes. It may grow during the first
+    /// round trips of a connection (RFC 8899).
+    #[must_use]
+    pub fn max_size(&self) -> usize {
+        self.stream.max_datagram_size().unwrap_or_default().saturating_sub(1)
+    }
+
+    /// The smoothed round-trip time to the proxy.
+    #[must_use]
+    pub fn rtt(&self) -> Duration {
+        self.stream.connection().rtt()
+    }
+
+    /// Carries the flow, as [`Tunnel::udp`] says.
+    #[must_use]
+    pub fn carry(
+        self,
+        idle: Duration,
+        reply: impl Fn(&Bytes) -> io::Result<()> + Send + Sync + 'static,
+    ) -> UdpFlow {
+        self.tunnel.begin_udp(self.target, Some(self.stream), idle, reply)
     }
 }

@@ -16,7 +16,8 @@ pub(super) const OWN_PROTECTIONS: usize = 2;
 const LONG_WAY: Duration = Duration::from_millis(300);
 /// The protection of datagrams of [`Class::RealTime`].
 const REAL_TIME: &str = "tail:burst=1";
-/// The protection of datagrams of [`Class::Interactive`].
+/// The protection of datagrams of [`Class::Interactive`] and [`Class::Bulk`]: who sends these does repair them, but takes
+/// each loss for a sign to slow down, and videos that are taken for them do not repair.
 const INTERACTIVE: &str = "auto:within=150ms,expect=0.02";
 /// The protection of streams that somebody waits for.
 const STREAMS: &str = "auto:within=150ms";
@@ -48,7 +49,7 @@ impl Treatment {
         let (deadline, urgency, protection, stream_protection) = match class {
             Class::Interactive => (250, 0, interactive, streams),
             Class::RealTime => (100, 1, real_time, streams),
-            Class::Bulk => (500, 5, None, None),
+            Class::Bulk => (500, 5, interactive, None),
         };
         let deadline = Some(Duration::from_millis(deadline));
         Self { deadline, urgency, protection, stream_protection }
@@ -133,6 +134,6 @@ mod tests {
         let [interactive, real_time, bulk] =
             Class::ALL.map(|class| Treatment::of(class).priority().urgency);
         assert!(interactive < real_time && real_time < bulk);
-        assert_eq!(Treatment::of(Class::Bulk).protection, None);
+        assert_eq!(Treatment::of(Class::Bulk).stream_protection, None);
     }
 }

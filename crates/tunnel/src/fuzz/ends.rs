@@ -3,9 +3,7 @@
 use bytes::{Bytes, BytesMut};
 
 use crate::local::socks::{Greeting, MAX_MESSAGE, SocksRequest, read_udp, write_udp};
-use crate::masque::{
-    Cause, FlowRequest, Resumed, read_datagram, read_progress, write_progress,
-};
+use crate::masque::{Cause, FlowRequest, Resumed, read_datagram, read_progress, write_progress};
 
 /// A program that speaks to the SOCKS server, in pieces whose size is the first byte. A decision comes before more than
 /// a message is held, and a header of a datagram that is understood is written as it was read.

@@ -70,12 +70,7 @@ impl Clients {
         let client = known.entry(identity.clone()).or_insert_with(|| {
             let pool = Arc::new(Pool::new(MAX_KEPT_BY_CLIENT));
             let (lookups, said_oversize) = Default::default();
-            Arc::new(Known {
-                throttle: Throttle::new(self.limits),
-                pool,
-                lookups,
-                said_oversize,
-            })
+            Arc::new(Known { throttle: Throttle::new(self.limits), pool, lookups, said_oversize })
         });
         client.clone()
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use sutura::{Connection, ConnectionError};
 use sutura::http::{Code, Request, RequestStream};
+use sutura::{Connection, ConnectionError};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
@@ -61,7 +61,8 @@ impl Visit {
         }
         let Ok(opening) = self.open(case, asked, answer).await else { return };
         let Ask::Tcp(target) = &opening.case.ask else { return };
-        match reach::connect(target, &self.shared.config.allow, &opening.slot.client.lookups).await {
+        match reach::connect(target, &self.shared.config.allow, &opening.slot.client.lookups).await
+        {
             Ok(tcp) => {
                 let resolved = tcp.peer_addr().ok();
                 self.carry(opening, tcp, resolved, &[]).await;

@@ -1,6 +1,7 @@
 //! Tunnels between real sockets of this machine.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod faults;
 mod flows;
 mod http_proxy;
 mod limits;

@@ -15,7 +15,7 @@ pub(super) const OWN_PROTECTIONS: usize = 2;
 /// The delay of a path of which nothing is known: that of a satellite.
 const LONG_WAY: Duration = Duration::from_millis(300);
 /// The protection of datagrams of [`Class::RealTime`].
-const REAL_TIME: &str = "tail:burst=1";
+const REAL_TIME: &str = "auto:beyond=35ms,budget=1,expect=0.02";
 /// The protection of datagrams of [`Class::Interactive`] and [`Class::Bulk`]: who sends these does repair them, but takes
 /// each loss for a sign to slow down, and videos that are taken for them do not repair.
 const INTERACTIVE: &str = "auto:within=150ms,expect=0.02";

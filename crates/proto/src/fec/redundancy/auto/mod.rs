@@ -49,12 +49,12 @@ use sutura_schedule::registry::{Entry, Parameters, UnknownPolicy};
 pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
     "auto",
     "repair symbols where they save time, by the losses of the path",
-    "budget=0.25,within=none,share=0.999,expect=0,without=none",
+    "budget=0.25,within=none,beyond=none,share=0.999,expect=0,without=none",
     |parameters| {
         let expect = parameters.number("expect", 0.0)?;
         let budget = parameters.number("budget", DEFAULT_BUDGET)?;
         let without = parameters.take("without").map_or(Ok(None), Aspect::named)?;
-        let within = within(parameters)?;
+        let (within, beyond) = (time(parameters, "within")?, time(parameters, "beyond")?);
         let share = parameters.number("share", DEFAULT_SHARE)?;
         let auto = Auto::new(budget).ok_or_else(|| {
             UnknownPolicy::new(format!("budget: {budget} is not a number from 0 to {MAX_BUDGET}"))
@@ -63,21 +63,29 @@ pub(super) const ENTRY: Entry<dyn RedundancyFactory> = Entry::with_parameters(
             UnknownPolicy::new(format!("expect: {expect} is not a number from 0 to {MAX_EXPECTED}"))
         })?;
         let auto = Auto { without, ..auto };
-        let Some(within) = within else { return Ok(Arc::new(auto)) };
-        let auto = auto.within(within, share).ok_or_else(|| {
+        let auto = match (within, beyond) {
+            (None, None) => return Ok(Arc::new(auto)),
+            (Some(within), None) => auto.within(within, share),
+            (None, Some(beyond)) => auto.beyond(beyond, share),
+            (Some(_), Some(_)) => {
+                return Err(UnknownPolicy::new("within and beyond: only one of both can hold"));
+            }
+        };
+        let auto = auto.ok_or_else(|| {
             UnknownPolicy::new(format!("share: {share} is not a number from 0 to 1"))
         })?;
         Ok(Arc::new(auto))
     },
 );
 
-fn within(parameters: &mut Parameters<'_>) -> Result<Option<Duration>, UnknownPolicy> {
-    let Some(value) = parameters.take("within").filter(|value| *value != "none") else {
+/// A parameter that is a number of milliseconds, if there is one.
+fn time(parameters: &mut Parameters<'_>, name: &str) -> Result<Option<Duration>, UnknownPolicy> {
+    let Some(value) = parameters.take(name).filter(|value| *value != "none") else {
         return Ok(None);
     };
     let millis = value.strip_suffix("ms").unwrap_or(value).parse().ok().filter(|ms| *ms > 0);
     millis.map(Duration::from_millis).map(Some).ok_or_else(|| {
-        UnknownPolicy::new(format!("within: `{value}` is not a number of milliseconds"))
+        UnknownPolicy::new(format!("{name}: `{value}` is not a number of milliseconds"))
     })
 }
 
@@ -116,7 +124,17 @@ pub struct Auto {
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct LatencyTarget {
     within: Duration,
+    /// Whether the path's own delay is to be added.
+    beyond_path: bool,
     share: f64,
+}
+
+impl LatencyTarget {
+    /// How long a piece may take over a path.
+    fn within(&self, path: &PathView) -> Duration {
+        let way = if self.beyond_path { path.one_way() } else { Duration::ZERO };
+        self.within.saturating_add(way)
+    }
 }
 
 impl Default for Auto {
@@ -139,7 +157,18 @@ impl Auto {
     /// the budget allows if it cannot be met. `None` if `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
-        let target = Some(LatencyTarget { within: within.min(MAX_DELAY), share });
+        self.with_target(within, false, share)
+    }
+
+    /// The same with a time that counts beyond the path's own delay (half a round trip), so that the target can be
+    /// met on a path of any length.
+    #[must_use]
+    pub fn beyond(self, beyond: Duration, share: f64) -> Option<Self> {
+        self.with_target(beyond, true, share)
+    }
+
+    fn with_target(self, time: Duration, beyond_path: bool, share: f64) -> Option<Self> {
+        let target = Some(LatencyTarget { within: time.min(MAX_DELAY), beyond_path, share });
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
@@ -216,14 +245,14 @@ impl Auto {
         path.silent && self.has(Aspect::Silence) && !has_room
     }
 
-    /// How long data on these terms may take, by the target and its deadline.
-    fn tolerance(&self, of_data: Option<Duration>) -> Option<Duration> {
-        self.target.map(|target| target.within).into_iter().chain(of_data).min()
+    /// How long data on these terms may take over a path, by the target and its deadline.
+    fn tolerance(&self, path: &PathView, of_data: Option<Duration>) -> Option<Duration> {
+        self.target.map(|target| target.within(path)).into_iter().chain(of_data).min()
     }
 
     /// The reason why no repair symbol is worth sending against the losses of a path, if there is one.
     fn losses_to_leave(&self, path: &PathView, terms: Terms) -> Option<Reason> {
-        let floor = self.floor(path, self.tolerance(terms.tolerance));
+        let floor = self.floor(path, self.tolerance(path, terms.tolerance));
         if floor.crowded {
             return Some(Reason::Congestion);
         }
@@ -258,8 +287,9 @@ impl RedundancyFactory for Auto {
     fn parameters(&self) -> String {
         let Self { budget, target, expect, without } = self;
         let mut text = format!("budget={budget}");
-        if let Some(LatencyTarget { within, share }) = target {
-            text += &format!(", within={within:?}, share={share}");
+        if let Some(LatencyTarget { within, beyond_path, share }) = target {
+            let name = if *beyond_path { "beyond" } else { "within" };
+            text += &format!(", {name}={within:?}, share={share}");
         }
         if *expect > 0.0 {
             text += &format!(", expect={expect}");

@@ -167,7 +167,7 @@ impl AutoPolicy {
         let path = &view.path;
         let way = path.one_way() + path.rtt / MARGIN_DIVISOR;
         let target = self.auto.target.and_then(|target| {
-            let deadline = self.waiting.deadline(now + way, target.within);
+            let deadline = self.waiting.deadline(now + way, target.within(path));
             deadline.and_then(|at| at.checked_sub(way))
         });
         let message = view.deadline.and_then(|at| at.checked_sub(way));
@@ -234,7 +234,7 @@ impl AutoPolicy {
             return self.forget_piece();
         }
         // What would come too late is not mended.
-        let mends = mends && self.auto.tolerance(piece.tolerance).is_none();
+        let mends = mends && self.auto.tolerance(&view.path, piece.tolerance).is_none();
         let kept = if mends { KEPT_FOR_MENDING } else { 0.0 };
         let most = ((self.purse - kept + ROUNDING).max(0.0) as usize).min(MOST);
         let broke = (most == 0).then_some(Reason::Budget);
@@ -250,7 +250,7 @@ impl AutoPolicy {
             self.reason = Reason::RetransmissionIsEnough;
             return self.forget_piece();
         }
-        let floor = self.auto.floor(&view.path, self.auto.tolerance(piece.tolerance));
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(&view.path, piece.tolerance));
         if self.fenced && !is_lossy(&floor, &view.path) {
             return self.insure(now, moment, view);
         }
@@ -329,7 +329,7 @@ impl AutoPolicy {
     /// some of it. Less is not marked there: streams that become symbols do not share packets.
     fn is_known_or_long(&self, view: &View) -> bool {
         let rest = (view.left as f64 / PACKET) as u64;
-        let floor = self.auto.floor(&view.path, self.auto.tolerance(None));
+        let floor = self.auto.floor(&view.path, self.auto.tolerance(&view.path, None));
         is_lossy(&floor, &view.path) || rest.saturating_add(view.unacked.into()) >= LONG
     }
 
@@ -340,7 +340,7 @@ impl AutoPolicy {
 
     /// Mends a lost datagram, if that can still be in time.
     fn mend(&mut self, now: Instant, id: u64, view: &View) {
-        let tolerance = self.auto.tolerance(self.patience);
+        let tolerance = self.auto.tolerance(&view.path, self.patience);
         let in_time = tolerance.is_none_or(|most| view.path.retransmission_is_in_time(most));
         let floor = self.auto.floor(&view.path, tolerance);
         self.lost.expire(view.span().start);
@@ -370,7 +370,7 @@ impl AutoPolicy {
 
     /// In which share of cases repair symbols are to mend the losses of a piece in time; `None` if it has no deadline.
     fn share(&self, piece: &Piece, floor: &LossFloor, view: &View) -> Option<f64> {
-        self.auto.tolerance(piece.tolerance)?;
+        self.auto.tolerance(&view.path, piece.tolerance)?;
         Some(1.0 - self.auto.may_fail(&view.path, floor, self.terms(piece, view)))
     }
 }

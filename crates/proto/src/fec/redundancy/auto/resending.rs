@@ -28,7 +28,7 @@ impl Auto {
         terms: Terms,
         noticed: Duration,
     ) -> Endangered {
-        let tolerance = self.tolerance(terms.tolerance);
+        let tolerance = self.tolerance(path, terms.tolerance);
         let floor = self.floor(path, tolerance);
         let often_enough = || floor.rate <= self.may_fail(path, &floor, terms);
         if !terms.resends || !self.is_soon_enough(path, terms.tolerance) || !often_enough() {
@@ -42,7 +42,7 @@ impl Auto {
 
     /// Whether data that is sent after its loss is known arrives soon enough, whoever sends it.
     pub(super) fn is_soon_enough(&self, path: &PathView, of_data: Option<Duration>) -> bool {
-        match self.tolerance(of_data) {
+        match self.tolerance(path, of_data) {
             Some(tolerance) => path.retransmission_is_in_time(tolerance),
             None => path.retransmission_is_enough(UNNOTICED),
         }
@@ -51,7 +51,7 @@ impl Auto {
     /// The share of lost packets that repair symbols need not mend in time: what the target leaves, or more if lost data
     /// is sent again in time and is hardly ever lost again.
     pub(super) fn may_fail(&self, path: &PathView, floor: &LossFloor, terms: Terms) -> f64 {
-        let Some(tolerance) = self.tolerance(terms.tolerance) else { return 1.0 };
+        let Some(tolerance) = self.tolerance(path, terms.tolerance) else { return 1.0 };
         let resent = if terms.resends { path.retransmissions_in_time(tolerance) } else { 0 };
         if resent > 0 && !self.has(Aspect::Again) {
             return 1.0;

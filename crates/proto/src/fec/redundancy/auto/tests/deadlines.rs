@@ -73,6 +73,25 @@ fn a_target_is_met_as_late_as_it_allows() {
 }
 
 #[test]
+fn a_target_beyond_the_path_counts_from_when_the_data_would_arrive() {
+    let auto = Auto::new(1.0).unwrap();
+    for rtt in [20 * MS, 100 * MS, 600 * MS] {
+        let path = PathView { rtt, min_rtt: rtt, ..path() };
+        let beyond = auto.beyond(30 * MS, 0.999).unwrap();
+        let within = auto.within(rtt / 2 + 30 * MS, 0.999).unwrap();
+        let sent = [beyond, within].map(|auto| {
+            let mut driver = warm(auto, path);
+            driver.piece(5, 0);
+            driver.run(rtt)
+        });
+        assert_eq!(sent[0], sent[1], "{rtt:?}");
+        assert!(rtt == 20 * MS || !sent[0].is_empty(), "{rtt:?}");
+    }
+    conformance::redundancy(&auto.beyond(MAX_DELAY, 1.0).unwrap());
+    assert!(auto.beyond(MAX_DELAY, 1.1).is_none());
+}
+
+#[test]
 fn messages_are_protected_before_their_deadline() {
     let mut driver = warm(Auto::new(1.0).unwrap(), path());
     driver.message(130 * MS);

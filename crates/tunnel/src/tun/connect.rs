@@ -2,19 +2,19 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ipnet::IpNet;
-use sutura::Connection;
-use sutura::http::{Datagrams, RequestStream};
+use sutura::http::RequestStream;
 use tokio::time::{interval, timeout};
 
+use super::carrier::PacketCarrier;
 use super::device::{Device, MAX_DEVICE_MTU};
 use super::gate::{Dropped, PacketGate};
 use super::routes::{Kernel, networks};
 use crate::flow::Rules;
-use crate::ip::{self, AddressRequest, AddressedCapsule, AssignedAddress, IpRange};
+use crate::ip::{AddressRequest, AddressedCapsule, AssignedAddress, IpRange};
 
 /// How long a proxy may take to assign addresses.
 const ASSIGN_TIMEOUT: Duration = Duration::from_secs(10);
@@ -27,7 +27,7 @@ const ADAPT: Duration = Duration::from_secs(1);
 pub struct IpClient {
     name: String,
     wanted: Vec<IpNet>,
-    rules: Rules,
+    rules: Arc<Rules>,
     device: Option<Attached>,
 }
 
@@ -76,7 +76,7 @@ impl IpClient {
     /// that the proxy advertises, if there are none.
     #[must_use]
     pub fn new(name: &str, wanted: Vec<IpNet>, rules: Rules) -> Self {
-        Self { name: name.to_owned(), wanted, rules, device: None }
+        Self { name: name.to_owned(), wanted, rules: Arc::new(rules), device: None }
     }
 
     /// Carries packets over an exchange that the proxy at `proxy` agreed to, until it ends. `told` is called once the
@@ -97,11 +97,11 @@ impl IpClient {
         let agreed = timeout(ASSIGN_TIMEOUT, agreed(&mut stream)).await;
         let (addresses, ranges) =
             agreed.map_err(|_| IpError::Proxy("it assigns no address or no routes"))??;
-        let datagrams = stream.datagrams();
-        self.attach(addresses, &ranges, mtu(&datagrams), proxy)?;
+        let carrier = PacketCarrier::of(&stream);
+        self.attach(addresses, &ranges, carrier.mtu(), proxy)?;
         let attached = self.device.as_ref().ok_or(IpError::Proxy("it assigns no address"))?;
         told(attached);
-        attached.carry(&mut stream, &datagrams, self.rules.clone()).await
+        attached.carry(&mut stream, &carrier, self.rules.clone()).await
     }
 
     /// Makes the device, or keeps the one that has these addresses, and sets its routes.
@@ -176,11 +176,6 @@ fn own(all: &[AssignedAddress]) -> Vec<IpNet> {
     own
 }
 
-/// The longest packet that a datagram carries, in bytes.
-fn mtu(datagrams: &Datagrams) -> usize {
-    datagrams.max_size().unwrap_or_default().saturating_sub(1)
-}
-
 impl Attached {
     /// The device's name.
     #[must_use]
@@ -191,22 +186,21 @@ impl Attached {
     async fn carry(
         &self,
         stream: &mut RequestStream,
-        datagrams: &Datagrams,
-        rules: Rules,
+        carrier: &PacketCarrier,
+        rules: Arc<Rules>,
     ) -> Result<(), IpError> {
         let own = self.addresses.iter().map(IpNet::addr).collect();
         let mut gate = PacketGate::new(self.addresses.clone(), own, None, rules, Instant::now());
-        let connection = stream.connection().clone();
         let mut adapt = interval(ADAPT);
         let mut buffer = vec![0; usize::from(MAX_DEVICE_MTU) + 1];
         loop {
             tokio::select! {
                 size = self.device.recv(&mut buffer) => {
                     let size = size.map_err(system("the TUN device is gone"))?;
-                    self.send(&mut gate, &connection, datagrams, &mut buffer[..size]);
+                    self.send(&mut gate, carrier, &mut buffer[..size]);
                 }
-                datagram = datagrams.recv() => match datagram? {
-                    Some(payload) => self.deliver(&mut gate, datagrams, &payload),
+                packet = carrier.recv() => match packet? {
+                    Some(packet) => self.deliver(&mut gate, carrier, packet),
                     None => return Err(IpError::Lost("the proxy has ended it".into())),
                 },
                 capsule = next(stream) => match capsule? {
@@ -219,7 +213,7 @@ impl Attached {
                     | AddressedCapsule::Routes(_) => {}
                 },
                 _ = adapt.tick() => {
-                    let mtu = u16::try_from(mtu(datagrams)).unwrap_or(MAX_DEVICE_MTU);
+                    let mtu = u16::try_from(carrier.mtu()).unwrap_or(MAX_DEVICE_MTU);
                     let adapted = self.device.set_mtu(mtu, &self.addresses);
                     adapted.map_err(system("the MTU of the TUN device"))?;
                 }
@@ -228,19 +222,12 @@ impl Attached {
     }
 
     /// Sends a packet of this machine.
-    fn send(
-        &self,
-        gate: &mut PacketGate,
-        connection: &Connection,
-        datagrams: &Datagrams,
-        packet: &mut [u8],
-    ) {
+    fn send(&self, gate: &mut PacketGate, carrier: &PacketCarrier, packet: &mut [u8]) {
         let now = Instant::now();
-        match gate.enter(now, packet, mtu(datagrams), true) {
+        match gate.enter(now, packet, carrier.mtu(), true) {
             Ok(treatment) => {
                 // What cannot be sent is dropped, as by any link.
-                let _ = datagrams
-                    .send(&ip::wrap(packet), &treatment.datagram_over(now, connection.rtt()));
+                let _ = carrier.send(now, packet, &treatment);
             }
             Err(Dropped::Denied(answer) | Dropped::TooBig(answer)) => {
                 let _ = answer.map(|answer| self.device.deliver(&answer));
@@ -250,10 +237,8 @@ impl Attached {
     }
 
     /// Hands a packet to this machine.
-    fn deliver(&self, gate: &mut PacketGate, datagrams: &Datagrams, payload: &Bytes) {
-        let Some(packet) = ip::unwrap(payload) else { return };
-        let mut packet = packet.to_vec();
-        if gate.leave(Instant::now(), &mut packet, mtu(datagrams), false).is_ok() {
+    fn deliver(&self, gate: &mut PacketGate, carrier: &PacketCarrier, mut packet: Vec<u8>) {
+        if gate.leave(Instant::now(), &mut packet, carrier.mtu(), false).is_ok() {
             let _ = self.device.deliver(&packet);
         }
     }

@@ -1,12 +1,13 @@
 //! Which packets pass between a tunnel and a device, and what becomes of the others.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ipnet::IpNet;
 
 use super::flows::{Flows, Seen};
-use crate::access::{AllowList, Allowance, Limits, Meter, Transport};
+use crate::access::{AllowList, Limits, Meter, Transport};
 use crate::flow::{Rules, Treatment};
 use crate::ip::{self, Answer, Header, InvalidPacket};
 
@@ -20,8 +21,8 @@ pub struct PacketGate {
     /// The networks of the client: the only ones that it sends from and is sent to.
     client: Vec<IpNet>,
     /// What the client may send to, and be sent from. `None` at the client's end, where the proxy decides.
-    allow: Option<AllowList>,
-    rules: Rules,
+    allow: Option<Arc<AllowList>>,
+    rules: Arc<Rules>,
     flows: Flows,
     /// This end's addresses, which refusals come from.
     own: Vec<IpAddr>,
@@ -47,8 +48,8 @@ impl PacketGate {
     pub fn new(
         client: Vec<IpNet>,
         own: Vec<IpAddr>,
-        allow: Option<AllowList>,
-        rules: Rules,
+        allow: Option<Arc<AllowList>>,
+        rules: Arc<Rules>,
         now: Instant,
     ) -> Self {
         let answers = Meter::new(Limits::default().with_bytes_per_second(Some(ANSWERS)), now);
@@ -146,12 +147,8 @@ impl PacketGate {
         header: &Header,
         from: Option<IpAddr>,
     ) -> Option<Vec<u8>> {
-        if !matches!(self.answers.look(now), Allowance::Now(_)) {
-            return None;
-        }
         let answer = ip::answer(what, packet, header, from?)?;
-        self.answers.commit(now, answer.len() as u64);
-        Some(answer)
+        self.answers.admit(now, answer.len() as u64).then_some(answer)
     }
 }
 
@@ -171,7 +168,7 @@ mod tests {
             allow.split_whitespace().map(|rule| rule.parse::<AllowRule>().unwrap()).collect();
         let client = vec!["10.77.0.2/32".parse().unwrap()];
         let own = vec!["10.77.0.1".parse().unwrap()];
-        PacketGate::new(client, own, Some(allow), Rules::default(), Instant::now())
+        PacketGate::new(client, own, Some(Arc::new(allow)), Arc::default(), Instant::now())
     }
 
     fn udp(source: u16, destination: u16) -> Vec<u8> {

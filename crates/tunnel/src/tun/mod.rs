@@ -4,6 +4,7 @@
 //! with the deadline, the urgency and the protection of its class. A packet that the tunnel gives is
 //! checked ([`PacketGate`]) and handed to the device. The kernels at both ends do the routing.
 
+mod carrier;
 mod connect;
 mod device;
 mod flows;

@@ -7,17 +7,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use bytes::Bytes;
 use ipnet::IpNet;
-use sutura::Connection;
-use sutura::http::{Datagrams, Error, RequestStream};
+use sutura::http::{Error, RequestStream};
 
+use super::carrier::PacketCarrier;
 use super::device::{Device, MAX_DEVICE_MTU};
 use super::gate::{Dropped, PacketGate};
 use super::pool::{AddressPool, Full};
 use super::routes::advertised;
-use crate::access::{AllowList, Allowance, Meter};
-use crate::flow::Rules;
+use crate::access::{AllowList, Meter};
+use crate::flow::{Class, Rules, Treatment};
 use crate::ip::{self, AddressRequest, AddressedCapsule, AssignedAddress};
 
 /// The device of a proxy and the addresses of its clients. Clones are the same one.
@@ -28,8 +27,8 @@ pub struct IpNetwork(Arc<Network>);
 struct Network {
     device: Device,
     own: Vec<IpNet>,
-    allow: AllowList,
-    rules: Rules,
+    allow: Arc<AllowList>,
+    rules: Arc<Rules>,
     state: Mutex<NetworkState>,
 }
 
@@ -42,8 +41,7 @@ struct NetworkState {
 /// A client with addresses.
 #[derive(Debug)]
 struct Client {
-    connection: Connection,
-    datagrams: Datagrams,
+    carrier: PacketCarrier,
     gate: Mutex<PacketGate>,
     meter: Arc<Mutex<Meter>>,
     to_client: AtomicU64,
@@ -80,6 +78,7 @@ impl IpNetwork {
         let device = Device::open(name, &own, MAX_DEVICE_MTU)?;
         let state =
             Mutex::new(NetworkState { pool: AddressPool::new(&own), clients: HashMap::new() });
+        let (allow, rules) = (Arc::new(allow), Arc::new(rules));
         Ok(Self(Arc::new(Network { device, own, allow, rules, state })))
     }
 
@@ -127,8 +126,8 @@ impl IpNetwork {
         let mut from_client = 0;
         let ended = loop {
             tokio::select! {
-                datagram = client.datagrams.recv() => match datagram {
-                    Ok(Some(payload)) => from_client += self.deliver(&client, &payload),
+                packet = client.carrier.recv() => match packet {
+                    Ok(Some(packet)) => from_client += self.deliver(&client, packet),
                     Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 },
@@ -173,8 +172,8 @@ impl IpNetwork {
         let (allow, rules) = (Some(self.0.allow.clone()), self.0.rules.clone());
         let gate = Mutex::new(PacketGate::new(networks, own, allow, rules, Instant::now()));
         let (to_client, dropped) = Default::default();
-        let (connection, datagrams) = (stream.connection().clone(), stream.datagrams());
-        let client = Client { connection, datagrams, gate, meter, to_client, dropped };
+        let carrier = PacketCarrier::of(stream);
+        let client = Client { carrier, gate, meter, to_client, dropped };
         let client = Arc::new(client);
         let all = lease.addresses.iter().map(|ip| (*ip, client.clone()));
         locked(&self.0.state).clients.extend(all);
@@ -182,10 +181,8 @@ impl IpNetwork {
     }
 
     /// Hands a client's packet to the kernel. Returns its size.
-    fn deliver(&self, client: &Client, payload: &Bytes) -> u64 {
-        let Some(packet) = ip::unwrap(payload) else { return 0 };
-        let mut packet = packet.to_vec();
-        let mtu = client.mtu();
+    fn deliver(&self, client: &Client, mut packet: Vec<u8>) -> u64 {
+        let mtu = client.carrier.mtu();
         let passed = locked(&client.gate).leave(Instant::now(), &mut packet, mtu, true);
         match passed {
             Ok(()) if client.admits(packet.len()) => {
@@ -202,33 +199,18 @@ impl IpNetwork {
 }
 
 impl Client {
-    /// The longest packet that a datagram to it carries, in bytes.
-    fn mtu(&self) -> usize {
-        self.datagrams.max_size().unwrap_or_default().saturating_sub(1)
-    }
-
     /// Whether a packet of so many bytes may be carried now; it counts if so.
     fn admits(&self, bytes: usize) -> bool {
-        let now = Instant::now();
-        let mut meter = locked(&self.meter);
-        let is_admitted = matches!(meter.look(now), Allowance::Now(_));
-        if is_admitted {
-            meter.commit(now, bytes as u64);
-        }
-        is_admitted
+        locked(&self.meter).admit(Instant::now(), bytes as u64)
     }
 
     /// Sends a packet of the device to it.
     fn send(&self, packet: &mut [u8], device: &Device) {
         let now = Instant::now();
-        let passed = locked(&self.gate).enter(now, packet, self.mtu(), false);
+        let passed = locked(&self.gate).enter(now, packet, self.carrier.mtu(), false);
         match passed {
             Ok(treatment) if self.admits(packet.len()) => {
-                if self
-                    .datagrams
-                    .send(&ip::wrap(packet), &treatment.datagram_over(now, self.connection.rtt()))
-                    .is_ok()
-                {
+                if self.carrier.send(now, packet, &treatment).is_ok() {
                     self.to_client.fetch_add(packet.len() as u64, Relaxed);
                     return;
                 }
@@ -249,11 +231,8 @@ impl Client {
             Dropped::Invalid(_) | Dropped::Foreign => None,
         };
         if let Some(answer) = answer {
-            let options = crate::flow::Treatment::of(crate::flow::Class::Interactive);
-            let _ = self.datagrams.send(
-                &ip::wrap(&answer),
-                &options.datagram_over(Instant::now(), self.connection.rtt()),
-            );
+            let treatment = Treatment::of(Class::Interactive);
+            let _ = self.carrier.send(Instant::now(), &answer, &treatment);
         }
     }
 }

@@ -61,6 +61,12 @@ impl DialArgs {
         Ok(addresses)
     }
 
+    /// Uses these addresses for a server from now on.
+    pub fn pin(&mut self, authority: &Authority, addresses: &[SocketAddr]) {
+        let addresses = addresses.iter().map(SocketAddr::ip).collect();
+        self.resolve.push(Pinned { authority: authority.clone(), addresses });
+    }
+
     fn pinned(&self, authority: &Authority) -> Option<&[IpAddr]> {
         // The last one counts, so that a script's can be overridden.
         let pinned = self.resolve.iter().rfind(|pinned| pinned.authority == *authority)?;

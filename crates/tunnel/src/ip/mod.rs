@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 pub use capsules::{
     AddressRequest, AddressedCapsule, AssignedAddress, InvalidCapsule, IpRange, MAX_ADDRESSES,
-    MAX_ROUTES,
+    MAX_ROUTES, everywhere,
 };
 pub use icmp::{Answer, answer};
 pub use mss::clamp_mss;
@@ -21,7 +21,7 @@ pub(crate) use packet::tests;
 pub use packet::{
     Expired, Header, InvalidPacket, Part, TCP, UDP, decrement_hops, ecn, ports, set_ecn,
 };
-pub use path::{InvalidScope, Scope, ScopeTarget};
+pub use path::{InvalidScope, SCOPE_PATH, Scope, ScopeTarget};
 
 /// The smallest MTU of IPv6 (RFC 8200 section 5), in bytes.
 pub const MIN_MTU: usize = 1280;

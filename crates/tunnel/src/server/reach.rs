@@ -54,7 +54,11 @@ pub(super) async fn addresses(
     }
 }
 
-async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Unreached> {
+/// The addresses of a name.
+///
+/// # Errors
+/// There are none, or the resolver does not answer in time.
+pub(super) async fn resolve(name: &str, port: u16) -> Result<Vec<SocketAddr>, Unreached> {
     let found = timeout(DNS_TIMEOUT, lookup_host((name, port))).await;
     let found: Vec<SocketAddr> = match found {
         Ok(Ok(found)) => found.take(8 * MAX_ADDRESSES).collect(),

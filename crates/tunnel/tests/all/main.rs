@@ -3,6 +3,7 @@
 
 mod flows;
 mod http_proxy;
+mod ip;
 mod limits;
 mod resume;
 mod reverse;

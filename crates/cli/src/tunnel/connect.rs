@@ -165,7 +165,7 @@ pub async fn run(args: TunnelConnectArgs) -> Result<Exit, Failure> {
         ended = &mut running => return Err(refused(ended)),
         _ = &mut interrupted => return Err(Failure::interrupted()),
     };
-    sockets.announce(&args, device)?;
+    sockets.announce(&args, device.as_ref())?;
     let mut serving = sockets.serve(&tunnel);
     for Backward(reverse) in &args.remote {
         let (tunnel, reverse) = (tunnel.clone(), reverse.clone());
@@ -269,7 +269,7 @@ impl Doorways {
     }
 
     /// What is listened at, for people or for scripts, and for these the device.
-    fn announce(&self, args: &TunnelConnectArgs, device: Option<Value>) -> Result<(), Failure> {
+    fn announce(&self, args: &TunnelConnectArgs, device: Option<&Value>) -> Result<(), Failure> {
         let tcp = |listener: &TcpListener| listener.local_addr().map_err(|e| unknown(&e));
         let mut all: Vec<(&str, SocketAddr, Option<String>)> = Vec::new();
         for (listener, forward) in &self.local {

@@ -1,90 +1,106 @@
 #!/usr/bin/env bash
-# A machine in a tunnel of IP packets, in network namespaces of its own: `interop/tun.sh PROGRAM`, where PROGRAM is
-# the example `tun` of sutura-tunnel. Needs root, iproute2, ping and python3. Three machines: a client behind a path
-# with an MTU of 1228 bytes and 5 % of loss, a proxy, and a server beyond it that only the proxy can reach.
+# Whole machines in a tunnel of IP packets, in network namespaces of their own: `interop/tun.sh SUTURA`, where SUTURA is
+# the command. Needs root, iproute2, ping and python3.
 set -euo pipefail
-program=$(realpath "$1")
+sutura=$(realpath "$1")
 cd "$(dirname "$0")"
-run=$$
-client=tun-c-$run proxy=tun-p-$run server=tun-s-$run
-work=$(mktemp -d)
-children=()
+source machines.sh
 
-finish() {
-    for child in "${children[@]}"; do kill "$child" 2> /dev/null || true; done
-    wait 2> /dev/null || true
-    for name in "$client" "$proxy" "$server"; do ip netns del "$name" 2> /dev/null || true; done
-    rm -rf "$work"
+through() { as_client ip route get "$1" | grep -q 'dev sutura0'; }
+outside() { as_client ip route get "$1" | grep -q 'dev cp'; }
+
+echo "tester 0123456789abcdef" > "$work/tokens"
+echo 0123456789abcdef > "$work/token"
+serve() {
+    beyond "$proxy" serve "$sutura" tunnel serve --state-dir "$work/state" --token-file "$work/tokens" \
+        --allow 'ip/10.9.0.2:*' --allow 'ip/[fd09::2]:*' --tun 10.77.0.1/24,fd77::1/64 --audit "$work/audit.jsonl" "$@"
+    serving=${children[-1]}
 }
-trap finish EXIT
-
-fail() {
-    echo "FAILED: $*"
-    tail -n 20 "$work"/*.log
-    exit 1
+connect() {
+    beyond "$client" connect "$sutura" tunnel connect "$@" --insecure --token-file "$work/token" --tun
+    connected=${children[-1]}
 }
 
-# beyond NAME COMMAND...: runs a command in the background in a namespace.
-beyond() {
-    local name=$1
-    shift
-    ip netns exec "$name" timeout 120 "$@" > "$work/$name-${#children[@]}.log" 2>&1 &
-    children+=($!)
-}
-
-for name in "$client" "$proxy" "$server"; do
-    ip netns add "$name"
-    ip -n "$name" link set lo up
-done
-ip link add cp netns "$client" type veth peer name pc netns "$proxy"
-ip link add ps netns "$proxy" type veth peer name sp netns "$server"
-ip -n "$client" addr add 192.0.2.2/24 dev cp
-ip -n "$proxy" addr add 192.0.2.1/24 dev pc
-ip -n "$proxy" addr add 10.9.0.1/24 dev ps
-ip -n "$server" addr add 10.9.0.2/24 dev sp
-for end in "$client cp" "$proxy pc" "$proxy ps" "$server sp"; do
-    set -- $end
-    ip -n "$1" link set "$2" up
-done
-ip -n "$client" link set cp mtu 1228
-ip -n "$proxy" link set pc mtu 1228
-ip -n "$server" route add 10.77.0.0/24 via 10.9.0.1
-ip netns exec "$proxy" sysctl -qw net.ipv4.ip_forward=1
-if ip netns exec "$client" tc qdisc add dev cp root netem delay 10ms loss 5% 2> /dev/null; then
-    ip netns exec "$proxy" tc qdisc add dev pc root netem delay 10ms loss 5%
-else
-    echo "no netem: without loss"
-fi
-
-beyond "$proxy" "$program" serve 192.0.2.1:4433 10.77.0.1/24 'ip/10.9.0.2:*'
-serving=${children[-1]}
-beyond "$client" "$program" connect 192.0.2.1:4433
-beyond "$server" python3 tun_transfer.py serve
-for _ in $(seq 100); do
-    ip netns exec "$client" ip route get 10.9.0.2 2> /dev/null | grep -q suturac && break
-    sleep 0.1
-done
-ip netns exec "$client" ip route get 10.9.0.2 | grep -q suturac || fail "no route into the tunnel"
+serve
+in_time "no device at the proxy" ip -n "$proxy" link show suturap0
+connect 192.0.2.1
+beyond "$server" server python3 tun_transfer.py serve
+in_time "no route into the tunnel" through 10.9.0.2
 
 echo "ping:"
-ip netns exec "$client" ping -q -c 20 -i 0.1 -W 2 10.9.0.2 | tail -n 2 || fail "no ping"
+as_client ping -q -c 20 -i 0.1 -W 2 10.9.0.2 | tail -n 2 || fail "no ping"
+echo "ping over IPv6:"
+as_client ping -q -c 20 -i 0.1 -W 2 fd09::2 | tail -n 2 || fail "no ping over IPv6"
 # What is not allowed is answered, not swallowed.
-ip netns exec "$client" ip route replace 10.9.0.1 dev suturac0
-{ ip netns exec "$client" ping -c 1 -W 2 10.9.0.1 || true; } | grep -q "Packet filtered" || fail "no refusal"
+as_client ip route replace 10.9.0.1 dev sutura0
+as_client ip route replace fd09::1 dev sutura0
+denied() { { as_client ping -c 1 -W 2 "$1" || true; } | grep -qi "$2"; }
+in_time "no refusal" denied 10.9.0.1 "Packet filtered"
+in_time "no refusal over IPv6" denied fd09::1 "administratively prohibited"
 # Longer than a datagram: the kernel cuts it, and all of it arrives.
-ip netns exec "$client" ping -q -c 3 -W 2 -s 1400 10.9.0.2 > /dev/null || fail "no fragments"
+long() { as_client ping -q -c 2 -W 2 -s 1400 "$1"; }
+in_time "no fragments" long 10.9.0.2
+in_time "no fragments over IPv6" long fd09::2
+# The other end may not cut: it is told what fits.
+too_long() { { ip netns exec "$server" ping -c 1 -W 2 -M do -s 1380 "$1" 2>&1 || true; } | grep -qiE "frag needed|too big|too long"; }
+in_time "no word of what fits" too_long 10.77.0.2
 echo "TCP:"
-ip netns exec "$client" python3 tun_transfer.py fetch 10.9.0.2 4000000 || fail "no transfer"
+as_client python3 tun_transfer.py fetch 10.9.0.2 4000000 || fail "no transfer"
+as_client python3 tun_transfer.py fetch fd09::2 4000000 || fail "no transfer over IPv6"
 
 # The proxy dies in the middle of a transfer and comes back: the transfer goes on.
-ip netns exec "$client" timeout 60 python3 tun_transfer.py fetch 10.9.0.2 12000000 > "$work/fetch.log" 2>&1 &
+as_client timeout 60 python3 tun_transfer.py fetch 10.9.0.2 40000000 > "$work/fetch.log" 2>&1 &
 fetching=$!
+sleep 0.3
+murder "$serving"
+kill -0 "$fetching" || fail "the transfer was over too soon"
 sleep 1
-kill -KILL $(pgrep -P "$serving" || echo "$serving") 2> /dev/null || true
-wait "$serving" 2> /dev/null || true
-sleep 1
-beyond "$proxy" "$program" serve 192.0.2.1:4433 10.77.0.1/24 'ip/10.9.0.2:*'
+through 10.9.0.2 || fail "the device went with the connection"
+serve
 wait "$fetching" || fail "the transfer did not outlive the proxy"
 echo "TCP with the proxy killed and started again:"
 cat "$work/fetch.log"
+stop "$connected"
+as_client ip link show sutura0 > /dev/null 2>&1 && fail "the device is left"
+
+stop "$serving"
+serve --allow '*'
+
+# Everything through the tunnel, but the way to the proxy; a proxy that does not answer comes first.
+connect 203.0.113.9 198.51.100.1 --connect-timeout 2 --route 0.0.0.0/0 --route ::/0
+in_time "no default route into the tunnel" through 203.0.113.200
+outside 198.51.100.1 || fail "the tunnel leads into itself"
+outside 203.0.113.9 || fail "the way to the other proxy leads into the tunnel"
+as_client ping -q -c 5 -i 0.1 -W 2 10.9.0.2 | tail -n 2 || fail "no ping with all routed into the tunnel"
+murder "$serving"
+serve --allow '*'
+again() { as_client ping -c 1 -W 1 10.9.0.2; }
+in_time "no connection to the second proxy any more" again
+# The machine moves: its address and all routes of its own go, and others come.
+ip -n "$client" addr flush dev cp scope global
+ip -n "$client" addr add 192.0.2.77/24 dev cp
+ip -n "$client" route add default via 192.0.2.1
+in_time "no way to the proxy after a move" again
+# An outage that ends the connection: the same device goes on, with the same addresses.
+device=$(as_client ip -o link show sutura0 | cut -d: -f1)
+ip -n "$proxy" link set pc down
+sleep 14
+ip -n "$proxy" link set pc up
+in_time "no connection after an outage" again
+[ "$(as_client ip -o link show sutura0 | cut -d: -f1)" = "$device" ] || fail "the device was made anew"
+stop "$connected"
+outside 203.0.113.200 || fail "routes are left"
+as_client ip route show proto 187 | grep -q . && fail "ways to proxies are left"
+
+# A proxy without a device, and one that lets nobody send packets.
+stop "$serving"
+beyond "$proxy" plain "$sutura" tunnel serve --state-dir "$work/state" --token-file "$work/tokens" --allow '*'
+says() {
+    { as_client timeout 20 "$sutura" tunnel connect 192.0.2.1 --insecure --token-file "$work/token" --tun 2>&1 || true; } |
+        grep -q -- "$1"
+}
+in_time "a proxy without a device does not say so" says "carries no IP packets (--tun"
+stop "${children[-1]}"
+grep -q '"kind":"ip"' "$work/audit.jsonl" && grep -q '"assigned":\["10.77.0.2","fd77::2"\]' "$work/audit.jsonl" \
+    || fail "nothing in the audit"
 echo passed

@@ -21,7 +21,7 @@ def answer(connection):
 
 
 def serve():
-    with socket.create_server(("", PORT)) as listener:
+    with socket.create_server(("", PORT), family=socket.AF_INET6, dualstack_ipv6=True) as listener:
         while True:
             connection, _ = listener.accept()
             threading.Thread(target=answer, args=(connection,), daemon=True).start()

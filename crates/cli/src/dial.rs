@@ -61,6 +61,12 @@ impl DialArgs {
         Ok(addresses)
     }
 
+    /// Uses these addresses for a server from now on.
+    pub fn pin(&mut self, authority: &Authority, addresses: &[SocketAddr]) {
+        let addresses = addresses.iter().map(SocketAddr::ip).collect();
+        self.resolve.push(Pinned { authority: authority.clone(), addresses });
+    }
+
     /// The addresses that the user names for a server.
     pub fn pinned(&self, authority: &Authority) -> Option<&[IpAddr]> {
         // The last one counts, so that a script's can be overridden.

@@ -21,5 +21,4 @@ pub mod race;
 pub mod server;
 pub mod stream;
 mod throttle;
-#[cfg(target_os = "linux")]
 pub mod tun;

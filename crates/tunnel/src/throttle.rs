@@ -69,13 +69,6 @@ impl Throttle {
 
     /// Whether a datagram of so many bytes may be carried now; it counts if so.
     pub(crate) fn admits(&self, bytes: usize) -> bool {
-        let now = Instant::now();
-        self.meter().is_none_or(|mut meter| match meter.look(now) {
-            Allowance::Now(_) => {
-                meter.commit(now, bytes as u64);
-                true
-            }
-            Allowance::At(_) | Allowance::Never => false,
-        })
+        self.meter().is_none_or(|mut meter| meter.admit(Instant::now(), bytes as u64))
     }
 }

@@ -94,6 +94,7 @@ fn line(record: &Record<'_>) -> Value {
     let (kind, target) = match record.ask {
         Ask::Tcp(target) => ("tcp", target.to_string()),
         Ask::Udp(target) => ("udp", target.to_string()),
+        Ask::Ip(scope) => ("ip", scope.words()),
         Ask::Accept(target) => ("listen", target.to_string()),
         Ask::Flows => ("flows", String::new()),
     };
@@ -105,6 +106,10 @@ fn line(record: &Record<'_>) -> Value {
         "target": target,
         "resolved": record.resolved.map(|resolved| resolved.to_string()),
     });
+    if !record.assigned.is_empty() {
+        let assigned: Vec<String> = record.assigned.iter().map(ToString::to_string).collect();
+        line["assigned"] = assigned.into();
+    }
     match record.decision {
         Decision::Begun => line["decision"] = "begun".into(),
         Decision::Resumed => line["decision"] = "resumed".into(),

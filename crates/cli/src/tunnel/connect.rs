@@ -1,6 +1,6 @@
 //! `sutura tunnel connect`: the end beside the programs.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
 use super::dialer::{Dialer, Terminal};
+use super::machine::MachineArgs;
 use super::ports::{Backward, Bind, Forward};
 use super::{DEFAULT_PORT, LAST_WORDS, STATS_INTERVAL, rules, transport};
 use crate::cert::Identity;
@@ -46,7 +47,8 @@ Examples:
   sutura tunnel connect 192.0.2.7 --fingerprint 9f86d0...0a08 --token-file token.txt -L 2222:intra.example.org:22
   ssh -p 2222 localhost
   sutura tunnel connect proxy.example.org --token-file token.txt --http 8080 -U 51820:wg.example.org:51820
-  sutura tunnel connect proxy.example.org --token-file token.txt -R 0.0.0.0:8080:localhost:80";
+  sutura tunnel connect proxy.example.org --token-file token.txt -R 0.0.0.0:8080:localhost:80
+  sudo sutura tunnel connect proxy.example.org --token-file token.txt --tun --route 0.0.0.0/0 --route ::/0";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -84,6 +86,8 @@ pub struct TunnelConnectArgs {
     /// Forward datagrams to a UDP port of this machine to a target beyond the proxy
     #[arg(short = 'U', long = "udp", value_name = "[BIND:]PORT:HOST:HOSTPORT")]
     udp: Vec<Forward>,
+    #[command(flatten)]
+    machine: MachineArgs,
     /// Treat flows as the rules in this file say: a line such as `udp:27015 real-time` (see docs/tunnel.md)
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -113,6 +117,17 @@ fn proxy(text: &str) -> Result<Authority, &'static str> {
     Authority::parse(text, DEFAULT_PORT)
 }
 
+impl TunnelConnectArgs {
+    fn carries_nothing(&self) -> bool {
+        self.local.is_empty()
+            && self.remote.is_empty()
+            && self.socks.is_empty()
+            && self.http.is_empty()
+            && self.udp.is_empty()
+            && !self.machine.is_wanted()
+    }
+}
+
 /// The sockets at which programs come in.
 #[derive(Debug, Default)]
 struct Doorways {
@@ -126,17 +141,16 @@ struct Doorways {
 pub async fn run(args: TunnelConnectArgs) -> Result<Exit, Failure> {
     open_files::permit_all();
     let token = given(args.token_file.as_deref(), args.token.as_deref())?;
-    if args.local.is_empty()
-        && args.remote.is_empty()
-        && args.socks.is_empty()
-        && args.http.is_empty()
-        && args.udp.is_empty()
-    {
-        return Err(Failure::usage("there is nothing to carry: say -L, -R, -D, --http or -U"));
+    if args.carries_nothing() {
+        return Err(Failure::usage(
+            "there is nothing to carry: say -L, -R, -D, --http, -U or --tun",
+        ));
     }
     let sockets = Doorways::bind(&args).await?;
-    let tunnel = tunnel(&args, token.as_ref().map(|token| token.as_str())).await?;
+    let (dial, proxies) = dialling(&args).await?;
+    let tunnel = tunnel(&args, dial, token.as_ref().map(|token| token.as_str())).await?;
     let interrupted = interrupted();
+    tokio::pin!(interrupted);
     let mut running = tokio::spawn({
         let tunnel = tunnel.clone();
         async move { tunnel.run().await }
@@ -145,7 +159,13 @@ pub async fn run(args: TunnelConnectArgs) -> Result<Exit, Failure> {
         ended = &mut running => return Err(refused(ended)),
         ready = tunnel.ready() => ready.map_err(|why| Failure::new(Exit::NoConnection, why))?,
     }
-    sockets.announce(&args)?;
+    let mut machine = args.machine.start(&tunnel, &proxies);
+    let device = tokio::select! {
+        device = machine.attached() => device?,
+        ended = &mut running => return Err(refused(ended)),
+        _ = &mut interrupted => return Err(Failure::interrupted()),
+    };
+    sockets.announce(&args, device.as_ref())?;
     let mut serving = sockets.serve(&tunnel);
     for Backward(reverse) in &args.remote {
         let (tunnel, reverse) = (tunnel.clone(), reverse.clone());
@@ -163,11 +183,13 @@ pub async fn run(args: TunnelConnectArgs) -> Result<Exit, Failure> {
     }
     tokio::select! {
         ended = &mut running => return Err(refused(ended)),
-        stop = interrupted => {
+        failure = machine.failed() => return Err(failure),
+        stop = &mut interrupted => {
             stop?;
         }
     }
     let last = tunnel.connection();
+    machine.stop().await;
     serving.shutdown().await;
     tunnel.close();
     let _ = timeout(LAST_WORDS, &mut running).await;
@@ -184,7 +206,36 @@ fn refused(ended: Result<Result<(), String>, tokio::task::JoinError>) -> Failure
     Failure::new(Exit::NoConnection, why)
 }
 
-async fn tunnel(args: &TunnelConnectArgs, token: Option<&str>) -> Result<Tunnel, Failure> {
+/// How proxies are dialled, and their addresses if these are needed: with a device for packets, names of proxies are
+/// asked for once, before there is a connection, since the resolver may be beyond the tunnel.
+async fn dialling(args: &TunnelConnectArgs) -> Result<(DialArgs, Vec<IpAddr>), Failure> {
+    let (mut dial, mut all, mut failure) = (args.dial.clone(), Vec::new(), None);
+    if !args.machine.is_wanted() {
+        return Ok((dial, all));
+    }
+    for host in &args.hosts {
+        match args.dial.addresses(host).await {
+            Ok(addresses) => {
+                dial.pin(host, &addresses);
+                all.extend(addresses.iter().map(SocketAddr::ip));
+            }
+            Err(why) => {
+                output::complain(&why.message);
+                failure = Some(why);
+            }
+        }
+    }
+    match failure {
+        Some(failure) if all.is_empty() => Err(failure),
+        Some(_) | None => Ok((dial, all)),
+    }
+}
+
+async fn tunnel(
+    args: &TunnelConnectArgs,
+    dial: DialArgs,
+    token: Option<&str>,
+) -> Result<Tunnel, Failure> {
     args.qlog.prepare()?;
     let identity = Identity::given(args.client_cert.as_deref(), args.client_key.as_deref())?;
     let config = args.trust.trust().client_config_with(sutura::http::ALPN, identity)?;
@@ -192,7 +243,7 @@ async fn tunnel(args: &TunnelConnectArgs, token: Option<&str>) -> Result<Tunnel,
     let config =
         config.transport(transport(&args.transport, NO_STREAMS).with_keep_alive(keepalive));
     let connector = Connector::new(config, HANDSHAKE_TIMEOUT, &args.qlog, "sutura tunnel connect")?;
-    let connector = connector.dialling(args.dial.clone());
+    let connector = connector.dialling(dial);
     let monitor = Some(args.monitor.start("sutura tunnel connect").await?);
     let dialer = Dialer { connector, proxies: args.hosts.clone(), monitor };
     Ok(Tunnel::new(Box::new(dialer), Box::new(Terminal), token, rules(args.rules.as_deref())?))
@@ -217,8 +268,8 @@ impl Doorways {
         Ok(all)
     }
 
-    /// What is listened at, for people or for scripts.
-    fn announce(&self, args: &TunnelConnectArgs) -> Result<(), Failure> {
+    /// What is listened at, for people or for scripts, and for these the device.
+    fn announce(&self, args: &TunnelConnectArgs, device: Option<&Value>) -> Result<(), Failure> {
         let tcp = |listener: &TcpListener| listener.local_addr().map_err(|e| unknown(&e));
         let mut all: Vec<(&str, SocketAddr, Option<String>)> = Vec::new();
         for (listener, forward) in &self.local {
@@ -240,7 +291,7 @@ impl Doorways {
             });
             let first = all.first().map(|(_, at, _)| at.to_string());
             let ports: Vec<Value> = ports.collect();
-            return output::json(&json!({ "listening": first, "ports": ports }));
+            return output::json(&json!({ "listening": first, "ports": ports, "tun": device }));
         }
         for (kind, at, to) in all {
             output::line(&match (kind, to) {
@@ -323,11 +374,12 @@ fn report(
 
 fn text(totals: &Totals) -> String {
     format!(
-        "{} flows, {} of TCP and {} of UDP in all, {} refused, {} resumed, {} lost; {} sent, {} received, \
-         {} datagrams dropped, {} reconnections",
+        "{} flows, {} of TCP, {} of UDP and {} of packets in all, {} refused, {} resumed, {} lost; {} sent, \
+         {} received, {} datagrams dropped, {} reconnections",
         totals.flows.load(Relaxed),
         totals.tcp.load(Relaxed),
         totals.udp.load(Relaxed),
+        totals.ip.load(Relaxed),
         totals.refused.load(Relaxed),
         totals.resumed.load(Relaxed),
         totals.lost.load(Relaxed),
@@ -343,6 +395,7 @@ fn to_json(totals: &Totals) -> Value {
         "flows": totals.flows.load(Relaxed),
         "tcp": totals.tcp.load(Relaxed),
         "udp": totals.udp.load(Relaxed),
+        "ip": totals.ip.load(Relaxed),
         "refused": totals.refused.load(Relaxed),
         "resumed": totals.resumed.load(Relaxed),
         "lost": totals.lost.load(Relaxed),

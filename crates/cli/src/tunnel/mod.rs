@@ -5,6 +5,8 @@ mod audit;
 mod connect;
 pub mod dialer;
 mod gate;
+mod machine;
+mod network;
 mod ports;
 mod serve;
 mod tokens;

@@ -10,11 +10,13 @@ use sutura::http::Code;
 use sutura::{Connection, Incoming, http};
 use sutura_tunnel::access::{AllowList, AllowRule, Limits};
 use sutura_tunnel::server::{Server, ServerConfig};
+use sutura_tunnel::tun::IpNetwork;
 use tokio::time::{sleep, timeout};
 use zeroize::Zeroizing;
 
 use super::audit::Audit;
 use super::gate::{Keys, Turnstile};
+use super::network::{self, NetworkArgs};
 use super::tokens::Tokens;
 use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
 use crate::cert::IdentityArgs;
@@ -40,8 +42,8 @@ const SILENCE_TIMEOUT: Duration = Duration::from_secs(30);
 const TOKEN_FILE: &str = "tunnel-token";
 
 const EXAMPLES: &str = "\
-Nothing is allowed unless a rule names it. The other end is `sutura tunnel connect`, or any client of MASQUE (CONNECT
-and CONNECT-UDP over HTTP/3). It needs the token, which is made on first use and kept, and the fingerprint of the
+Nothing is allowed unless a rule names it. The other end is `sutura tunnel connect`, or any client of MASQUE (CONNECT,
+CONNECT-UDP and CONNECT-IP over HTTP/3). It needs the token, which is made on first use and kept, and the fingerprint of the
 certificate, unless that is one that its system trusts.
 
 Examples:
@@ -49,7 +51,8 @@ Examples:
   sutura tunnel serve --allow 10.0.0.0/8:22 --allow '*.example.org:443' --allow udp/192.0.2.1:51820
   sutura tunnel serve --cert fullchain.pem --key privkey.pem --token-file tokens.txt --allow '*' --audit audit.jsonl
   sutura tunnel serve --client-ca clients.pem --allow '*' --max-flows 100 --rate 10MB
-  sutura tunnel serve --allow '*' --allow-listen 0.0.0.0:8080";
+  sutura tunnel serve --allow '*' --allow-listen 0.0.0.0:8080
+  sudo sutura tunnel serve --allow '*' --tun 10.77.0.1/24,fd77::1/64";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -67,13 +70,15 @@ pub struct TunnelServeArgs {
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
     /// Reach these targets for clients: HOST:PORT, where HOST is a name, `*.NAME`, an address, a network or `*`, and
-    /// PORT a number, a range or `*`; `tcp/` or `udp/` before it for one of both. `*` leaves out addresses of this
-    /// machine, private networks and the like, which must be named
+    /// PORT a number, a range or `*`; `tcp/`, `udp/` or `ip/` (packets of --tun) before it for one of these. `*` leaves
+    /// out addresses of this machine, private networks and the like, which must be named
     #[arg(long, value_name = "RULE")]
     allow: Vec<AllowRule>,
     /// Let clients have this machine listen at these addresses (`sutura tunnel connect -R`)
     #[arg(long, value_name = "RULE")]
     allow_listen: Vec<AllowRule>,
+    #[command(flatten)]
+    network: NetworkArgs,
     /// Treat flows as the rules in this file say: a line such as `udp:27015 real-time` (see docs/tunnel.md)
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
@@ -131,14 +136,18 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
     let (identity, origin) = args.identity.identity()?;
     let fingerprint = identity.fingerprint();
     let (tokens, shown) = tokens(&args)?;
-    let server = Server::new(rights(&args)?, Box::new(Audit::open(args.audit.as_deref())?));
+    let network = args.network.open()?;
+    let mut rights = rights(&args)?;
+    rights.network.clone_from(&network);
+    let server = Server::new(rights, Box::new(Audit::open(args.audit.as_deref())?));
     let config = server_config(identity, args.client_ca.as_deref(), http::ALPN)?;
     let config = config.transport(transport(&args.transport, args.max_flows as usize));
     let (endpoint, address) = start(args.listen, config, &args.identity, &args.memory)?;
     args.qlog.watch(&endpoint, "sutura tunnel serve");
     let monitor = args.monitor.start("sutura tunnel serve").await?;
     let interrupted = interrupted();
-    announce(&args, address, &fingerprint, &origin, shown.as_deref().map(String::as_str))?;
+    let shown = shown.as_deref().map(String::as_str);
+    announce(&args, address, &fingerprint, &origin, shown, network.as_ref())?;
 
     let proxy = Arc::new(ProxyContext {
         server,
@@ -150,7 +159,10 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
     });
     let mut accepting =
         tokio::spawn(accept(endpoint.clone(), move |incoming| serve(incoming, proxy.clone())));
-    let stop = interrupted.await?;
+    let stop = tokio::select! {
+        stop = interrupted => stop?,
+        gone = network::carry(network) => return Err(gone),
+    };
     endpoint.stop_accepting();
     let why: &[u8] = match stop {
         Stop::Interrupted => b"sutura tunnel serve was interrupted",
@@ -183,10 +195,10 @@ fn rights(args: &TunnelServeArgs) -> Result<ServerConfig, Failure> {
     limits.bytes_per_second = args.rate;
     limits.bytes = args.max_bytes;
     let mut config = ServerConfig::default();
-    config.allow = args.allow.iter().cloned().collect::<AllowList>();
+    config.allow = Arc::new(args.allow.iter().cloned().collect::<AllowList>());
     config.allow_listen = args.allow_listen.iter().cloned().collect::<AllowList>();
     config.limits = limits;
-    config.rules = rules(args.rules.as_deref())?;
+    config.rules = Arc::new(rules(args.rules.as_deref())?);
     Ok(config)
 }
 
@@ -196,6 +208,7 @@ fn announce(
     fingerprint: &str,
     origin: &Path,
     token: Option<&str>,
+    network: Option<&IpNetwork>,
 ) -> Result<(), Failure> {
     if args.json {
         return output::json(&json!({
@@ -204,6 +217,7 @@ fn announce(
             "fingerprint": fingerprint,
             "certificate": origin,
             "token": token,
+            "tun": network.map(network::to_json),
         }));
     }
     let who = match (token, &args.token_file, &args.client_ca) {
@@ -214,6 +228,10 @@ fn announce(
     };
     if args.allow.is_empty() && args.allow_listen.is_empty() {
         output::complain("nothing is allowed: say what is by --allow RULE, such as --allow '*'");
+    }
+    if let Some(network) = network {
+        let own: Vec<String> = network.addresses().iter().map(ToString::to_string).collect();
+        output::note(&format!("{} has {}", network.device(), own.join(", ")));
     }
     let (listening, origin) = (listen::describe(address), origin.display());
     output::line(&format!(

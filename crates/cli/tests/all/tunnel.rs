@@ -171,9 +171,44 @@ fn what_is_wrong_is_told() {
     let text = complaint(&output, 5);
     assert!(text.contains("does not let us in") && text.contains("--token-file"), "{text}");
     let text = complaint(&run(["tunnel", "connect", "localhost"]), 2);
-    assert!(text.contains("say -L, -R, -D, --http or -U"), "{text}");
+    assert!(text.contains("say -L, -R, -D, --http, -U or --tun"), "{text}");
     let output = run(["tunnel", "serve", "--allow", "10.0.0.0/99:22"]);
     assert_eq!(output.status.code(), Some(2));
+}
+
+/// What needs a device, and so root, is in `interop/tun.sh`.
+#[test]
+fn packets_are_refused_by_a_proxy_without_a_device() {
+    let scratch = Scratch::new();
+    let audit = scratch.path().join("audit.jsonl");
+    let server = serve(&scratch, &["--allow", "*", "--audit", audit.to_str().unwrap()]);
+    let config = scratch.path().join("tunnel.toml");
+    std::fs::write(&config, "tun = true\nroute = [\"10.0.0.0/8\"]\n").unwrap();
+    let command = connect(&server, &["--config", config.to_str().unwrap()]);
+    let text = complaint(&crate::support::Process::spawn(command).output(), 5);
+    assert!(text.contains("carries no IP packets (--tun"), "{text}");
+    let read = || std::fs::read_to_string(&audit).unwrap();
+    wait_until("the record", || read().contains("\"kind\":\"ip\""));
+}
+
+#[test]
+fn options_for_packets_are_checked() {
+    for (arguments, text) in [
+        (vec!["tunnel", "serve", "--tun", "10.77.0.0/24"], "10.77.0.1/24"),
+        (vec!["tunnel", "serve", "--tun-name", "tun9"], "--tun"),
+        (vec!["tunnel", "connect", "localhost", "--route", "10.0.0.0/8"], "--tun"),
+        (vec!["tunnel", "connect", "localhost", "--tun", "--route", "10.0.0.1/8"], "10.0.0.0/8"),
+    ] {
+        let output = run(arguments.clone());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains(text), "{arguments:?}: {told}");
+    }
+    let scratch = Scratch::new();
+    let mut command = sutura(["tunnel", "serve", "--tun", "10.77.0.1/24,10.78.0.1/24"]);
+    command.arg("--state-dir").arg(scratch.dir("state"));
+    let text = complaint(&crate::support::Process::spawn(command).output(), 2);
+    assert!(text.contains("one network of each"), "{text}");
 }
 
 #[test]

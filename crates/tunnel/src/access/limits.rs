@@ -125,6 +125,15 @@ impl Meter {
         }
     }
 
+    /// Whether a packet of so many bytes may be passed on now; it is counted if so.
+    pub fn admit(&mut self, now: Instant, bytes: u64) -> bool {
+        let is_admitted = matches!(self.look(now), Allowance::Now(_));
+        if is_admitted {
+            self.commit(now, bytes);
+        }
+        is_admitted
+    }
+
     /// The most that may be saved up, in parts of a byte.
     fn full(&self) -> i128 {
         let rate = self.limits.bytes_per_second.unwrap_or_default();
@@ -257,6 +266,15 @@ mod tests {
         assert_eq!(meter.look(now), Allowance::Now(1));
         meter.commit(now, 1500);
         assert_eq!(meter.look(now + Duration::from_secs(9)), Allowance::Never);
+        assert_eq!(meter.used(), 2499);
+    }
+
+    #[test]
+    fn packets_are_admitted_whole_and_counted_only_then() {
+        let now = Instant::now();
+        let mut meter = Meter::new(Limits::default().with_bytes(Some(1000)), now);
+        assert!(meter.admit(now, 999) && meter.admit(now, 1500));
+        assert!(!meter.admit(now, 1));
         assert_eq!(meter.used(), 2499);
     }
 

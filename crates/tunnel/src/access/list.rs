@@ -1,7 +1,7 @@
 //! All that is allowed.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::name::Name;
 use super::place::{Hosts, Place, Ports};
@@ -51,6 +51,20 @@ impl AllowList {
     pub fn may_allow(&self, transport: Transport, name: &Name, port: u16) -> bool {
         let mut rules = self.rules.iter().filter(|rule| rule.is_about(transport));
         rules.any(|rule| rule.place.ports.contains(port) && rule.place.hosts.may_have(name))
+    }
+
+    /// Whether a rule allows some port of the host at this address, for which the client said this name, if any.
+    #[must_use]
+    pub fn may_reach(&self, transport: Transport, name: Option<&Name>, ip: IpAddr) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.is_about(transport));
+        rules.any(|rule| rule.place.hosts.contains(name, ip))
+    }
+
+    /// Whether a rule may allow some port of a host of this name. Otherwise the name need not be resolved.
+    #[must_use]
+    pub fn may_reach_name(&self, transport: Transport, name: &Name) -> bool {
+        let mut rules = self.rules.iter().filter(|rule| rule.is_about(transport));
+        rules.any(|rule| rule.place.hosts.may_have(name))
     }
 
     /// The rules, in the order in which they were added.
@@ -262,10 +276,10 @@ mod tests {
     }
 
     /// Any address, special ones more often than they are.
-    fn any_ip() -> impl Strategy<Value = std::net::IpAddr> {
+    fn any_ip() -> impl Strategy<Value = IpAddr> {
         let special = ["10.1.2.3", "127.0.0.1", "::1", "::ffff:10.0.0.1", "64:ff9b::1", "fd00::1"];
         prop_oneof![
-            any::<std::net::IpAddr>(),
+            any::<IpAddr>(),
             (0..special.len()).prop_map(move |at| special[at].parse().unwrap())
         ]
     }

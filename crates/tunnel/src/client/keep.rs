@@ -104,7 +104,7 @@ impl Tunnel {
         true
     }
 
-    fn is_over(&self) -> bool {
+    pub(super) fn is_over(&self) -> bool {
         matches!(&*self.0.state.borrow(), State::Over(_))
     }
 

@@ -1,5 +1,6 @@
 //! The end of a tunnel beside the programs: keeps a connection to a proxy, and opens flows on it.
 
+mod ip;
 mod keep;
 mod link;
 mod refusal;
@@ -90,6 +91,8 @@ pub struct Totals {
     pub tcp: AtomicU64,
     /// Flows of UDP that began.
     pub udp: AtomicU64,
+    /// Exchanges of IP packets that began: one for each connection.
+    pub ip: AtomicU64,
     /// Flows that the proxy refused.
     pub refused: AtomicU64,
     /// Connections after the first one.
@@ -98,7 +101,7 @@ pub struct Totals {
     pub resumed: AtomicU64,
     /// Flows that ended because their connection was lost, or the proxy had forgotten them.
     pub lost: AtomicU64,
-    /// Datagrams that were dropped.
+    /// Datagrams and packets that were dropped.
     pub dropped: AtomicU64,
     /// Bytes into the tunnel.
     pub sent: AtomicU64,
@@ -117,7 +120,7 @@ struct Inner {
     authorization: Option<Arc<str>>,
     state: watch::Sender<State>,
     pool: Arc<Pool>,
-    rules: Rules,
+    rules: Arc<Rules>,
     totals: Totals,
     reconnect_time: Duration,
     /// Whether it was said that datagrams do not fit.
@@ -160,7 +163,7 @@ impl Tunnel {
             authorization,
             state,
             pool,
-            rules,
+            rules: Arc::new(rules),
             totals,
             reconnect_time,
             said_oversize: AtomicBool::new(false),

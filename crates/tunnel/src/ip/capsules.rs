@@ -131,6 +131,14 @@ impl IpRange {
         Self { start: network.network(), end: network.broadcast(), protocol: 0 }
     }
 
+    /// The addresses that both ranges have, for the protocol of `self`.
+    #[must_use]
+    pub fn within(&self, other: &Self) -> Option<Self> {
+        let is_same = version(self.start) == version(other.start);
+        let (start, end) = (self.start.max(other.start), self.end.min(other.end));
+        (is_same && start <= end).then_some(Self { start, end, protocol: self.protocol })
+    }
+
     /// Whether packets to this address with this protocol are meant.
     #[must_use]
     pub fn contains(&self, ip: IpAddr, protocol: u8) -> bool {
@@ -148,6 +156,16 @@ impl IpRange {
         let (own, other) = (self.order(), next.order());
         if (own.0, own.1) == (other.0, other.1) { self.end < next.start } else { own < other }
     }
+}
+
+/// All addresses, for every protocol.
+#[must_use]
+pub fn everywhere() -> [IpRange; 2] {
+    let (v4, v6) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
+    [
+        IpRange { start: v4.into(), end: Ipv4Addr::BROADCAST.into(), protocol: 0 },
+        IpRange { start: v6.into(), end: Ipv6Addr::from(u128::MAX).into(), protocol: 0 },
+    ]
 }
 
 fn is_icmp(protocol: u8) -> bool {
@@ -343,6 +361,18 @@ mod tests {
         let at = |ip: &str, protocol| range.contains(ip.parse().unwrap(), protocol);
         assert!(at("10.0.0.0", 17) && at("10.0.0.255", 17) && at("10.0.0.9", 1));
         assert!(!at("10.0.0.9", 6) && !at("10.0.1.0", 17) && !at("::1", 17));
+    }
+
+    #[test]
+    fn ranges_meet_where_both_are() {
+        let one = range("10.0.0.0", "10.0.0.9", 17);
+        assert_eq!(
+            one.within(&range("10.0.0.5", "10.1.0.0", 0)),
+            Some(range("10.0.0.5", "10.0.0.9", 17))
+        );
+        assert_eq!(one.within(&range("10.0.0.10", "10.1.0.0", 0)), None);
+        let [v4, v6] = everywhere();
+        assert_eq!((one.within(&v4), one.within(&v6)), (Some(one), None));
     }
 
     fn any_network() -> impl Strategy<Value = IpNet> {

@@ -12,7 +12,7 @@ use std::net::IpAddr;
 
 pub use capsules::{
     AddressRequest, AddressedCapsule, AssignedAddress, InvalidCapsule, IpRange, MAX_ADDRESSES,
-    MAX_ROUTES,
+    MAX_ROUTES, everywhere,
 };
 pub use icmp::{Answer, answer};
 pub use mss::clamp_mss;
@@ -21,7 +21,7 @@ pub(crate) use packet::tests;
 pub use packet::{
     Expired, Header, InvalidPacket, Part, TCP, UDP, decrement_hops, ecn, ports, set_ecn,
 };
-pub use path::{InvalidScope, Scope, ScopeTarget};
+pub use path::{InvalidScope, SCOPE_PATH, Scope, ScopeTarget};
 
 /// The smallest MTU of IPv6 (RFC 8200 section 5), in bytes.
 pub const MIN_MTU: usize = 1280;
@@ -29,10 +29,13 @@ pub const MIN_MTU: usize = 1280;
 /// The context of datagrams that carry whole packets (RFC 9484 section 6): a byte before the packet.
 const CONTEXT: u8 = 0;
 
+/// Bytes that a datagram has beside its packet.
+pub const OVERHEAD: usize = 1;
+
 /// The payload of an HTTP datagram that carries a packet.
 #[must_use]
 pub fn wrap(packet: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(1 + packet.len());
+    let mut payload = Vec::with_capacity(OVERHEAD + packet.len());
     payload.push(CONTEXT);
     payload.extend_from_slice(packet);
     payload

@@ -28,16 +28,33 @@ pub enum ScopeTarget {
 
 /// A path is none of a tunnel of IP packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("no path such as {PREFIX}*/*/")]
+#[error("no path such as {SCOPE_PATH}*/*/")]
 pub struct InvalidScope;
 
-const PREFIX: &str = "/.well-known/masque/ip/";
+/// How paths for packets begin (RFC 9484 section 3): the default template of URIs.
+pub const SCOPE_PATH: &str = "/.well-known/masque/ip/";
 /// Longest target, in bytes: a name, or a network with its bytes encoded.
 const MAX_TARGET: usize = 3 * crate::access::MAX_NAME;
 
+impl Scope {
+    /// The scope for people: `*`, or `192.0.2.0/24, protocol 17`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let target = match &self.target {
+            Some(ScopeTarget::Host(host)) => host.to_string(),
+            Some(ScopeTarget::Network(net)) => net.to_string(),
+            None => "*".into(),
+        };
+        match self.protocol {
+            Some(protocol) => format!("{target}, protocol {protocol}"),
+            None => target,
+        }
+    }
+}
+
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(PREFIX)?;
+        f.write_str(SCOPE_PATH)?;
         // What a variable has beyond unreserved characters is encoded.
         let encoded = |target: String| target.replace(':', "%3A").replace('/', "%2F");
         match &self.target {
@@ -56,7 +73,7 @@ impl FromStr for Scope {
     type Err = InvalidScope;
 
     fn from_str(path: &str) -> Result<Self, InvalidScope> {
-        let rest = path.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix('/'));
+        let rest = path.strip_prefix(SCOPE_PATH).and_then(|rest| rest.strip_suffix('/'));
         let (target, protocol) = rest.and_then(|rest| rest.split_once('/')).ok_or(InvalidScope)?;
         let target = match &*decoded(target).ok_or(InvalidScope)? {
             "*" => None,
@@ -134,14 +151,14 @@ mod tests {
         ] {
             assert_eq!(path.parse::<Scope>(), Err(InvalidScope), "{path}");
         }
-        let long = format!("{PREFIX}{}/*/", "%61".repeat(MAX_TARGET));
+        let long = format!("{SCOPE_PATH}{}/*/", "%61".repeat(MAX_TARGET));
         assert_eq!(long.parse::<Scope>(), Err(InvalidScope));
     }
 
     proptest! {
         #[test]
         fn what_is_a_scope_is_one_again(target in "[a-c0-9.*%:]{0,9}", protocol in "[0-9*]{0,4}") {
-            let path = format!("{PREFIX}{target}/{protocol}/");
+            let path = format!("{SCOPE_PATH}{target}/{protocol}/");
             if let Ok(scope) = path.parse::<Scope>() {
                 prop_assert_eq!(scope.to_string().parse(), Ok(scope));
             }

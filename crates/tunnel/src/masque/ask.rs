@@ -6,8 +6,9 @@ use std::fmt;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use sutura::http::Request;
 
-use super::{ACCEPT, CONNECT_UDP, FLOWS, FLOWS_PATH};
+use super::{ACCEPT, CONNECT_IP, CONNECT_UDP, FLOWS, FLOWS_PATH};
 use crate::access::Target;
+use crate::ip::Scope;
 
 /// What stays as it is in a segment of a path (RFC 3986 section 2.3).
 const NOT_IN_SEGMENT: &AsciiSet =
@@ -24,6 +25,8 @@ pub enum Ask {
     Tcp(Target),
     /// Datagrams of UDP to and from a target.
     Udp(Target),
+    /// IP packets to and from hosts.
+    Ip(Scope),
     /// The next TCP connection to an address of the proxy.
     Accept(Target),
     /// To tell each other how much of flows was taken.
@@ -60,6 +63,7 @@ impl Ask {
                 Ok(Self::Tcp(target))
             }
             Some(CONNECT_UDP) => target(path, UDP_PATH).map(Self::Udp),
+            Some(CONNECT_IP) => scope(path).map(Self::Ip),
             Some(ACCEPT) => target(path, ACCEPT_PATH).map(Self::Accept),
             Some(FLOWS) if path == FLOWS_PATH => Ok(Self::Flows),
             Some(FLOWS) => Err(bad(404, "there is nothing at this path")),
@@ -73,6 +77,7 @@ impl fmt::Display for Ask {
         match self {
             Self::Tcp(target) => write!(f, "tcp {target}"),
             Self::Udp(target) => write!(f, "udp {target}"),
+            Self::Ip(scope) => write!(f, "ip {}", scope.words()),
             Self::Accept(target) => write!(f, "listen {target}"),
             Self::Flows => f.write_str("flows"),
         }
@@ -109,9 +114,28 @@ fn target(path: &str, prefix: &str) -> Result<Target, BadRequest> {
     authority.parse().map_err(|_| MALFORMED)
 }
 
+/// What a path asks packets for.
+fn scope(path: &str) -> Result<Scope, BadRequest> {
+    if !path.starts_with(crate::ip::SCOPE_PATH) {
+        return Err(bad(404, "there is nothing at this path"));
+    }
+    path.parse().map_err(|_| bad(400, "the path names no hosts and protocol"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_packets_name_their_scope() {
+        let read = |path: &str| scope(path).map(|scope| Ask::Ip(scope).to_string());
+        assert_eq!(read("/.well-known/masque/ip/*/*/"), Ok("ip *".into()));
+        let told = "ip 192.0.2.0/24, protocol 17".to_owned();
+        assert_eq!(read("/.well-known/masque/ip/192.0.2.0%2F24/17/"), Ok(told));
+        let status = |path| read(path).map_err(|bad| bad.status);
+        assert_eq!(status("/.well-known/masque/udp/a/53/"), Err(404));
+        assert_eq!(status("/.well-known/masque/ip/a b/*/"), Err(400));
+    }
 
     fn read(path: &str) -> Result<String, u16> {
         let read = target(path, UDP_PATH).map_err(|bad| bad.status)?;

@@ -1,5 +1,5 @@
 //! What a proxy is asked, and what it answers, on the wire: CONNECT (RFC 9114 section 4.4), CONNECT-UDP (RFC 9298),
-//! Proxy-Status (RFC 9209), and what Sutura adds for flows that outlive their connection and for listening at
+//! CONNECT-IP (RFC 9484), Proxy-Status (RFC 9209), and what Sutura adds for flows that outlive their connection and for listening at
 //! the proxy.
 
 mod ask;
@@ -16,6 +16,8 @@ pub use udp::{MAX_UDP_PAYLOAD, read_datagram, write_datagram};
 
 /// The protocol of extended CONNECT that proxies UDP (RFC 9298 section 3.4).
 pub const CONNECT_UDP: &str = "connect-udp";
+/// The protocol of extended CONNECT that proxies IP packets (RFC 9484 section 4.4).
+pub const CONNECT_IP: &str = "connect-ip";
 /// The protocol of extended CONNECT by which a client waits for one TCP connection to the proxy.
 pub const ACCEPT: &str = "sutura-accept";
 /// The protocol of extended CONNECT on which both ends tell how much of their flows was taken.

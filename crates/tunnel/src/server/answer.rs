@@ -1,6 +1,6 @@
 //! Answers requests.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
@@ -24,6 +24,8 @@ pub(super) struct Case {
     pub(super) identity: Identity,
     pub(super) address: SocketAddr,
     pub(super) ask: Ask,
+    /// The addresses that the client has in a tunnel of IP packets.
+    pub(super) assigned: Vec<IpAddr>,
 }
 
 /// A flow in the records: it is recorded as over when this is dropped.
@@ -94,11 +96,13 @@ impl Visit {
             Ok(ask) => ask,
             Err(bad) => return answer.refuse_as(bad.status, Cause::Request, bad.reason).await,
         };
-        let case = Case { identity, address: self.connection.remote_address(), ask };
+        let address = self.connection.remote_address();
+        let case = Case { identity, address, ask, assigned: Vec::new() };
         match &case.ask {
             Ask::Flows => self.keep_ledger(case.identity, answer).await,
             Ask::Tcp(_) => self.tcp(case, request, answer).await,
             Ask::Udp(_) => self.udp(case, answer).await,
+            Ask::Ip(_) => self.ip(case, answer).await,
             Ask::Accept(_) => self.listen(case, request, answer).await,
         }
     }
@@ -132,8 +136,20 @@ impl Visit {
 
     /// Refuses a request, and records that.
     pub(super) async fn refuse(&self, case: &Case, answer: Pending, cause: Cause, details: &str) {
+        self.refuse_as(cause.status(), case, answer, cause, details).await;
+    }
+
+    /// The same with another status than that of the cause.
+    pub(super) async fn refuse_as(
+        &self,
+        status: u16,
+        case: &Case,
+        answer: Pending,
+        cause: Cause,
+        details: &str,
+    ) {
         self.shared.record(case, None, Decision::Refused { cause, details });
-        answer.refuse(cause, details).await;
+        answer.refuse_as(status, cause, details).await;
     }
 
     /// Records that a flow begins.
@@ -155,8 +171,9 @@ impl Visit {
 
 impl Shared {
     pub(super) fn record(&self, case: &Case, resolved: Option<SocketAddr>, decision: Decision<'_>) {
-        let Case { identity, address, ask } = case;
-        let record = Record { client: identity, address: *address, ask, resolved, decision };
+        let Case { identity, address, ask, assigned } = case;
+        let client = identity;
+        let record = Record { client, address: *address, ask, resolved, assigned, decision };
         self.observer.record(&record);
     }
 }
@@ -165,6 +182,12 @@ impl Recorded {
     /// Records that the flow goes on over another connection.
     pub(super) fn resumed(&mut self, address: SocketAddr) {
         self.case.address = address;
+        self.shared.record(&self.case, self.resolved, Decision::Resumed);
+    }
+
+    /// Records that a client has the addresses of before again, in a tunnel of IP packets.
+    pub(super) fn moved(&mut self, addresses: &[IpAddr]) {
+        self.case.assigned = addresses.to_vec();
         self.shared.record(&self.case, self.resolved, Decision::Resumed);
     }
 }

@@ -1,6 +1,6 @@
 //! What a proxy tells of requests.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use super::Identity;
@@ -11,7 +11,7 @@ use crate::masque::{Ask, Cause};
 pub enum Decision<'a> {
     /// A flow begins.
     Begun,
-    /// A flow goes on over another connection.
+    /// A flow goes on over another connection, or a client has the addresses of an earlier one.
     Resumed,
     /// A flow is over.
     Ended {
@@ -47,6 +47,8 @@ pub struct Record<'a> {
     pub ask: &'a Ask,
     /// The address of the target, or of whoever has connected.
     pub resolved: Option<SocketAddr>,
+    /// The addresses that the client has in a tunnel of IP packets.
+    pub assigned: &'a [IpAddr],
     /// What became of it.
     pub decision: Decision<'a>,
 }

@@ -3,6 +3,7 @@
 mod answer;
 mod audit;
 mod clients;
+mod ip;
 mod listen;
 mod lookups;
 mod reach;
@@ -23,6 +24,7 @@ use crate::access::{AllowList, Limits};
 use crate::flow::Rules;
 use crate::masque::{AUTHORIZATION, Cause};
 use crate::stream::Ledger;
+use crate::tun::IpNetwork;
 use answer::Pending;
 use clients::Clients;
 use listen::Listeners;
@@ -74,15 +76,17 @@ pub trait Observer: Send + Sync {
 #[non_exhaustive]
 pub struct ServerConfig {
     /// The targets that may be reached. None.
-    pub allow: AllowList,
+    pub allow: Arc<AllowList>,
     /// The addresses of this machine that clients may listen at. None.
     pub allow_listen: AllowList,
     /// The limits of each client.
     pub limits: Limits,
     /// How flows are treated, where not as what they carry shows.
-    pub rules: Rules,
+    pub rules: Arc<Rules>,
     /// How long a flow waits for a client whose connection was lost. [`RESUME_TIME`] if `None`.
     pub resume_time: Option<Duration>,
+    /// The device for clients that send IP packets. None.
+    pub network: Option<IpNetwork>,
 }
 
 /// A proxy. Clones are the same one.

@@ -56,7 +56,15 @@ pub(super) async fn addresses(
     }
 }
 
-async fn resolve(name: &str, port: u16, lookups: &Lookups) -> Result<Vec<SocketAddr>, Unreached> {
+/// The addresses of a name.
+///
+/// # Errors
+/// There are none, or the resolver does not answer in time.
+pub(super) async fn resolve(
+    name: &str,
+    port: u16,
+    lookups: &Lookups,
+) -> Result<Vec<SocketAddr>, Unreached> {
     let found = timeout(DNS_TIMEOUT, lookups.resolve(name, port, 8 * MAX_ADDRESSES)).await;
     let found = match found {
         Ok(Ok(found)) => found,

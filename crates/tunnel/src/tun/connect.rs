@@ -2,33 +2,37 @@
 
 use std::io;
 use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ipnet::IpNet;
-use sutura::Connection;
-use sutura::http::{Datagrams, RequestStream};
-use tokio::time::{interval, timeout};
+use sutura::http::RequestStream;
+use tokio::time::interval;
 
+use super::agree::{agree, first_of_each, next};
+use super::carrier::PacketCarrier;
 use super::device::{Device, MAX_DEVICE_MTU};
 use super::gate::{Dropped, PacketGate};
-use super::routes::{Kernel, networks};
+use super::routes::{networks, route};
+use super::ways::Ways;
+use crate::client::{Refusal, Totals};
 use crate::flow::Rules;
-use crate::ip::{self, AddressRequest, AddressedCapsule, AssignedAddress, IpRange};
+use crate::ip::{AddressedCapsule, IpRange};
 
-/// How long a proxy may take to assign addresses.
-const ASSIGN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How often the MTU of the device is adapted to the path.
 const ADAPT: Duration = Duration::from_secs(1);
 
 /// A machine's end of a tunnel. The device stays while the connection is lost, so that nothing leaves the machine
-/// another way in the meantime, and programs notice a pause only.
+/// another way in the meantime, and programs notice a pause only. [`Tunnel::machine`](crate::client::Tunnel::machine)
+/// carries its packets.
 #[derive(Debug)]
 pub struct IpClient {
     name: String,
     wanted: Vec<IpNet>,
-    rules: Rules,
+    // Before the ways to proxies, which are there as long as its routes.
     device: Option<Attached>,
+    ways: Ways,
 }
 
 /// The device and what was agreed for it.
@@ -48,6 +52,9 @@ pub enum IpError {
     /// The exchange with the proxy is over or failed; another one may follow.
     #[error("the tunnel is lost: {0}")]
     Lost(String),
+    /// The proxy refuses.
+    #[error(transparent)]
+    Refused(Refusal),
     /// The proxy assigns no address or no routes, or not what is right.
     #[error("the proxy does not do its part: {0}")]
     Proxy(&'static str),
@@ -72,36 +79,46 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> IpError {
 }
 
 impl IpClient {
-    /// A machine that makes a device of this name and routes these networks into it, as far as the proxy lets it: all
-    /// that the proxy advertises, if there are none.
+    /// A machine that makes a device of this name, which may have a `%d` for a number, and routes these networks into
+    /// it, as far as the proxy lets it: all that the proxy advertises, if there are none. The ways to `proxies`, those
+    /// that a connection may lead to, stay outside.
     #[must_use]
-    pub fn new(name: &str, wanted: Vec<IpNet>, rules: Rules) -> Self {
-        Self { name: name.to_owned(), wanted, rules, device: None }
+    pub fn new(name: &str, wanted: Vec<IpNet>, proxies: &[IpAddr]) -> Self {
+        Self { name: name.to_owned(), wanted, device: None, ways: Ways::to(proxies) }
     }
 
-    /// Carries packets over an exchange that the proxy at `proxy` agreed to, until it ends. `told` is called once the
-    /// device is there.
+    /// Whether the device is there.
+    pub(crate) fn is_attached(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// Finds ways to proxies anew that are gone because the machine has moved to another network.
+    pub(crate) fn keep_ways(&mut self) {
+        if let Some(attached) = &self.device
+            && let Err(error) = self.ways.keep(&attached.routes, attached.device.name())
+        {
+            tracing::debug!(%error, "no way to a proxy");
+        }
+    }
+
+    /// Carries packets over an exchange that a proxy agreed to, until it ends. `told` is called once the device is
+    /// there.
     ///
     /// # Errors
     /// It ended, as it always does in the end.
-    pub async fn carry(
+    pub(crate) async fn carry(
         &mut self,
         mut stream: RequestStream,
-        proxy: IpAddr,
+        rules: Arc<Rules>,
+        totals: &Totals,
         told: impl FnOnce(&Attached),
     ) -> Result<(), IpError> {
-        let any = [IpAddr::from([0; 4]), IpAddr::from([0_u16; 8])];
-        let wish = |(n, ip): (u64, &IpAddr)| AddressRequest { request: n, network: (*ip).into() };
-        let wishes = AddressedCapsule::Request((1..).zip(&any).map(wish).collect());
-        stream.send_capsule(&wishes.encode()).await?;
-        let agreed = timeout(ASSIGN_TIMEOUT, agreed(&mut stream)).await;
-        let (addresses, ranges) =
-            agreed.map_err(|_| IpError::Proxy("it assigns no address or no routes"))??;
-        let datagrams = stream.datagrams();
-        self.attach(addresses, &ranges, mtu(&datagrams), proxy)?;
-        let attached = self.device.as_ref().ok_or(IpError::Proxy("it assigns no address"))?;
+        let known = self.device.as_ref().map(|device| device.addresses.clone());
+        let (addresses, ranges) = agree(&mut stream, &known.unwrap_or_default()).await?;
+        let carrier = PacketCarrier::of(&stream);
+        let attached = self.attach(addresses, &ranges, carrier.mtu())?;
         told(attached);
-        attached.carry(&mut stream, &datagrams, self.rules.clone()).await
+        attached.carry(&mut stream, &carrier, rules, totals).await
     }
 
     /// Makes the device, or keeps the one that has these addresses, and sets its routes.
@@ -110,75 +127,27 @@ impl IpClient {
         addresses: Vec<IpNet>,
         ranges: &[IpRange],
         mtu: usize,
-        proxy: IpAddr,
-    ) -> Result<(), IpError> {
+    ) -> Result<&Attached, IpError> {
         let routes = networks(ranges, &self.wanted);
-        if self.device.as_ref().is_none_or(|known| known.addresses != addresses) {
-            // The name must be free.
-            self.device = None;
-            let mtu = u16::try_from(mtu).unwrap_or(MAX_DEVICE_MTU);
-            let device =
-                Device::open(&self.name, &addresses, mtu).map_err(system("no TUN device"))?;
-            self.device = Some(Attached { device, addresses, routes: Vec::new() });
-        }
-        if let Some(attached) = &mut self.device
-            && attached.routes != routes
-        {
-            let kernel = Kernel::new(attached.device.name());
-            kernel.route(&routes, &attached.addresses, proxy).map_err(system("no routes"))?;
+        let known = self.device.take().filter(|known| known.addresses == addresses);
+        let mut attached = match known {
+            Some(known) => known,
+            // The one of before is gone by now: its name is free.
+            None => {
+                let mtu = u16::try_from(mtu).unwrap_or(MAX_DEVICE_MTU);
+                let device =
+                    Device::open(&self.name, &addresses, mtu).map_err(system("no TUN device"))?;
+                Attached { device, addresses, routes: Vec::new() }
+            }
+        };
+        let name = attached.device.name();
+        self.ways.keep(&routes, name).map_err(system("no way to the proxy beside the tunnel"))?;
+        if attached.routes != routes {
+            route(name, &routes, &attached.addresses).map_err(system("no routes"))?;
             attached.routes = routes;
         }
-        Ok(())
+        Ok(self.device.insert(attached))
     }
-}
-
-/// The addresses and routes that a proxy tells first.
-async fn agreed(stream: &mut RequestStream) -> Result<(Vec<IpNet>, Vec<IpRange>), IpError> {
-    let (mut addresses, mut routes) = (None, None);
-    loop {
-        match (addresses.take(), routes.take()) {
-            (Some(addresses), Some(routes)) => return Ok((addresses, routes)),
-            known => (addresses, routes) = known,
-        }
-        match next(stream).await? {
-            AddressedCapsule::Assign(all) => {
-                let all = own(&all);
-                addresses = (!all.is_empty()).then_some(all);
-            }
-            AddressedCapsule::Routes(all) => routes = Some(all),
-            AddressedCapsule::Request(_) => {}
-        }
-    }
-}
-
-/// The next capsule of a proxy.
-async fn next(stream: &mut RequestStream) -> Result<AddressedCapsule, IpError> {
-    loop {
-        let capsule = stream.recv_capsule(&AddressedCapsule::KINDS).await?;
-        let capsule = capsule.ok_or(IpError::Lost("the proxy has ended it".into()))?;
-        let decoded = AddressedCapsule::decode(&capsule);
-        let decoded = decoded.map_err(|_| IpError::Proxy("it sends malformed capsules"))?;
-        if let Some(decoded) = decoded {
-            return Ok(decoded);
-        }
-    }
-}
-
-/// The addresses of an assignment: the first one of each version.
-fn own(all: &[AssignedAddress]) -> Vec<IpNet> {
-    let given = all.iter().map(|one| one.network).filter(|net| !net.addr().is_unspecified());
-    let mut own: Vec<IpNet> = Vec::new();
-    for network in given {
-        if own.iter().all(|other| other.addr().is_ipv4() != network.addr().is_ipv4()) {
-            own.push(network);
-        }
-    }
-    own
-}
-
-/// The longest packet that a datagram carries, in bytes.
-fn mtu(datagrams: &Datagrams) -> usize {
-    datagrams.max_size().unwrap_or_default().saturating_sub(1)
 }
 
 impl Attached {
@@ -191,27 +160,27 @@ impl Attached {
     async fn carry(
         &self,
         stream: &mut RequestStream,
-        datagrams: &Datagrams,
-        rules: Rules,
+        carrier: &PacketCarrier,
+        rules: Arc<Rules>,
+        totals: &Totals,
     ) -> Result<(), IpError> {
         let own = self.addresses.iter().map(IpNet::addr).collect();
         let mut gate = PacketGate::new(self.addresses.clone(), own, None, rules, Instant::now());
-        let connection = stream.connection().clone();
         let mut adapt = interval(ADAPT);
         let mut buffer = vec![0; usize::from(MAX_DEVICE_MTU) + 1];
         loop {
             tokio::select! {
                 size = self.device.recv(&mut buffer) => {
                     let size = size.map_err(system("the TUN device is gone"))?;
-                    self.send(&mut gate, &connection, datagrams, &mut buffer[..size]);
+                    self.send(&mut gate, carrier, &mut buffer[..size], totals);
                 }
-                datagram = datagrams.recv() => match datagram? {
-                    Some(payload) => self.deliver(&mut gate, datagrams, &payload),
+                packet = carrier.recv() => match packet? {
+                    Some(packet) => self.deliver(&mut gate, carrier, packet, totals),
                     None => return Err(IpError::Lost("the proxy has ended it".into())),
                 },
                 capsule = next(stream) => match capsule? {
                     // Other addresses are for the next exchange: they need another device.
-                    AddressedCapsule::Assign(all) if own_differs(&self.addresses, &all) => {
+                    AddressedCapsule::Assign(all) if first_of_each(&all) != self.addresses => {
                         return Err(IpError::Lost("the proxy assigns other addresses".into()));
                     }
                     AddressedCapsule::Assign(_)
@@ -219,7 +188,7 @@ impl Attached {
                     | AddressedCapsule::Routes(_) => {}
                 },
                 _ = adapt.tick() => {
-                    let mtu = u16::try_from(mtu(datagrams)).unwrap_or(MAX_DEVICE_MTU);
+                    let mtu = u16::try_from(carrier.mtu()).unwrap_or(MAX_DEVICE_MTU);
                     let adapted = self.device.set_mtu(mtu, &self.addresses);
                     adapted.map_err(system("the MTU of the TUN device"))?;
                 }
@@ -231,34 +200,42 @@ impl Attached {
     fn send(
         &self,
         gate: &mut PacketGate,
-        connection: &Connection,
-        datagrams: &Datagrams,
+        carrier: &PacketCarrier,
         packet: &mut [u8],
+        totals: &Totals,
     ) {
         let now = Instant::now();
-        match gate.enter(now, packet, mtu(datagrams), true) {
-            Ok(treatment) => {
-                // What cannot be sent is dropped, as by any link.
-                let _ = datagrams
-                    .send(&ip::wrap(packet), &treatment.datagram_over(now, connection.rtt()));
-            }
+        let is_sent = match gate.enter(now, packet, carrier.mtu(), true) {
+            // What cannot be sent is dropped, as by any link.
+            Ok(treatment) => carrier.send(now, packet, &treatment).is_ok(),
             Err(Dropped::Denied(answer) | Dropped::TooBig(answer)) => {
                 let _ = answer.map(|answer| self.device.deliver(&answer));
+                false
             }
-            Err(Dropped::Invalid(_) | Dropped::Foreign) => {}
-        }
+            Err(Dropped::Invalid(_) | Dropped::Foreign) => false,
+        };
+        count(&totals.sent, packet.len(), is_sent, totals);
     }
 
     /// Hands a packet to this machine.
-    fn deliver(&self, gate: &mut PacketGate, datagrams: &Datagrams, payload: &Bytes) {
-        let Some(packet) = ip::unwrap(payload) else { return };
-        let mut packet = packet.to_vec();
-        if gate.leave(Instant::now(), &mut packet, mtu(datagrams), false).is_ok() {
-            let _ = self.device.deliver(&packet);
-        }
+    fn deliver(
+        &self,
+        gate: &mut PacketGate,
+        carrier: &PacketCarrier,
+        mut packet: Vec<u8>,
+        totals: &Totals,
+    ) {
+        let passes = gate.leave(Instant::now(), &mut packet, carrier.mtu(), false).is_ok();
+        let is_delivered = passes && self.device.deliver(&packet).is_ok();
+        count(&totals.received, packet.len(), is_delivered, totals);
     }
 }
 
-fn own_differs(known: &[IpNet], told: &[AssignedAddress]) -> bool {
-    own(told) != known
+/// Counts a packet by its bytes, or as dropped.
+fn count(bytes: &AtomicU64, size: usize, has_passed: bool, totals: &Totals) {
+    if has_passed {
+        bytes.fetch_add(size as u64, Relaxed);
+    } else {
+        totals.dropped.fetch_add(1, Relaxed);
+    }
 }

@@ -4,7 +4,11 @@ use std::io;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-use tun_rs::{AsyncDevice, DeviceBuilder};
+#[cfg(target_os = "linux")]
+use tun_rs::AsyncDevice;
+
+#[cfg(not(target_os = "linux"))]
+use self::elsewhere::AsyncDevice;
 
 /// Largest MTU of a device, in bytes: what paths usually carry.
 pub const MAX_DEVICE_MTU: u16 = 1500;
@@ -28,16 +32,9 @@ impl Device {
     /// network (`CAP_NET_ADMIN`).
     ///
     /// # Errors
-    /// The system refuses.
+    /// The system refuses, or is none that has such devices here (`Unsupported`).
     pub fn open(name: &str, addresses: &[IpNet], mtu: u16) -> io::Result<Self> {
-        let mut builder = DeviceBuilder::new().name(name).mtu(clamped(mtu, addresses));
-        for network in addresses {
-            builder = match network.addr() {
-                IpAddr::V4(ip) => builder.ipv4(ip, network.prefix_len(), None),
-                IpAddr::V6(ip) => builder.ipv6(ip, network.prefix_len()),
-            };
-        }
-        let device = builder.build_async()?;
+        let device = build(name, addresses, clamped(mtu, addresses))?;
         let name = device.name()?;
         Ok(Self { device, name })
     }
@@ -68,6 +65,53 @@ impl Device {
     /// Hands a packet to the kernel, which drops it if it has no room.
     pub(super) fn deliver(&self, packet: &[u8]) -> io::Result<()> {
         self.device.try_send(packet).map(drop)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn build(name: &str, addresses: &[IpNet], mtu: u16) -> io::Result<AsyncDevice> {
+    let mut builder = tun_rs::DeviceBuilder::new().name(name).mtu(mtu);
+    for network in addresses {
+        builder = match network.addr() {
+            IpAddr::V4(ip) => builder.ipv4(ip, network.prefix_len(), None),
+            IpAddr::V6(ip) => builder.ipv6(ip, network.prefix_len()),
+        };
+    }
+    builder.build_async()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn build(_: &str, _: &[IpNet], _: u16) -> io::Result<AsyncDevice> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "there are TUN devices on Linux only"))
+}
+
+/// Systems where no device is ever made.
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    use std::io;
+
+    pub(super) enum AsyncDevice {}
+
+    impl AsyncDevice {
+        pub(super) fn name(&self) -> io::Result<String> {
+            match *self {}
+        }
+
+        pub(super) fn mtu(&self) -> io::Result<u16> {
+            match *self {}
+        }
+
+        pub(super) fn set_mtu(&self, _: u16) -> io::Result<()> {
+            match *self {}
+        }
+
+        pub(super) async fn recv(&self, _: &mut [u8]) -> io::Result<usize> {
+            match *self {}
+        }
+
+        pub(super) fn try_send(&self, _: &[u8]) -> io::Result<usize> {
+            match *self {}
+        }
     }
 }
 

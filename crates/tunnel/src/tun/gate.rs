@@ -1,12 +1,14 @@
 //! Which packets pass between a tunnel and a device, and what becomes of the others.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::time::Instant;
 
 use ipnet::IpNet;
 
 use super::flows::{Flows, Seen};
-use crate::access::{AllowList, Allowance, Limits, Meter, Transport};
+use super::permit::Permit;
+use crate::access::{Limits, Meter};
 use crate::flow::{Rules, Treatment};
 use crate::ip::{self, Answer, Header, InvalidPacket};
 
@@ -20,8 +22,8 @@ pub struct PacketGate {
     /// The networks of the client: the only ones that it sends from and is sent to.
     client: Vec<IpNet>,
     /// What the client may send to, and be sent from. `None` at the client's end, where the proxy decides.
-    allow: Option<AllowList>,
-    rules: Rules,
+    permit: Option<Permit>,
+    rules: Arc<Rules>,
     flows: Flows,
     /// This end's addresses, which refusals come from.
     own: Vec<IpAddr>,
@@ -47,15 +49,15 @@ impl PacketGate {
     pub fn new(
         client: Vec<IpNet>,
         own: Vec<IpAddr>,
-        allow: Option<AllowList>,
-        rules: Rules,
+        permit: Option<Permit>,
+        rules: Arc<Rules>,
         now: Instant,
     ) -> Self {
         let answers = Meter::new(Limits::default().with_bytes_per_second(Some(ANSWERS)), now);
-        Self { client, allow, rules, flows: Flows::default(), own, answers }
+        Self { client, permit, rules, flows: Flows::default(), own, answers }
     }
 
-    /// The addresses of the client are others now.
+    /// The client has these networks now.
     pub fn set_client(&mut self, client: Vec<IpNet>) {
         self.client = client;
     }
@@ -124,10 +126,7 @@ impl PacketGate {
         // Any router may have something to say of a packet that was allowed.
         let is_report = !is_from_client && ICMP.contains(&header.protocol);
         let is_allowed = is_report
-            || self
-                .allow
-                .as_ref()
-                .is_none_or(|allow| allow.check(Transport::Ip, None, remote).is_ok());
+            || self.permit.as_ref().is_none_or(|permit| permit.allows(header.protocol, remote));
         if is_allowed {
             return Ok((header, ports));
         }
@@ -146,32 +145,29 @@ impl PacketGate {
         header: &Header,
         from: Option<IpAddr>,
     ) -> Option<Vec<u8>> {
-        if !matches!(self.answers.look(now), Allowance::Now(_)) {
-            return None;
-        }
         let answer = ip::answer(what, packet, header, from?)?;
-        self.answers.commit(now, answer.len() as u64);
-        Some(answer)
+        self.answers.admit(now, answer.len() as u64).then_some(answer)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access::AllowRule;
+    use crate::access::{AllowList, AllowRule};
     use crate::flow::Class;
     use crate::ip::tests::v4;
-    use crate::ip::{TCP, UDP};
+    use crate::ip::{TCP, UDP, everywhere};
 
     const CLIENT: [u8; 4] = [10, 77, 0, 2];
     const REMOTE: [u8; 4] = [10, 1, 2, 3];
 
     fn gate(allow: &str) -> PacketGate {
-        let allow =
+        let allow: AllowList =
             allow.split_whitespace().map(|rule| rule.parse::<AllowRule>().unwrap()).collect();
         let client = vec!["10.77.0.2/32".parse().unwrap()];
         let own = vec!["10.77.0.1".parse().unwrap()];
-        PacketGate::new(client, own, Some(allow), Rules::default(), Instant::now())
+        let permit = Permit::new(Arc::new(allow), None, everywhere().to_vec(), None);
+        PacketGate::new(client, own, Some(permit), Arc::default(), Instant::now())
     }
 
     fn udp(source: u16, destination: u16) -> Vec<u8> {

@@ -41,6 +41,14 @@ impl AddressPool {
         Ok(found)
     }
 
+    /// Takes a certain address. Returns whether it is one for clients and nobody has it.
+    pub fn take_exactly(&mut self, address: IpAddr) -> bool {
+        let is_for_a_host = |net: &&IpNet| {
+            net.contains(&address) && ![net.network(), net.broadcast()].contains(&address)
+        };
+        self.networks.iter().find(is_for_a_host).is_some() && self.taken.insert(address)
+    }
+
     /// Gives addresses back.
     pub fn give_back(&mut self, addresses: &[IpAddr]) {
         for address in addresses {
@@ -92,6 +100,19 @@ mod tests {
         assert_eq!(pool.take(), Err(Full));
         pool.give_back(&taken[1]);
         assert_eq!(pool.take(), Ok(taken[1].clone()));
+    }
+
+    #[test]
+    fn a_certain_address_is_had_if_nobody_has_it() {
+        let mut pool = pool(&["10.77.0.1/24"]);
+        let at = |text: &str| text.parse::<IpAddr>().unwrap();
+        assert!(pool.take_exactly(at("10.77.0.9")) && !pool.take_exactly(at("10.77.0.9")));
+        for none in ["10.77.0.0", "10.77.0.1", "10.77.0.255", "10.78.0.2", "fd77::2"] {
+            assert!(!pool.take_exactly(at(none)), "{none}");
+        }
+        assert_eq!(pool.take(), Ok(vec![at("10.77.0.2")]));
+        pool.give_back(&[at("10.77.0.9")]);
+        assert!(pool.take_exactly(at("10.77.0.9")));
     }
 
     #[test]

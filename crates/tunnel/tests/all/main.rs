@@ -4,6 +4,7 @@
 mod faults;
 mod flows;
 mod http_proxy;
+mod ip;
 mod limits;
 mod resume;
 mod reverse;

@@ -188,7 +188,7 @@ impl Drop for Proxy {
 /// What allows these targets.
 pub fn config(allow: &[&str]) -> ServerConfig {
     let mut config = ServerConfig::default();
-    config.allow = rules(allow);
+    config.allow = rules(allow).into();
     config
 }
 

@@ -1,0 +1,97 @@
+//! All packets of a machine, over one connection after the other (RFC 9484).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use sutura::http::RequestStream;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::link::{Link, Unanswered};
+use super::{OPEN_TIMEOUT, Refusal, Tunnel};
+use crate::ip::Scope;
+use crate::masque::{CAPSULE_PROTOCOL, CONNECT_IP, Cause};
+use crate::tun::{Attached, IpClient, IpError};
+
+/// How long to wait before asking again after an exchange has ended, and after the proxy has refused.
+const RETRY: Duration = Duration::from_millis(250);
+const RETRY_REFUSED: Duration = Duration::from_secs(10);
+/// While there is no connection, how often ways to proxies are looked for anew.
+const LOOK: Duration = Duration::from_secs(2);
+
+impl Tunnel {
+    /// Carries the packets of a machine until the tunnel is closed. The exchange with the proxy begins anew on each
+    /// connection; `told` is called each time.
+    ///
+    /// # Errors
+    /// The system has no device or no routes, or the proxy refuses from the beginning. What goes wrong later is told,
+    /// and tried again.
+    pub async fn machine(
+        &self,
+        mut machine: IpClient,
+        told: impl Fn(&Attached) + Send,
+    ) -> Result<(), IpError> {
+        while let Some(link) = self.next_link(&mut machine).await {
+            let Err(error) = self.exchange(&link, &mut machine, &told).await else { continue };
+            let wait = match &error {
+                IpError::System { .. } => return Err(error),
+                IpError::Lost(_) => RETRY,
+                IpError::Refused(refusal) if refusal.cause() == Some(Cause::Limit) => RETRY_REFUSED,
+                IpError::Refused(_) | IpError::Proxy(_) if !machine.is_attached() => {
+                    return Err(error);
+                }
+                IpError::Refused(_) | IpError::Proxy(_) => RETRY_REFUSED,
+            };
+            // A connection that is lost was told of already.
+            if link.connection().close_reason().is_none() {
+                self.0.notices.complain(&format!("tun: {error}"));
+                sleep(wait).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The present connection or the next one; `None` once the tunnel is over.
+    async fn next_link(&self, machine: &mut IpClient) -> Option<Arc<Link>> {
+        loop {
+            match self.link(Instant::now() + LOOK).await {
+                Ok(link) => return Some(link),
+                Err(_) if self.is_over() => return None,
+                Err(_) => machine.keep_ways(),
+            }
+        }
+    }
+
+    async fn exchange(
+        &self,
+        link: &Link,
+        machine: &mut IpClient,
+        told: impl Fn(&Attached),
+    ) -> Result<(), IpError> {
+        let totals = &self.0.totals;
+        let stream = open(link).await.inspect_err(|error| {
+            let is_refused = matches!(error, IpError::Refused(_));
+            totals.refused.fetch_add(u64::from(is_refused), Relaxed);
+        })?;
+        totals.ip.fetch_add(1, Relaxed);
+        totals.flows.fetch_add(1, Relaxed);
+        let ended = machine.carry(stream, self.0.rules.clone(), totals, told).await;
+        totals.flows.fetch_sub(1, Relaxed);
+        ended
+    }
+}
+
+/// Asks for packets to and from all hosts.
+async fn open(link: &Link) -> Result<RequestStream, IpError> {
+    let path = Scope::default().to_string();
+    let asked = link.extended(CONNECT_IP, &path, &[CAPSULE_PROTOCOL]);
+    match timeout(OPEN_TIMEOUT, asked).await {
+        Ok(Ok((stream, _))) => Ok(stream),
+        Ok(Err(Unanswered::Refused(refusal))) => Err(IpError::Refused(refusal)),
+        Ok(Err(Unanswered::Lost(why))) => Err(IpError::Lost(why)),
+        Err(_) => {
+            let why = "the proxy does not answer about packets";
+            Err(IpError::Refused(Refusal::new(Cause::Timeout, why)))
+        }
+    }
+}

@@ -269,7 +269,7 @@ pub fn about_client_certificate(error: &ConnectionError) -> Option<&'static str>
     match error {
         ConnectionError::ClosedByPeer(error) if error.code == REQUIRED => Some(
             "it lets in only clients that show a certificate: give one by --client-cert FILE and \
-             --client-key FILE, of a command that has them",
+             --client-key FILE, which `sutura tunnel connect` and `sutura vnc connect` have",
         ),
         ConnectionError::ClosedByPeer(error) if is_about_certificates(error.code) => Some(
             "it does not trust the certificate that this client shows: --client-cert needs one that leads to \

@@ -25,6 +25,7 @@ mod memory;
 mod monitor;
 mod open_files;
 mod output;
+mod passed;
 mod policies;
 mod proxy;
 mod qlog;

@@ -12,6 +12,7 @@ use crate::failure::Failure;
 use crate::keylog;
 use crate::listen::Listen;
 use crate::memory::MemoryArgs;
+use crate::passed;
 use crate::secrets::Secrets;
 use crate::trust::file_certificates;
 
@@ -40,7 +41,7 @@ pub fn server_config(
     config.map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))
 }
 
-/// Listens, with what is kept between two starts: tickets of clients and resets of their connections.
+/// Listens, or takes the socket that a supervisor has passed, with what is kept between two starts: tickets of clients and resets of their connections.
 ///
 /// # Errors
 /// The address cannot be listened on, or the file for keys cannot be written.
@@ -88,15 +89,23 @@ fn bind(
     secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, SocketAddr), Failure> {
     let failed = |e: std::io::Error| Failure::local(format!("cannot listen on {listen}: {e}"));
-    let endpoint = listen.bind(|address| {
+    let limits = |address: SocketAddr| {
         // A server that is started again at the same address tells viewers that it has forgotten them. A
         // server that takes any free port is never at the same address again.
         let secrets = secrets.filter(|_| address.port() != 0);
         let context = address.to_string();
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
-        let limits = EndpointConfig::default().with_reset_key(reset_key);
-        Endpoint::bind(limits, Some(config.clone()), address)
-    });
+        EndpointConfig::default().with_reset_key(reset_key)
+    };
+    let endpoint = match passed::one_for_udp()? {
+        Some(socket) => {
+            let limits = limits(socket.local_addr().map_err(failed)?);
+            Endpoint::with_socket(limits, Some(config.clone()), socket)
+        }
+        None => {
+            listen.bind(|address| Endpoint::bind(limits(address), Some(config.clone()), address))
+        }
+    };
     let endpoint = endpoint.map_err(failed)?;
     let address = endpoint.local_addr().map_err(failed)?;
     Ok((endpoint, address))

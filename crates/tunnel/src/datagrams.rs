@@ -10,6 +10,7 @@ use sutura::http::{Capsule, Datagrams, RequestStream, SendDatagramError};
 use tokio::net::UdpSocket;
 use tokio::time::{Instant, sleep_until};
 
+use crate::counts::Counts;
 use crate::flow::Flow;
 use crate::masque::{read_datagram, write_datagram};
 use crate::stream::Ending;
@@ -54,17 +55,6 @@ impl Near for UdpSocket {
     }
 }
 
-/// How much a flow carried.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Carried {
-    /// Bytes of payload into the tunnel.
-    pub(crate) sent: u64,
-    /// Bytes of payload out of it.
-    pub(crate) received: u64,
-    /// Datagrams that were dropped.
-    pub(crate) dropped: u64,
-}
-
 /// Whom to tell that datagrams do not fit into packets: they are dropped, not sent as capsules, so that programs can
 /// find out what fits (RFC 9298 section 6.1).
 pub(crate) struct Oversize<'a> {
@@ -80,7 +70,7 @@ struct Carrying<'a, N> {
     flow: Flow,
     throttle: &'a Throttle,
     oversize: &'a Oversize<'a>,
-    carried: Carried,
+    counts: &'a Counts,
     buffer: Vec<u8>,
     /// The connection's, lately.
     round_trip: Duration,
@@ -95,14 +85,15 @@ pub(crate) async fn carry<N: Near>(
     throttle: &Throttle,
     idle: Duration,
     oversize: &Oversize<'_>,
-) -> (Carried, Ending) {
+    counts: &Counts,
+) -> Ending {
     let mut carrying = Carrying {
         near,
         datagrams: stream.datagrams(),
         flow,
         throttle,
         oversize,
-        carried: Carried::default(),
+        counts,
         buffer: Vec::with_capacity(1 + MAX_READ),
         round_trip: Duration::ZERO,
     };
@@ -141,7 +132,7 @@ pub(crate) async fn carry<N: Near>(
         // The connection may be lost.
         let _ = stream.finish().await;
     }
-    (carrying.carried, ending)
+    ending
 }
 
 impl<N: Near> Carrying<'_, N> {
@@ -162,7 +153,7 @@ impl<N: Near> Carrying<'_, N> {
     fn send(&mut self) {
         let size = self.buffer.len() - 1;
         if !self.throttle.admits(size) {
-            self.carried.dropped += 1;
+            self.counts.add_dropped();
             return;
         }
         let now = std::time::Instant::now();
@@ -173,9 +164,9 @@ impl<N: Near> Carrying<'_, N> {
             self.datagrams.send(&self.buffer, &options)
         };
         match sent {
-            Ok(()) => self.carried.sent += size as u64,
+            Ok(()) => self.counts.add_sent(size),
             Err(error) => {
-                self.carried.dropped += 1;
+                self.counts.add_dropped();
                 if error == SendDatagramError::TooLarge {
                     self.oversize.complain(size, self.datagrams.max_size());
                 }
@@ -188,10 +179,12 @@ impl<N: Near> Carrying<'_, N> {
             .filter(|payload| self.throttle.admits(payload.len()))
             .is_some_and(|payload| {
                 self.flow.received(std::time::Instant::now(), payload.len());
-                self.carried.received += payload.len() as u64;
+                self.counts.add_received(payload.len());
                 self.near.deliver(&payload).is_ok()
             });
-        self.carried.dropped += u64::from(!delivered);
+        if !delivered {
+            self.counts.add_dropped();
+        }
     }
 }
 

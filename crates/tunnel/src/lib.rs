@@ -9,6 +9,7 @@
 pub mod access;
 pub mod bounded_accept;
 pub mod client;
+mod counts;
 mod datagrams;
 pub mod flow;
 #[cfg(feature = "testing")]

@@ -391,25 +391,17 @@ async fn options_come_from_a_file() {
     assert!(text.contains("site.toml: listng: there is no such option"), "{text}");
 }
 
-/// As systemd does, but for the number of the first socket.
 #[tokio::test(flavor = "multi_thread")]
 async fn sockets_may_come_from_a_supervisor() {
-    use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+    use std::os::fd::AsFd;
     let (scratch, site, _) = Scratch::with_site();
     write_site(&site);
     let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = tcp.local_addr().unwrap();
     let udp = std::net::UdpSocket::bind(address).unwrap();
-    let first = fcntl_dupfd_cloexec(&tcp, 300).unwrap();
-    let second = fcntl_dupfd_cloexec(&udp, 300).unwrap();
-    let number = |fd: &std::os::fd::OwnedFd| std::os::fd::AsRawFd::as_raw_fd(fd);
-    assert_eq!(number(&first) + 1, number(&second), "another test took the number between");
-    for socket in [&first, &second] {
-        fcntl_setfd(socket, FdFlags::empty()).unwrap();
-    }
     let mut command = sutura(["serve", "--json", "--state-dir"]);
     command.arg(scratch.dir("state")).arg(&site);
-    command.env("LISTEN_FDS", "2").env("LISTEN_FDS_FIRST_FD", number(&first).to_string());
+    pass(&mut command, 300, &[tcp.as_fd(), udp.as_fd()]);
     let server = Listening::spawn(command);
     assert_eq!(server.address, address.to_string());
     over_each(&server, async |over, mut client| {

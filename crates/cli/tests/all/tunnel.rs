@@ -2,13 +2,14 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Listening, Scratch, complaint, noise, run, sutura, wait_until};
+use crate::support::{Listening, Scratch, complaint, noise, pass, run, sutura, wait_until};
 
 /// A server that sends back what it gets, in each direction until its end.
 fn echo() -> SocketAddr {
@@ -258,4 +259,26 @@ fn files_are_fetched_through_the_proxy() {
         let text = complaint(&through(fingerprint, url, token), 5);
         assert!(text.contains("through the proxy") && text.contains(expected), "{text}");
     }
+}
+
+#[test]
+fn a_planned_restart_keeps_the_socket() {
+    let (scratch, target) = (Scratch::new(), echo());
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let start = |first| {
+        let mut command = sutura(["tunnel", "serve", "--json", "--allow", "127.0.0.1:*"]);
+        command.arg("--state-dir").arg(scratch.dir("state"));
+        pass(&mut command, first, &[socket.as_fd()]);
+        Listening::spawn(command)
+    };
+    let proxy = start(400);
+    assert_eq!(proxy.address, address.to_string());
+    let end = Listening::spawn(connect(&proxy, &["-L", &format!("0:{target}")]));
+    let converse = |bytes| converse(TcpStream::connect(&end.address).unwrap(), bytes).unwrap();
+    assert_eq!(converse(b"before"), b"before");
+    proxy.interrupt();
+    // What comes in the meantime waits in the socket.
+    let _proxy = start(450);
+    assert_eq!(converse(b"after"), b"after");
 }

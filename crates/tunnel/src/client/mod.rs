@@ -14,7 +14,7 @@ use std::future::Future;
 use std::net::Ipv6Addr;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sutura::Connection;
@@ -25,6 +25,7 @@ use crate::flow::{Flow, FlowInfo, Rules};
 use crate::stream::Pool;
 use link::Link;
 
+pub use crate::counts::Totals;
 pub use refusal::Refusal;
 pub use reverse::{Reverse, WAITING_REQUESTS};
 pub use socket::{MAX_ARRIVED, TunnelSocket};
@@ -82,33 +83,6 @@ pub trait Notices: Send + Sync {
     fn complain(&self, text: &str);
 }
 
-/// What has happened so far.
-#[derive(Debug, Default)]
-pub struct Totals {
-    /// Flows under way.
-    pub flows: AtomicUsize,
-    /// Flows of TCP that began.
-    pub tcp: AtomicU64,
-    /// Flows of UDP that began.
-    pub udp: AtomicU64,
-    /// Exchanges of IP packets that began: one for each connection.
-    pub ip: AtomicU64,
-    /// Flows that the proxy refused.
-    pub refused: AtomicU64,
-    /// Connections after the first one.
-    pub reconnections: AtomicU64,
-    /// Flows that went on over another connection.
-    pub resumed: AtomicU64,
-    /// Flows that ended because their connection was lost, or the proxy had forgotten them.
-    pub lost: AtomicU64,
-    /// Datagrams and packets that were dropped.
-    pub dropped: AtomicU64,
-    /// Bytes into the tunnel.
-    pub sent: AtomicU64,
-    /// Bytes out of it.
-    pub received: AtomicU64,
-}
-
 /// A tunnel. Clones are the same one.
 #[derive(Clone)]
 pub struct Tunnel(Arc<Inner>);
@@ -121,7 +95,7 @@ struct Inner {
     state: watch::Sender<State>,
     pool: Arc<Pool>,
     rules: Arc<Rules>,
-    totals: Totals,
+    totals: Arc<Totals>,
     reconnect_time: Duration,
     /// Whether it was said that datagrams do not fit.
     said_oversize: AtomicBool,
@@ -156,7 +130,7 @@ impl Tunnel {
     ) -> Self {
         let authorization = token.map(|token| format!("Bearer {token}").into());
         let (state, pool) = (watch::Sender::new(State::Down), Arc::new(Pool::new(MAX_KEPT)));
-        let (totals, reconnect_time) = (Totals::default(), RECONNECT_TIME);
+        let (totals, reconnect_time) = (Arc::default(), RECONNECT_TIME);
         Self(Arc::new(Inner {
             dial,
             notices,

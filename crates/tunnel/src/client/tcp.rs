@@ -12,8 +12,9 @@ use tokio::time::{Instant, timeout_at};
 use super::link::{Link, Unanswered, field};
 use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
+use crate::counts::Counts;
 use crate::masque::{Cause, FLOW, FlowRequest, FlowToken, Resumed};
-use crate::stream::{Counts, Ending, Kept, Pipe};
+use crate::stream::{Ending, Kept, Pipe};
 use crate::throttle::Throttle;
 
 /// A flow that has begun at the proxy, and waits for the program's socket.
@@ -109,8 +110,8 @@ impl TcpTunnel {
         if !early.is_empty() {
             kept.push(early);
         }
-        let counts = Arc::new(Counts::default());
-        let mut flow = Pipe::new(tcp, kept, Throttle::default(), counts.clone());
+        let counts = Arc::new(Counts::among(totals));
+        let mut flow = Pipe::new(tcp, kept, Throttle::default(), counts);
         let mut stream = stream;
         let ending = loop {
             let ledger = link.ledger().filter(|_| token.is_some()).cloned();
@@ -128,8 +129,6 @@ impl TcpTunnel {
         if ending == Ending::Lost {
             totals.lost.fetch_add(1, Relaxed);
         }
-        totals.sent.fetch_add(counts.sent.load(Relaxed), Relaxed);
-        totals.received.fetch_add(counts.received.load(Relaxed), Relaxed);
         totals.flows.fetch_sub(1, Relaxed);
         flow.end(ending);
     }

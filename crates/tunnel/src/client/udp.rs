@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 use super::link::Unanswered;
 use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
+use crate::counts::Counts;
 use crate::datagrams::{Near, Oversize, carry};
 use crate::masque::{CAPSULE_PROTOCOL, CONNECT_UDP, Cause, udp_path};
 use crate::stream::Ending;
@@ -148,12 +149,10 @@ impl Tunnel {
             };
             totals.udp.fetch_add(1, Relaxed);
             totals.flows.fetch_add(1, Relaxed);
-            let (carried, ending) =
-                carry(stream, local, flow.clone(), &Throttle::default(), idle, &oversize).await;
+            let (throttle, counts) = (Throttle::default(), Counts::among(totals));
+            let ending =
+                carry(stream, local, flow.clone(), &throttle, idle, &oversize, &counts).await;
             totals.flows.fetch_sub(1, Relaxed);
-            totals.sent.fetch_add(carried.sent, Relaxed);
-            totals.received.fetch_add(carried.received, Relaxed);
-            totals.dropped.fetch_add(carried.dropped, Relaxed);
             if ending != Ending::Lost {
                 return Ok(());
             }

@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(flow.treatment().urgency, 2);
         flood(&mut flow);
         assert_eq!(flow.treatment().urgency, 2);
-        assert_eq!(flow.treatment().protection, None);
+        assert_eq!(flow.treatment().deadline, Treatment::of(Class::Bulk).deadline);
     }
 
     #[test]

@@ -15,8 +15,9 @@ use super::clients::Slot;
 use super::reach::{self, Unreached};
 use super::resume::{Attachment, Resumable};
 use super::{RESUME_TIME, Visit};
+use crate::counts::Counts;
 use crate::masque::{Ask, Cause, FLOW, FlowRequest, Resumed};
-use crate::stream::{Counts, Ending, Kept, Ledger, Pipe};
+use crate::stream::{Ending, Kept, Ledger, Pipe};
 
 /// A flow and what belongs to it.
 struct Served {
@@ -157,8 +158,8 @@ impl Served {
         };
         let complete = ending == Ending::Complete || self.flow.is_done();
         let recorded = &self.recorded;
-        recorded.to_target.store(self.counts.received.load(Relaxed), Relaxed);
-        recorded.from_target.store(self.counts.sent.load(Relaxed), Relaxed);
+        recorded.to_target.store(self.counts.received(), Relaxed);
+        recorded.from_target.store(self.counts.sent(), Relaxed);
         recorded.complete.store(complete.into(), Relaxed);
         self.flow.end(if complete { Ending::Complete } else { ending });
     }

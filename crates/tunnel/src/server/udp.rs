@@ -11,7 +11,8 @@ use super::Visit;
 use super::answer::{Case, Pending};
 use super::reach;
 use crate::access::{Host, Transport};
-use crate::datagrams::{Carried, Oversize, carry};
+use crate::counts::Counts;
+use crate::datagrams::{Oversize, carry};
 use crate::flow::{Flow, FlowInfo};
 use crate::masque::{Ask, CAPSULE_PROTOCOL};
 
@@ -42,11 +43,11 @@ impl Visit {
         let complain = |text: &str| self.shared.observer.complain(text);
         let oversize = Oversize { said: &client.said_oversize, complain: &complain };
         let recorded = self.begin(case, Some(resolved), slot);
-        let (Carried { sent, received, dropped }, _) =
-            carry(stream, &socket, flow, &client.throttle, UDP_IDLE, &oversize).await;
-        recorded.to_target.store(received, Relaxed);
-        recorded.from_target.store(sent, Relaxed);
-        recorded.dropped.store(dropped, Relaxed);
+        let counts = Counts::default();
+        carry(stream, &socket, flow, &client.throttle, UDP_IDLE, &oversize, &counts).await;
+        recorded.to_target.store(counts.received(), Relaxed);
+        recorded.from_target.store(counts.sent(), Relaxed);
+        recorded.dropped.store(counts.dropped(), Relaxed);
         recorded.complete.store(1, Relaxed);
     }
 }

@@ -3,7 +3,6 @@
 use std::future::pending;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use bytes::{Bytes, BytesMut};
 use sutura::http::{Code, Error, RecvHalf, RequestStream, SendHalf};
@@ -12,6 +11,7 @@ use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::kept::Kept;
 use super::ledger::{Ledger, Listing};
+use crate::counts::Counts;
 use crate::throttle::Throttle;
 
 /// Most bytes that are read from a socket at a time.
@@ -41,15 +41,6 @@ pub(crate) struct Pipe {
     throttle: Throttle,
     /// Bytes from and to the socket, for reports.
     counts: Arc<Counts>,
-}
-
-/// Bytes of a flow so far.
-#[derive(Debug, Default)]
-pub(crate) struct Counts {
-    /// From the socket into the tunnel.
-    pub(crate) sent: AtomicU64,
-    /// From the tunnel to the socket.
-    pub(crate) received: AtomicU64,
 }
 
 impl From<Error> for Ending {
@@ -175,7 +166,7 @@ impl Up<'_> {
             if data.is_empty() {
                 self.kept.finish();
             } else {
-                self.counts.sent.fetch_add(data.len() as u64, Relaxed);
+                self.counts.add_sent(data.len());
                 let wait = self.throttle.pass(data.len());
                 self.kept.push(data);
                 wait.await?;
@@ -229,7 +220,7 @@ impl Down<'_> {
                     Ok(size) => {
                         rest = rest.get(size..).unwrap_or_default();
                         *taken += size as u64;
-                        counts.received.fetch_add(size as u64, Relaxed);
+                        counts.add_received(size);
                     }
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                     Err(error) => return Err(error.into()),

@@ -9,7 +9,7 @@ mod kept;
 mod ledger;
 mod pool;
 
-pub(crate) use carry::{Counts, Ending, Pipe};
+pub(crate) use carry::{Ending, Pipe};
 pub(crate) use kept::Kept;
 pub(crate) use ledger::Ledger;
 pub(crate) use pool::Pool;

@@ -1,5 +1,7 @@
 //! Flows of TCP.
 
+use std::sync::atomic::Ordering::Relaxed;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -138,4 +140,20 @@ async fn the_next_proxy_is_tried() {
     let at = forwarded(&near, echo().await).await;
     let tcp = TcpStream::connect(at).await.unwrap();
     assert_eq!(converse(tcp, b"hello").await.unwrap(), b"hello");
+}
+
+#[tokio::test]
+async fn what_flows_carry_counts_while_they_last() {
+    let (proxy, target) = (Proxy::start(&["127.0.0.1:*"]), echo().await);
+    let near = near(&proxy).await;
+    let mut program = TcpStream::connect(forwarded(&near, target).await).await.unwrap();
+    program.write_all(b"hello").await.unwrap();
+    program.read_exact(&mut [0; 5]).await.unwrap();
+    let totals = near.tunnel.totals();
+    // The last byte counts just after the program has it.
+    while totals.received.load(Relaxed) < 5 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!((totals.sent.load(Relaxed), totals.received.load(Relaxed)), (5, 5));
+    assert_eq!(totals.flows.load(Relaxed), 1);
 }

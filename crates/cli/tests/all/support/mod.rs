@@ -297,3 +297,22 @@ impl Endless {
 pub fn is_protected(report: &Value) -> bool {
     report["connections"][0]["fec"]["source_symbols_received"].as_u64() > Some(0)
 }
+
+/// Passes sockets to a command as systemd does, but for the number of the first, which is at least `first`.
+pub fn pass(command: &mut Command, first: i32, sockets: &[std::os::fd::BorrowedFd<'_>]) {
+    use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
+    use std::os::fd::{AsRawFd, IntoRawFd};
+    let numbers: Vec<i32> = sockets
+        .iter()
+        .map(|socket| {
+            let copy = fcntl_dupfd_cloexec(socket, first).unwrap();
+            fcntl_setfd(&copy, FdFlags::empty()).unwrap();
+            // It stays open until this process ends, as other tests start commands meanwhile.
+            copy.into_raw_fd().as_raw_fd()
+        })
+        .collect();
+    let are_in_turn = numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    assert!(are_in_turn, "another test took a number between: {numbers:?}");
+    command.env("LISTEN_FDS", numbers.len().to_string());
+    command.env("LISTEN_FDS_FIRST_FD", numbers[0].to_string());
+}

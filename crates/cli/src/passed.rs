@@ -24,19 +24,11 @@ impl Passed {
     /// # Errors
     /// They are not one for UDP and one or two for TCP, one of them at the port of the first.
     pub fn take() -> Result<Option<Self>, Failure> {
-        let mut all = ListenFd::from_env();
-        if all.len() == 0 {
+        let Sockets { udp, tcp, count } = Sockets::take();
+        if count == 0 {
             return Ok(None);
         }
-        let (mut udp, mut tcp) = (Vec::new(), Vec::new());
-        for index in 0..all.len() {
-            if let Ok(socket) = all.take_udp_socket(index) {
-                udp.extend(socket);
-            } else if let Ok(socket) = all.take_tcp_listener(index) {
-                tcp.extend(socket);
-            }
-        }
-        Self::sort(udp, tcp, all.len()).map(Some)
+        Self::sort(udp, tcp, count).map(Some)
     }
 
     fn sort(
@@ -67,6 +59,44 @@ impl Passed {
             return Err(wrong());
         }
         Ok(Self { udp, tcp, plain })
+    }
+}
+
+/// The socket that was passed to this process for a server of QUIC alone, if any was.
+///
+/// # Errors
+/// There are others.
+pub fn one_for_udp() -> Result<Option<UdpSocket>, Failure> {
+    let Sockets { udp, tcp: _, count } = Sockets::take();
+    match <[UdpSocket; 1]>::try_from(udp) {
+        Ok([socket]) if count == 1 => Ok(Some(socket)),
+        Ok(_) | Err(_) if count == 0 => Ok(None),
+        Ok(_) | Err(_) => Err(Failure::local(format!(
+            "{count} sockets were passed to this process: pass one for UDP (ListenDatagram=)"
+        ))),
+    }
+}
+
+/// All sockets that were passed to this process.
+struct Sockets {
+    udp: Vec<UdpSocket>,
+    tcp: Vec<TcpListener>,
+    /// How many there were, also others.
+    count: usize,
+}
+
+impl Sockets {
+    fn take() -> Self {
+        let mut all = ListenFd::from_env();
+        let (mut udp, mut tcp) = (Vec::new(), Vec::new());
+        for index in 0..all.len() {
+            if let Ok(socket) = all.take_udp_socket(index) {
+                udp.extend(socket);
+            } else if let Ok(socket) = all.take_tcp_listener(index) {
+                tcp.extend(socket);
+            }
+        }
+        Self { udp, tcp, count: all.len() }
     }
 }
 

@@ -90,7 +90,7 @@ in_time "no connection after an outage" again
 [ "$(as_client ip -o link show sutura0 | cut -d: -f1)" = "$device" ] || fail "the device was made anew"
 stop "$connected"
 outside 203.0.113.200 || fail "routes are left"
-as_client ip route show proto 187 | grep -q . && fail "ways to proxies are left"
+as_client ip route show proto 83 | grep -q . && fail "ways to proxies are left"
 
 # A proxy without a device, and one that lets nobody send packets.
 stop "$serving"

@@ -30,8 +30,9 @@ check "the client of connect-ip-go with our proxy"
 stop "${children[-1]}"
 stop "$serving"
 
-cert=$(ls "$work"/state/*cert*.pem) key=$(ls "$work"/state/*key*.pem)
-beyond "$proxy" other "$other" serve 192.0.2.1:4433 "$cert" "$key" other1 10.77.0.2/32,fd77::2/128 10.9.0.0/24,fd09::/64
+# Our certificate and its key are in one file.
+pair=$work/state/self-signed.pem
+beyond "$proxy" other "$other" serve 192.0.2.1:4433 "$pair" "$pair" other1 10.77.0.2/32,fd77::2/128 10.9.0.0/24,fd09::/64
 in_time "no device at the other proxy" ip -n "$proxy" link show other1
 beyond "$client" machine "$sutura" tunnel connect 192.0.2.1 --insecure --token-file "$work/token" --tun
 check "our client with the proxy of connect-ip-go"

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::command::ip;
 
 /// What the kernel notes as the origin of these routes, in which those of an end that was killed are found.
-const ORIGIN: &str = "187";
+const ORIGIN: &str = "83";
 
 /// Routes to proxies beside those into a device. They are removed when this is dropped.
 #[derive(Debug, Default)]

@@ -3,6 +3,7 @@
 pub mod costs;
 pub mod cpu;
 pub mod output;
+pub mod parallel;
 pub mod process;
 pub mod server;
 pub mod stack;

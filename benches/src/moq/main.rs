@@ -62,7 +62,7 @@ fn run_job(job: &Job, identity: &Identity, options: &Options) -> Result<Outcome,
     let place = Place { job, identity, qlog: options.qlog.as_deref() };
     let outcome = match job.peer {
         Peer::Quinn | Peer::QuinnBbr => local.block_on(&runtime, over_quinn::run(&place)),
-        Peer::SuturaBare | Peer::Sutura | Peer::SuturaWithin => {
+        Peer::SuturaBare | Peer::SuturaLess | Peer::Sutura | Peer::SuturaWithin => {
             local.block_on(&runtime, over_sutura::run(&place))
         }
     };

@@ -13,6 +13,9 @@ use sutura_webtransport::traits::Polled;
 use sutura_webtransport::{Connect, Server};
 use tokio::task::spawn_local;
 
+/// The redundancy policy of [`Peer::SuturaLess`].
+pub const LESS: &str = "auto:budget=0.1";
+
 /// The redundancy policy of [`Peer::SuturaWithin`]: nearly all frames are to be there before the short buffer is empty.
 pub fn target(job: &Job) -> String {
     format!("auto:within={}ms,share=0.999", (job.path.delay + SHORT_BUFFER).as_millis())
@@ -20,11 +23,11 @@ pub fn target(job: &Job) -> String {
 
 fn transport(job: &Job) -> Result<TransportConfig, Error> {
     let transport = TransportConfig::default();
+    let policy = |name: &str| sutura::registry::redundancy().find(name);
     Ok(match job.peer {
         Peer::SuturaBare => transport.with_redundancy(None),
-        Peer::SuturaWithin => {
-            transport.with_redundancy(Some(sutura::registry::redundancy().find(&target(job))?))
-        }
+        Peer::SuturaLess => transport.with_redundancy(Some(policy(LESS)?)),
+        Peer::SuturaWithin => transport.with_redundancy(Some(policy(&target(job))?)),
         Peer::Quinn | Peer::QuinnBbr | Peer::Sutura => transport,
     })
 }

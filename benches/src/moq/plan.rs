@@ -15,19 +15,28 @@ pub enum Peer {
     SuturaBare,
     /// Sutura as it comes: BBR and the redundancy policy `auto`.
     Sutura,
+    /// Sutura with a smaller budget for redundancy.
+    SuturaLess,
     /// Sutura told what the viewers' buffers hold.
     SuturaWithin,
 }
 
 impl Peer {
-    pub const ALL: [Self; 5] =
-        [Self::Quinn, Self::QuinnBbr, Self::SuturaBare, Self::Sutura, Self::SuturaWithin];
+    pub const ALL: [Self; 6] = [
+        Self::Quinn,
+        Self::QuinnBbr,
+        Self::SuturaBare,
+        Self::SuturaLess,
+        Self::Sutura,
+        Self::SuturaWithin,
+    ];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Quinn => "quinn",
             Self::QuinnBbr => "quinn BBR",
             Self::SuturaBare => "sutura without redundancy",
+            Self::SuturaLess => "sutura with 10 % redundancy",
             Self::Sutura => "sutura",
             Self::SuturaWithin => "sutura with a target",
         }

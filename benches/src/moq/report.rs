@@ -2,7 +2,7 @@
 
 use crate::broadcast::{MAX_AGE, PROTOCOL, WARM_UP};
 use crate::outcome::{NEVER, Outcome, share_late, skipped};
-use crate::over_sutura::target;
+use crate::over_sutura::{LESS, target};
 use crate::plan::{Job, LONG_BUFFER, PATHS, Path, Peer, SHORT_BUFFER};
 use crate::video::{DELTAS, GROUP, KEY, RATE};
 use std::time::Duration;
@@ -138,8 +138,9 @@ fn targets(jobs: &[Job]) -> String {
     all.sort();
     all.dedup();
     format!(
-        "Peers have their defaults: quinn CUBIC, Sutura BBR and `auto`. A target is what the application tells Sutura of \
-         the viewers' buffers, as `TransportConfig::redundancy` at the publisher: `{}`.",
+        "Peers have their defaults: quinn CUBIC, Sutura BBR and the redundancy policy `auto`. Others are named in \
+         `TransportConfig::redundancy` of the publisher: 10 % redundancy is `{LESS}`, and a target is what the application \
+         knows of the viewers' buffers, `{}`.",
         all.join("`, `")
     )
 }

@@ -2,6 +2,7 @@
 
 pub mod costs;
 pub mod cpu;
+pub mod links;
 pub mod output;
 pub mod parallel;
 pub mod process;

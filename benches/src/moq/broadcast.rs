@@ -179,5 +179,6 @@ pub async fn run(
     outcome.cpu = cpu::now() - cpu_before;
     (outcome.down, outcome.up) = (after.0 - before.0, after.1 - before.1);
     outcome.payload = (0..count).map(|n| video::size(n) as u64).sum::<u64>() * job.viewers;
+    outcome.relays = relays.into_iter().map(Relay::stop).collect();
     Ok(outcome)
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
+use sutura_relay::Stats;
 
 /// How long a frame took that never came: longer than any that did.
 pub const NEVER: Duration = Duration::from_secs(3600);
@@ -22,6 +23,8 @@ pub struct Outcome {
     pub payload: u64,
     /// Processor time of both ends.
     pub cpu: Duration,
+    /// The links of the viewers from the start to the end.
+    pub relays: Vec<Stats>,
 }
 
 impl Outcome {

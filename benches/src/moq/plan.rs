@@ -76,23 +76,27 @@ impl Path {
 
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, {} ms", self.name, self.delay.as_millis())
+        write!(f, "{}, {} ms away", self.name, self.delay.as_millis())
     }
 }
 
-/// Bad times of 10 ms on average, and good ones in between.
-const BURSTS: &str = "loss=gt:490,10,1,0";
+/// Times of 5 ms on average in which everything is lost, and good ones in between.
+const SHORT: &str = "loss=gt:245,5,1,0";
+/// The same of 10 ms.
+const LONG: &str = "loss=gt:490,10,1,0";
 
 /// The paths that are measured.
-pub const PATHS: [Path; 8] = [
+pub const PATHS: [Path; 10] = [
     Path::new("no loss", "loss=none", 25),
     Path::new("1 % at random", "loss=1%", 25),
     Path::new("5 % at random", "loss=5%", 25),
-    Path::new("2 % in bursts", BURSTS, 25),
+    Path::new("2 % in bursts of 5 ms", SHORT, 25),
+    Path::new("2 % in bursts of 10 ms", LONG, 25),
     Path::new("no loss", "loss=none", 150),
     Path::new("1 % at random", "loss=1%", 150),
     Path::new("5 % at random", "loss=5%", 150),
-    Path::new("2 % in bursts", BURSTS, 150),
+    Path::new("2 % in bursts of 5 ms", SHORT, 150),
+    Path::new("2 % in bursts of 10 ms", LONG, 150),
 ];
 
 /// One broadcast.

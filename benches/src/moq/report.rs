@@ -10,6 +10,7 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Distribution, Spread};
 use sutura_analysis::table::{Cell, Table};
+use sutura_benches::links::conditions;
 
 /// All broadcasts of a peer over a path.
 struct Group<'a> {
@@ -156,6 +157,7 @@ pub fn report(jobs: &[Job], outcomes: &[Outcome], seed: u64, took: Duration) -> 
             method(jobs, seed, took),
             paths(jobs),
             targets(jobs),
+            conditions(outcomes.iter().flat_map(|outcome| &outcome.relays)),
             "Delays are from when a frame was made until the viewer had read all of it, the path included. A frame is \
              late if that is more than the path's delay and the buffer, or if it was skipped: it never came. *of viewers* \
              is the smallest and the largest share of single viewers that were late by 50 ms. *sent/byte* is UDP payload \

@@ -2,7 +2,9 @@
 
 pub mod costs;
 pub mod cpu;
+pub mod links;
 pub mod output;
+pub mod parallel;
 pub mod process;
 pub mod server;
 pub mod stack;

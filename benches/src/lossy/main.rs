@@ -11,13 +11,11 @@ mod session;
 mod stream;
 
 use clap::Parser;
-use plan::Job;
-use session::Outcome;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use sutura_benches::output::Output;
+use sutura_benches::parallel::do_all;
 use sutura_benches::tls::Identity;
 use sutura_benches::{Error, exit_code};
 
@@ -43,32 +41,6 @@ struct Options {
     qlog: Option<PathBuf>,
 }
 
-/// Does the jobs, some at a time, in their order.
-fn do_all(jobs: &[Job], identity: &Identity, options: &Options) -> Result<Vec<Outcome>, Error> {
-    let next = AtomicUsize::new(0);
-    let work = || {
-        let mut done = Vec::new();
-        loop {
-            let index = next.fetch_add(1, Ordering::Relaxed);
-            let Some(job) = jobs.get(index) else { return Ok(done) };
-            let outcome = session::run(job, identity, options.qlog.as_deref())
-                .map_err(|error| format!("{job}: {error}"))?;
-            done.push((index, outcome));
-        }
-    };
-    let mut all = Vec::with_capacity(jobs.len());
-    std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..options.parallel.max(1)).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            let done: Result<Vec<_>, String> = thread.join().map_err(|_| "a job panicked")?;
-            all.extend(done?);
-        }
-        Ok::<(), Error>(())
-    })?;
-    all.sort_by_key(|(index, _)| *index);
-    Ok(all.into_iter().map(|(_, outcome)| outcome).collect())
-}
-
 fn run(options: &Options) -> Result<(), Error> {
     let mut jobs = plan::jobs(options.seed, options.quick);
     if let Some(only) = &options.only {
@@ -76,7 +48,8 @@ fn run(options: &Options) -> Result<(), Error> {
     }
     let identity = Identity::new()?;
     let start = std::time::Instant::now();
-    let outcomes = do_all(&jobs, &identity, options)?;
+    let work = |job: &_| session::run(job, &identity, options.qlog.as_deref());
+    let outcomes = do_all(&jobs, options.parallel, work)?;
     let took = Duration::from_secs(start.elapsed().as_secs());
     let report = report::report(&jobs, &outcomes, options, took);
     options.output.write("lossy", &report, &report)

@@ -8,6 +8,7 @@ use sutura_analysis::figure::{Axis, Chart, Panel, Series};
 use sutura_analysis::report::Report;
 use sutura_analysis::statistics::{Distribution, Spread, millis};
 use sutura_analysis::table::{Cell, Table};
+use sutura_benches::links::conditions;
 
 /// The delay of the path, one way.
 const ONE_WAY: Duration = Duration::from_millis(50);
@@ -129,23 +130,6 @@ impl<'a> Results<'a> {
         groups
     }
 
-    /// How well the relays kept to time, and the jobs that did not finish.
-    fn conditions(&self) -> String {
-        let relays = || self.outcomes.iter().map(|outcome| &outcome.relay);
-        let means = Distribution::of(relays().map(|stats| stats.late_mean()));
-        let worst = Distribution::of(relays().map(|stats| stats.late_max));
-        let missed: u64 = relays().map(|stats| stats.unsent + stats.refused).sum();
-        format!(
-            "Relays sent datagrams on late by {:.2} ms on average (the median relay; {:.2} ms the \
-             worst one), and by {:.1} ms at most (the median; {:.1} ms the worst). {missed} \
-             datagrams found no room in a socket.",
-            millis(means.quantile(0.5)),
-            millis(means.quantile(1.0)),
-            millis(worst.quantile(0.5)),
-            millis(worst.quantile(1.0)),
-        )
-    }
-
     fn failures(&self) -> Vec<String> {
         let all = self.jobs.iter().zip(self.outcomes);
         all.filter_map(|(job, o)| Some(format!("Cut short: {job}: {}.", o.failure.as_ref()?)))
@@ -225,7 +209,7 @@ pub fn report(jobs: &[Job], outcomes: &[Outcome], options: &Options, took: Durat
     charts.push(chart("stream".to_owned(), "delay of a byte in ms", "share of bytes", &groups));
     let mut text = vec![
         format!("Seed {}, {} jobs at a time, {} s.", options.seed, options.parallel, took.as_secs()),
-        results.conditions(),
+        conditions(outcomes.iter().map(|outcome| &outcome.relay)),
         "`of connections` is the smallest and the largest of what single connections had. A \
          download waited if it took half a round trip or more longer than the median of the same \
          peer without loss and without repair symbols. A byte is late if it took more than the path \

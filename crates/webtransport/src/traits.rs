@@ -69,9 +69,13 @@ impl Stats for Figures {
     }
 }
 
-/// The urgency for a place in an order in which higher numbers go first: 32 of them share one.
+/// The urgency for a place in an order in which higher numbers go first. The first two places have an urgency each, the
+/// next two share one, then four, and so on: `moq-net` numbers its groups from 255 down, and few are open at a time, so
+/// that the newest goes before older ones.
 fn priority(order: u8) -> Priority {
-    Priority::new(7 - order / 32, false).unwrap_or_default()
+    let before = u8::MAX - order;
+    let urgency = u8::BITS - before.leading_zeros();
+    Priority::new(urgency.min(7) as u8, false).unwrap_or_default()
 }
 
 impl wt::Session for Session {
@@ -346,8 +350,9 @@ mod tests {
 
     #[test]
     fn higher_orders_go_first() {
-        let urgencies: Vec<_> =
-            [255, 224, 223, 128, 31, 0].map(|order| priority(order).urgency.value()).into();
-        assert_eq!(urgencies, [Some(0), Some(0), Some(1), Some(3), Some(7), Some(7)]);
+        let urgency = |order| priority(order).urgency.value();
+        let first = [255, 254, 253, 252, 251].map(urgency);
+        assert_eq!(first, [0, 1, 2, 2, 3].map(Some));
+        assert_eq!([224, 223, 191, 0].map(urgency), [5, 6, 7, 7].map(Some));
     }
 }

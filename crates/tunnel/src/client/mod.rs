@@ -24,6 +24,7 @@ use crate::flow::{Flow, FlowInfo, Rules};
 use crate::stream::Pool;
 use link::Link;
 
+pub use ip::MachineError;
 pub use refusal::Refusal;
 pub use reverse::{Reverse, WAITING_REQUESTS};
 pub use tcp::TcpTunnel;

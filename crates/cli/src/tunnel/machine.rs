@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use ipnet::IpNet;
 use serde_json::{Value, json};
-use sutura_tunnel::client::Tunnel;
+use sutura_tunnel::client::{MachineError, Tunnel};
 use sutura_tunnel::tun::{Attached, IpClient, IpError};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -48,7 +48,7 @@ pub struct Machine(Option<Carrying>);
 
 #[derive(Debug)]
 struct Carrying {
-    running: JoinHandle<Result<(), IpError>>,
+    running: JoinHandle<Result<(), MachineError>>,
     told: Told,
 }
 
@@ -114,9 +114,11 @@ impl Machine {
     }
 }
 
-async fn ended(running: &mut JoinHandle<Result<(), IpError>>) -> Failure {
+async fn ended(running: &mut JoinHandle<Result<(), MachineError>>) -> Failure {
     match running.await {
-        Ok(Err(IpError::System { what, error })) => Failure::local(advice(what, &error)),
+        Ok(Err(MachineError::Failed(IpError::System { what, error }))) => {
+            Failure::local(advice(what, &error))
+        }
         Ok(Err(error)) => Failure::new(Exit::NoConnection, format!("tun: {error}")),
         Ok(Ok(())) | Err(_) => Failure::new(Exit::NoConnection, "the tunnel has ended"),
     }

@@ -5,6 +5,7 @@
 //! So nothing is allowed but what a rule of an [`AllowList`] allows, and special addresses only by rules that
 //! name them. [`Limits`] say how much a client may use of what is allowed; a [`Meter`] counts it.
 
+mod identity;
 mod limits;
 mod list;
 mod name;
@@ -13,6 +14,7 @@ mod rule;
 mod special;
 mod target;
 
+pub use identity::Identity;
 pub use limits::{Allowance, Limits, Meter, TooManyFlows};
 pub use list::{AllowList, Denied};
 pub use name::{InvalidName, MAX_NAME, Name};

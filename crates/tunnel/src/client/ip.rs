@@ -8,16 +8,28 @@ use sutura::http::RequestStream;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::link::{Link, Unanswered};
-use super::{OPEN_TIMEOUT, Refusal, Tunnel};
+use super::{OPEN_TIMEOUT, Refusal, Totals, Tunnel};
 use crate::ip::Scope;
 use crate::masque::{CAPSULE_PROTOCOL, CONNECT_IP, Cause};
-use crate::tun::{Attached, IpClient, IpError};
+use crate::tun::{Attached, IpClient, IpError, PacketCounts};
 
 /// How long to wait before asking again after an exchange has ended, and after the proxy has refused.
 const RETRY: Duration = Duration::from_millis(250);
 const RETRY_REFUSED: Duration = Duration::from_secs(10);
 /// While there is no connection, how often ways to proxies are looked for anew.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Why the packets of a machine are no longer carried.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum MachineError {
+    /// The proxy refuses.
+    #[error(transparent)]
+    Refused(Refusal),
+    /// The device or the proxy fails.
+    #[error(transparent)]
+    Failed(#[from] IpError),
+}
 
 impl Tunnel {
     /// Carries the packets of a machine until the tunnel is closed. The exchange with the proxy begins anew on each
@@ -30,17 +42,19 @@ impl Tunnel {
         &self,
         mut machine: IpClient,
         told: impl Fn(&Attached) + Send,
-    ) -> Result<(), IpError> {
+    ) -> Result<(), MachineError> {
         while let Some(link) = self.next_link(&mut machine).await {
             let Err(error) = self.exchange(&link, &mut machine, &told).await else { continue };
             let wait = match &error {
-                IpError::System { .. } => return Err(error),
-                IpError::Lost(_) => RETRY,
-                IpError::Refused(refusal) if refusal.cause() == Some(Cause::Limit) => RETRY_REFUSED,
-                IpError::Refused(_) | IpError::Proxy(_) if !machine.is_attached() => {
+                MachineError::Failed(IpError::System { .. }) => return Err(error),
+                MachineError::Failed(IpError::Lost(_)) => RETRY,
+                MachineError::Refused(why) if why.cause() == Some(Cause::Limit) => RETRY_REFUSED,
+                MachineError::Refused(_) | MachineError::Failed(IpError::Proxy(_))
+                    if !machine.is_attached() =>
+                {
                     return Err(error);
                 }
-                IpError::Refused(_) | IpError::Proxy(_) => RETRY_REFUSED,
+                MachineError::Refused(_) | MachineError::Failed(IpError::Proxy(_)) => RETRY_REFUSED,
             };
             // A connection that is lost was told of already.
             if link.connection().close_reason().is_none() {
@@ -67,31 +81,33 @@ impl Tunnel {
         link: &Link,
         machine: &mut IpClient,
         told: impl Fn(&Attached),
-    ) -> Result<(), IpError> {
+    ) -> Result<(), MachineError> {
         let totals = &self.0.totals;
         let stream = open(link).await.inspect_err(|error| {
-            let is_refused = matches!(error, IpError::Refused(_));
+            let is_refused = matches!(error, MachineError::Refused(_));
             totals.refused.fetch_add(u64::from(is_refused), Relaxed);
         })?;
         totals.ip.fetch_add(1, Relaxed);
         totals.flows.fetch_add(1, Relaxed);
-        let ended = machine.carry(stream, self.0.rules.clone(), totals, told).await;
+        let Totals { sent, received, dropped, .. } = &**totals;
+        let counts = PacketCounts { sent, received, dropped };
+        let ended = machine.carry(stream, self.0.rules.clone(), counts, told).await;
         totals.flows.fetch_sub(1, Relaxed);
-        ended
+        Ok(ended?)
     }
 }
 
 /// Asks for packets to and from all hosts.
-async fn open(link: &Link) -> Result<RequestStream, IpError> {
+async fn open(link: &Link) -> Result<RequestStream, MachineError> {
     let path = Scope::default().to_string();
     let asked = link.extended(CONNECT_IP, &path, &[CAPSULE_PROTOCOL]);
     match timeout(OPEN_TIMEOUT, asked).await {
         Ok(Ok((stream, _))) => Ok(stream),
-        Ok(Err(Unanswered::Refused(refusal))) => Err(IpError::Refused(refusal)),
-        Ok(Err(Unanswered::Lost(why))) => Err(IpError::Lost(why)),
+        Ok(Err(Unanswered::Refused(refusal))) => Err(MachineError::Refused(refusal)),
+        Ok(Err(Unanswered::Lost(why))) => Err(IpError::Lost(why).into()),
         Err(_) => {
             let why = "the proxy does not answer about packets";
-            Err(IpError::Refused(Refusal::new(Cause::Timeout, why)))
+            Err(MachineError::Refused(Refusal::new(Cause::Timeout, why)))
         }
     }
 }

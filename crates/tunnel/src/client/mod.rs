@@ -26,6 +26,7 @@ use crate::stream::Pool;
 use link::Link;
 
 pub use crate::counts::Totals;
+pub use ip::MachineError;
 pub use refusal::Refusal;
 pub use reverse::{Reverse, WAITING_REQUESTS};
 pub use socket::{MAX_ARRIVED, TunnelSocket};

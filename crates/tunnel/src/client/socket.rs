@@ -34,13 +34,13 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct TunnelSocket {
     tunnel: Tunnel,
-    flows: Mutex<Flows>,
+    flows: Mutex<TargetFlows>,
     sender: mpsc::Sender<(SocketAddr, Bytes)>,
     arrived: Mutex<mpsc::Receiver<(SocketAddr, Bytes)>>,
 }
 
 #[derive(Debug, Default)]
-struct Flows {
+struct TargetFlows {
     by_address: HashMap<SocketAddr, UdpFlow>,
     /// How many there were.
     count: u64,
@@ -88,7 +88,7 @@ impl TunnelSocket {
         Ok(address)
     }
 
-    fn flows(&self) -> MutexGuard<'_, Flows> {
+    fn flows(&self) -> MutexGuard<'_, TargetFlows> {
         self.flows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

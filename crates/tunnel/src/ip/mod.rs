@@ -26,28 +26,6 @@ pub use path::{InvalidScope, SCOPE_PATH, Scope, ScopeTarget};
 /// The smallest MTU of IPv6 (RFC 8200 section 5), in bytes.
 pub const MIN_MTU: usize = 1280;
 
-/// The context of datagrams that carry whole packets (RFC 9484 section 6): a byte before the packet.
-const CONTEXT: u8 = 0;
-
-/// Bytes that a datagram has beside its packet.
-pub const OVERHEAD: usize = 1;
-
-/// The payload of an HTTP datagram that carries a packet.
-#[must_use]
-pub fn wrap(packet: &[u8]) -> Vec<u8> {
-    let mut payload = Vec::with_capacity(OVERHEAD + packet.len());
-    payload.push(CONTEXT);
-    payload.extend_from_slice(packet);
-    payload
-}
-
-/// The packet that the payload of an HTTP datagram carries; `None` if it is of another context, which is to be
-/// ignored.
-#[must_use]
-pub fn unwrap(payload: &[u8]) -> Option<&[u8]> {
-    payload.split_first().filter(|(context, _)| **context == CONTEXT).map(|(_, packet)| packet)
-}
-
 /// 4 or 6.
 fn version(ip: IpAddr) -> u8 {
     if ip.is_ipv4() { 4 } else { 6 }

@@ -30,6 +30,7 @@ use clients::Clients;
 use listen::Listeners;
 use resume::Resumables;
 
+pub use crate::access::Identity;
 pub use audit::{Decision, Record};
 pub use listen::{LISTEN_GRACE, MAX_LISTENERS, MAX_WAITING};
 pub use lookups::MAX_LOOKUPS;
@@ -41,16 +42,6 @@ pub const RESUME_TIME: Duration = Duration::from_secs(60);
 /// Bytes that the flows of a client keep, at most, until the client has taken them, beyond
 /// [`FLOW_RESERVE`](crate::stream::FLOW_RESERVE) for each flow.
 pub const MAX_KEPT_BY_CLIENT: usize = 32 << 20;
-
-/// A client, as far as its rights and limits go: the name of its token or certificate.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Identity(pub Arc<str>);
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 /// A decision about a request.
 pub type Admission<'a> = Pin<Box<dyn Future<Output = Option<Identity>> + Send + 'a>>;

@@ -6,7 +6,7 @@ use sutura::Connection;
 use sutura::http::{Datagrams, Error, RequestStream, SendDatagramError};
 
 use crate::flow::Treatment;
-use crate::ip;
+use crate::masque::{CONTEXT_BYTES, read_datagram, write_datagram};
 
 /// Carries the packets of one exchange.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl PacketCarrier {
 
     /// The longest packet that a datagram carries now, in bytes.
     pub(super) fn mtu(&self) -> usize {
-        self.datagrams.max_size().unwrap_or_default().saturating_sub(ip::OVERHEAD)
+        self.datagrams.max_size().unwrap_or_default().saturating_sub(CONTEXT_BYTES)
     }
 
     /// Sends a packet that came at `now`, with the deadline, urgency and protection of its flow.
@@ -37,7 +37,10 @@ impl PacketCarrier {
         treatment: &Treatment,
     ) -> Result<(), SendDatagramError> {
         let options = treatment.datagram_over(now, self.connection.rtt());
-        self.datagrams.send(&ip::wrap(packet), &options)
+        let mut datagram = Vec::with_capacity(CONTEXT_BYTES + packet.len());
+        write_datagram(&mut datagram);
+        datagram.extend_from_slice(packet);
+        self.datagrams.send(&datagram, &options)
     }
 
     /// The next packet; `None` once the exchange is over. Datagrams of contexts that are unknown are left out.
@@ -47,8 +50,8 @@ impl PacketCarrier {
     pub(super) async fn recv(&self) -> Result<Option<Vec<u8>>, Error> {
         loop {
             let Some(payload) = self.datagrams.recv().await? else { return Ok(None) };
-            if let Some(packet) = ip::unwrap(&payload) {
-                return Ok(Some(packet.to_vec()));
+            if let Some(packet) = read_datagram(payload) {
+                return Ok(Some(packet.into()));
             }
         }
     }

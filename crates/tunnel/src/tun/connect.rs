@@ -16,7 +16,6 @@ use super::device::{Device, MAX_DEVICE_MTU};
 use super::gate::{Dropped, PacketGate};
 use super::routes::{networks, route};
 use super::ways::Ways;
-use crate::client::{Refusal, Totals};
 use crate::flow::Rules;
 use crate::ip::{AddressedCapsule, IpRange};
 
@@ -24,7 +23,7 @@ use crate::ip::{AddressedCapsule, IpRange};
 const ADAPT: Duration = Duration::from_secs(1);
 
 /// A machine's end of a tunnel. The device stays while the connection is lost, so that nothing leaves the machine
-/// another way in the meantime, and programs notice a pause only. [`Tunnel::machine`](crate::client::Tunnel::machine)
+/// another way in the meantime, and programs notice a pause only. A tunnel (`Tunnel::machine`)
 /// carries its packets.
 #[derive(Debug)]
 pub struct IpClient {
@@ -45,6 +44,17 @@ pub struct Attached {
     pub routes: Vec<IpNet>,
 }
 
+/// Where it is counted what is carried.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PacketCounts<'a> {
+    /// Bytes of packets into the tunnel.
+    pub(crate) sent: &'a AtomicU64,
+    /// Bytes of packets out of it.
+    pub(crate) received: &'a AtomicU64,
+    /// Packets that were dropped.
+    pub(crate) dropped: &'a AtomicU64,
+}
+
 /// Why packets are no longer carried.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -52,9 +62,6 @@ pub enum IpError {
     /// The exchange with the proxy is over or failed; another one may follow.
     #[error("the tunnel is lost: {0}")]
     Lost(String),
-    /// The proxy refuses.
-    #[error(transparent)]
-    Refused(Refusal),
     /// The proxy assigns no address or no routes, or not what is right.
     #[error("the proxy does not do its part: {0}")]
     Proxy(&'static str),
@@ -110,7 +117,7 @@ impl IpClient {
         &mut self,
         mut stream: RequestStream,
         rules: Arc<Rules>,
-        totals: &Totals,
+        counts: PacketCounts<'_>,
         told: impl FnOnce(&Attached),
     ) -> Result<(), IpError> {
         let known = self.device.as_ref().map(|device| device.addresses.clone());
@@ -118,7 +125,7 @@ impl IpClient {
         let carrier = PacketCarrier::of(&stream);
         let attached = self.attach(addresses, &ranges, carrier.mtu())?;
         told(attached);
-        attached.carry(&mut stream, &carrier, rules, totals).await
+        attached.carry(&mut stream, &carrier, rules, counts).await
     }
 
     /// Makes the device, or keeps the one that has these addresses, and sets its routes.
@@ -162,7 +169,7 @@ impl Attached {
         stream: &mut RequestStream,
         carrier: &PacketCarrier,
         rules: Arc<Rules>,
-        totals: &Totals,
+        counts: PacketCounts<'_>,
     ) -> Result<(), IpError> {
         let own = self.addresses.iter().map(IpNet::addr).collect();
         let mut gate = PacketGate::new(self.addresses.clone(), own, None, rules, Instant::now());
@@ -172,10 +179,10 @@ impl Attached {
             tokio::select! {
                 size = self.device.recv(&mut buffer) => {
                     let size = size.map_err(system("the TUN device is gone"))?;
-                    self.send(&mut gate, carrier, &mut buffer[..size], totals);
+                    self.send(&mut gate, carrier, &mut buffer[..size], counts);
                 }
                 packet = carrier.recv() => match packet? {
-                    Some(packet) => self.deliver(&mut gate, carrier, packet, totals),
+                    Some(packet) => self.deliver(&mut gate, carrier, packet, counts),
                     None => return Err(IpError::Lost("the proxy has ended it".into())),
                 },
                 capsule = next(stream) => match capsule? {
@@ -202,7 +209,7 @@ impl Attached {
         gate: &mut PacketGate,
         carrier: &PacketCarrier,
         packet: &mut [u8],
-        totals: &Totals,
+        counts: PacketCounts<'_>,
     ) {
         let now = Instant::now();
         let is_sent = match gate.enter(now, packet, carrier.mtu(), true) {
@@ -214,7 +221,7 @@ impl Attached {
             }
             Err(Dropped::Invalid(_) | Dropped::Foreign) => false,
         };
-        count(&totals.sent, packet.len(), is_sent, totals);
+        counts.count(counts.sent, packet.len(), is_sent);
     }
 
     /// Hands a packet to this machine.
@@ -223,19 +230,21 @@ impl Attached {
         gate: &mut PacketGate,
         carrier: &PacketCarrier,
         mut packet: Vec<u8>,
-        totals: &Totals,
+        counts: PacketCounts<'_>,
     ) {
         let passes = gate.leave(Instant::now(), &mut packet, carrier.mtu(), false).is_ok();
         let is_delivered = passes && self.device.deliver(&packet).is_ok();
-        count(&totals.received, packet.len(), is_delivered, totals);
+        counts.count(counts.received, packet.len(), is_delivered);
     }
 }
 
-/// Counts a packet by its bytes, or as dropped.
-fn count(bytes: &AtomicU64, size: usize, has_passed: bool, totals: &Totals) {
-    if has_passed {
-        bytes.fetch_add(size as u64, Relaxed);
-    } else {
-        totals.dropped.fetch_add(1, Relaxed);
+impl PacketCounts<'_> {
+    /// PacketCounts a packet by its bytes, or as dropped.
+    fn count(self, bytes: &AtomicU64, size: usize, has_passed: bool) {
+        if has_passed {
+            bytes.fetch_add(size as u64, Relaxed);
+        } else {
+            self.dropped.fetch_add(1, Relaxed);
+        }
     }
 }

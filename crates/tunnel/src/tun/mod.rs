@@ -18,6 +18,7 @@ mod routes;
 mod serve;
 mod ways;
 
+pub(crate) use connect::PacketCounts;
 pub use connect::{Attached, IpClient, IpError};
 pub use device::{Device, MAX_DEVICE_MTU};
 pub use flows::MAX_TRACKED;

@@ -15,9 +15,9 @@ use super::device::{Device, MAX_DEVICE_MTU};
 use super::gate::{Dropped, PacketGate};
 use super::permit::Permit;
 use super::pool::{AddressPool, Full};
+use crate::access::Identity;
 use crate::flow::{Class, Rules, Treatment};
 use crate::ip::{self, AddressRequest, AddressedCapsule, AssignedAddress};
-use crate::server::Identity;
 use crate::throttle::Throttle;
 
 /// The device of a proxy and the addresses of its clients. Clones are the same one.

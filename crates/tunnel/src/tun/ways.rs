@@ -56,27 +56,27 @@ impl Drop for Ways {
 }
 
 /// How the kernel reaches a host without the device, in the words of `ip route`: `via 192.0.2.1 dev eth0`.
-struct Way {
+struct Detour {
     words: Vec<String>,
     /// Whether the host is reached through the device now.
     is_anew: bool,
 }
 
 /// The way to a host; `None` if there is none, or the host is this machine.
-fn way_to(host: IpAddr, device: &str) -> Option<Way> {
+fn way_to(host: IpAddr, device: &str) -> Option<Detour> {
     let told = ip(["route", "get", &host.to_string()]).ok()?;
     if told.starts_with("local") {
         return None;
     }
     let words = way_in(&told);
     if !words.iter().any(|word| word == device) {
-        return Some(Way { words, is_anew: false });
+        return Some(Detour { words, is_anew: false });
     }
     let version = if host.is_ipv4() { "-4" } else { "-6" };
     let told = ip([version, "route", "show", "default"]).ok()?;
     // The first one has the lowest metric.
     let words = way_in(told.lines().next()?);
-    (!words.is_empty()).then_some(Way { words, is_anew: true })
+    (!words.is_empty()).then_some(Detour { words, is_anew: true })
 }
 
 /// The gateway and the device of a route as `ip` tells it.

@@ -1,14 +1,14 @@
 //! Requests for packets. What needs a device, and so root, is in `interop/tun.sh`.
 
-use sutura_tunnel::client::Refusal;
-use sutura_tunnel::tun::{IpClient, IpError};
+use sutura_tunnel::client::{MachineError, Refusal};
+use sutura_tunnel::tun::IpClient;
 
 use crate::support::{Near, Proxy, near};
 
 async fn refused(near: &Near) -> Refusal {
     let machine = IpClient::new("sutura%d", Vec::new(), &[]);
     match near.tunnel.machine(machine, |_| {}).await {
-        Err(IpError::Refused(refusal)) => refusal,
+        Err(MachineError::Refused(refusal)) => refusal,
         other => panic!("{other:?}"),
     }
 }

@@ -1,9 +1,12 @@
-//! Payloads of UDP in HTTP datagrams (RFC 9298 section 5).
+//! What HTTP datagrams carry behind the number of a context: payloads of UDP (RFC 9298 section 5) or packets of IP (RFC
+//! 9484 section 6).
 
 use bytes::{Buf, Bytes};
 
-/// The context of payloads of UDP.
-const UDP_CONTEXT: u8 = 0;
+/// The context of both.
+const CONTEXT: u8 = 0;
+/// Bytes that a datagram has beside what it carries.
+pub const CONTEXT_BYTES: usize = 1;
 /// The largest payload of UDP, in bytes (RFC 9298 section 5).
 pub const MAX_UDP_PAYLOAD: usize = 65_527;
 
@@ -15,17 +18,17 @@ pub fn read_datagram(mut datagram: Bytes) -> Option<Bytes> {
     // The number may be written in 1, 2, 4 or 8 bytes (RFC 9000 section 16).
     let length = 1_usize << (first >> 6);
     let context = datagram.get(..length)?;
-    if first & 0x3f != UDP_CONTEXT || context.iter().skip(1).any(|&byte| byte != 0) {
+    if first & 0x3f != CONTEXT || context.iter().skip(1).any(|&byte| byte != 0) {
         return None;
     }
     datagram.advance(length);
     (datagram.len() <= MAX_UDP_PAYLOAD).then_some(datagram)
 }
 
-/// Begins an HTTP datagram for a payload of UDP, which is to be appended.
+/// Begins an HTTP datagram, to which what it carries is to be appended.
 pub fn write_datagram(out: &mut Vec<u8>) {
     out.clear();
-    out.push(UDP_CONTEXT);
+    out.push(CONTEXT);
 }
 
 #[cfg(test)]

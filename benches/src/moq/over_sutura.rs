@@ -16,9 +16,11 @@ use tokio::task::spawn_local;
 /// The redundancy policy of [`Peer::SuturaLess`].
 pub const LESS: &str = "auto:budget=0.1";
 
-/// The redundancy policy of [`Peer::SuturaWithin`]: nearly all frames are to be there before the short buffer is empty.
+/// The redundancy policy of [`Peer::SuturaWithin`]: nearly all frames are to be there before the short buffer is empty, for
+/// up to half as many packets again, because bursts take whole frames.
 pub fn target(job: &Job) -> String {
-    format!("auto:within={}ms,share=0.999", (job.path.delay + SHORT_BUFFER).as_millis())
+    let within = (job.path.delay + SHORT_BUFFER).as_millis();
+    format!("auto:budget=0.5,within={within}ms,share=0.999")
 }
 
 fn transport(job: &Job) -> Result<TransportConfig, Error> {

@@ -17,7 +17,7 @@ pub enum Peer {
     Sutura,
     /// Sutura with a smaller budget for redundancy.
     SuturaLess,
-    /// Sutura told what the viewers' buffers hold.
+    /// Sutura told what the viewers' buffers hold, with a larger budget.
     SuturaWithin,
 }
 
@@ -38,7 +38,7 @@ impl Peer {
             Self::SuturaBare => "sutura without redundancy",
             Self::SuturaLess => "sutura with 10 % redundancy",
             Self::Sutura => "sutura",
-            Self::SuturaWithin => "sutura with a target",
+            Self::SuturaWithin => "sutura with a target and 50 % redundancy",
         }
     }
 }

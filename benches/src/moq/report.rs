@@ -140,7 +140,7 @@ fn targets(jobs: &[Job]) -> String {
     all.dedup();
     format!(
         "Peers have their defaults: quinn CUBIC, Sutura BBR and the redundancy policy `auto`. Others are named in \
-         `TransportConfig::redundancy` of the publisher: 10 % redundancy is `{LESS}`, and a target is what the application \
+         `TransportConfig::redundancy` of the publisher: 10 % redundancy is `{LESS}`, and a target says what the application \
          knows of the viewers' buffers, `{}`.",
         all.join("`, `")
     )

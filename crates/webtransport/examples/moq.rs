@@ -35,7 +35,7 @@ async fn publish(endpoint: Endpoint) -> Result<(), Box<dyn Error + Send + Sync>>
     let request = requests.accept().await?.ok_or("no request")?;
     // Over Sutura instead of another transport.
     let transport = Polled::from(request.ok_with(PROTOCOL).await?);
-    let server = Server::new().with_publisher(&publisher.consume());
+    let server = Server::new().with_publisher(publisher.consume());
     let (_session, driver) = server.accept(Instant::now(), transport).await?;
     tokio::spawn(time::run(driver));
     for second in 0..1000u64 {

@@ -35,7 +35,7 @@ async fn exchange(protocol: &str) {
     broadcast.announce(Default::default()).unwrap();
     let subscriber = origin(2);
     let serve = async {
-        let server = Server::new().with_publisher(&publisher.consume());
+        let server = Server::new().with_publisher(publisher.consume());
         let accepted = server.accept(Instant::now(), Polled::from(accepted)).await.unwrap();
         tokio::spawn(time::run(accepted.1));
         accepted.0

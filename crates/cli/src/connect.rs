@@ -5,16 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use sutura::{
-    ClientConfig, Connecting, Connection, ConnectionError, Endpoint, EndpointConfig,
-    TransportErrorCode,
+    AsyncUdpSocket, ClientConfig, Connecting, Connection, ConnectionError, Endpoint,
+    EndpointConfig, TransportErrorCode,
 };
 use sutura_tunnel::race::race;
 use tokio::time::timeout;
 
 use crate::dial::DialArgs;
 use crate::failure::{Exit, Failure};
-use crate::proxy::Proxy;
 use crate::qlog::QlogArgs;
 use crate::url::Authority;
 
@@ -29,6 +29,22 @@ const LINGER: Duration = Duration::from_millis(250);
 /// Is told what is done to connect.
 type Listener = Arc<dyn Fn(&str) + Send + Sync>;
 
+/// A way to servers other than the system's network.
+pub trait Detour: fmt::Debug + Send + Sync {
+    /// The socket whose datagrams take this way.
+    fn socket(&self) -> Arc<dyn AsyncUdpSocket>;
+
+    /// Opens the way to a server. Returns the address to send to.
+    fn open<'a>(
+        &'a self,
+        dial: &'a DialArgs,
+        authority: &'a Authority,
+    ) -> BoxFuture<'a, Result<SocketAddr, Failure>>;
+
+    /// Closes all ways, and waits until whoever is on them has had time to learn of it.
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
 /// Opens connections.
 pub struct Connector {
     endpoint: Endpoint,
@@ -38,7 +54,7 @@ pub struct Connector {
     listener: Option<Listener>,
     opened: Mutex<Vec<Connection>>,
     /// The proxy to go through.
-    proxy: Option<Proxy>,
+    proxy: Option<Box<dyn Detour>>,
 }
 
 impl fmt::Debug for Connector {
@@ -71,13 +87,13 @@ impl Connector {
     /// # Errors
     /// There is no randomness.
     pub fn through(
-        proxy: Proxy,
+        proxy: Box<dyn Detour>,
         config: ClientConfig,
         timeout: Duration,
         qlog: &QlogArgs,
         title: &'static str,
     ) -> Result<Self, Failure> {
-        let (own, socket) = (EndpointConfig::default(), proxy.socket.clone());
+        let (own, socket) = (EndpointConfig::default(), proxy.socket());
         let endpoint = Endpoint::with_abstract_socket(own, None, socket)
             .map_err(|e| Failure::local(format!("cannot make an endpoint: {e}")))?;
         qlog.watch(&endpoint, title);
@@ -88,7 +104,7 @@ impl Connector {
         endpoint: Endpoint,
         config: ClientConfig,
         timeout: Duration,
-        proxy: Option<Proxy>,
+        proxy: Option<Box<dyn Detour>>,
     ) -> Self {
         let handshake_limit = timeout.min(MAX_HANDSHAKE);
         let (dial, listener, opened) = (DialArgs::default(), None, Mutex::default());

@@ -27,7 +27,6 @@ mod open_files;
 mod output;
 mod passed;
 mod policies;
-mod proxy;
 mod qlog;
 mod quic_server;
 mod seconds;

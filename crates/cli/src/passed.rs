@@ -1,4 +1,4 @@
-//! Sockets that a supervisor opened, such as systemd (socket activation): so that they stay open while the server
+//! PassedSockets that a supervisor opened, such as systemd (socket activation): so that they stay open while the server
 //! is started again, and that it needs no rights for low ports.
 
 use std::io;
@@ -24,7 +24,7 @@ impl Passed {
     /// # Errors
     /// They are not one for UDP and one or two for TCP, one of them at the port of the first.
     pub fn take() -> Result<Option<Self>, Failure> {
-        let Sockets { udp, tcp, count } = Sockets::take();
+        let PassedSockets { udp, tcp, count } = PassedSockets::take();
         if count == 0 {
             return Ok(None);
         }
@@ -67,7 +67,7 @@ impl Passed {
 /// # Errors
 /// There are others.
 pub fn one_for_udp() -> Result<Option<UdpSocket>, Failure> {
-    let Sockets { udp, tcp: _, count } = Sockets::take();
+    let PassedSockets { udp, tcp: _, count } = PassedSockets::take();
     match <[UdpSocket; 1]>::try_from(udp) {
         Ok([socket]) if count == 1 => Ok(Some(socket)),
         Ok(_) | Err(_) if count == 0 => Ok(None),
@@ -78,14 +78,14 @@ pub fn one_for_udp() -> Result<Option<UdpSocket>, Failure> {
 }
 
 /// All sockets that were passed to this process.
-struct Sockets {
+struct PassedSockets {
     udp: Vec<UdpSocket>,
     tcp: Vec<TcpListener>,
     /// How many there were, also others.
     count: usize,
 }
 
-impl Sockets {
+impl PassedSockets {
     fn take() -> Self {
         let mut all = ListenFd::from_env();
         let (mut udp, mut tcp) = (Vec::new(), Vec::new());

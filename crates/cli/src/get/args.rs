@@ -9,10 +9,10 @@ use sutura_research::stacks::Preset;
 use super::range::ContinueAt;
 use super::retry::{RetryArgs, count};
 use super::template::TemplateArgs;
+use super::through::ThroughArgs;
 use crate::dial::DialArgs;
 use crate::failure::Failure;
 use crate::fec::Fec;
-use crate::proxy::ProxyArgs;
 use crate::qlog::QlogArgs;
 use crate::seconds;
 use crate::transport::TransportArgs;
@@ -68,7 +68,7 @@ pub struct GetArgs {
     #[command(flatten, next_help_heading = "Connection")]
     pub reach: ReachArgs,
     #[command(flatten, next_help_heading = "Proxy")]
-    pub proxy: ProxyArgs,
+    pub proxy: ThroughArgs,
     #[command(flatten, next_help_heading = "Trust")]
     pub trust: TrustArgs,
     /// Ask for erasure coding: repair symbols on each occasion, and for how many milliseconds they

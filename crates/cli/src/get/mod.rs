@@ -15,6 +15,7 @@ mod report;
 mod retry;
 mod sink;
 mod template;
+mod through;
 mod transfer;
 
 use std::collections::BTreeMap;
@@ -33,7 +34,7 @@ use crate::output;
 use crate::trust::Trust;
 use crate::url::Url;
 pub use args::GetArgs;
-pub use chatter::Chatter;
+use chatter::Chatter;
 use delivery::Delivery;
 use fetch::{Fetch, Job, Outcome};
 use pool::Pool;
@@ -171,7 +172,7 @@ fn connector(args: &GetArgs, chatter: &Chatter) -> Result<Connector, Failure> {
     let title = "sutura get";
     let connector = match args.proxy.start(&args.transport, chatter)? {
         None => Connector::new(config, timeout, &args.qlog, title)?,
-        Some(proxy) => Connector::through(proxy, config, timeout, &args.qlog, title)?,
+        Some(proxy) => Connector::through(Box::new(proxy), config, timeout, &args.qlog, title)?,
     };
     let chatter = chatter.clone();
     Ok(connector.dialling(args.dial.clone()).telling(move |text| chatter.fact(text)))

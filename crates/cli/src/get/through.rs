@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
+use sutura::AsyncUdpSocket;
 use sutura_tunnel::access::Target;
 use sutura_tunnel::client::{Notices, Tunnel, TunnelSocket};
 use sutura_tunnel::flow::Rules;
@@ -12,11 +14,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use super::chatter::Chatter;
 use crate::cert::parse_fingerprint;
-use crate::connect::Connector;
+use crate::connect::{Connector, Detour};
 use crate::dial::DialArgs;
 use crate::failure::{Exit, Failure};
-use crate::get::Chatter;
 use crate::qlog::QlogArgs;
 use crate::token::given;
 use crate::transport::TransportArgs;
@@ -31,7 +33,7 @@ const KEEP_ALIVE: Duration = Duration::from_secs(3);
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, Clone, clap::Args)]
-pub struct ProxyArgs {
+pub struct ThroughArgs {
     /// Go through this proxy, which resolves names and needs `udp/` rules for the servers: `sutura tunnel serve`, or
     /// another that knows CONNECT-UDP; port 4433 by default
     #[arg(short = 'x', long, value_name = "HOST[:PORT]", value_parser = proxy)]
@@ -59,16 +61,16 @@ fn proxy(text: &str) -> Result<Authority, &'static str> {
 
 /// A proxy to go through.
 #[derive(Debug)]
-pub struct Proxy {
+pub struct ThroughProxy {
     authority: Authority,
-    pub socket: Arc<TunnelSocket>,
+    socket: Arc<TunnelSocket>,
     /// What went wrong last.
     trouble: watch::Receiver<Option<String>>,
     /// Ends when the proxy lets nobody in, or the tunnel was closed.
     running: Mutex<Option<JoinHandle<Result<(), String>>>>,
 }
 
-impl ProxyArgs {
+impl ThroughArgs {
     /// Begins to connect to the proxy, if one is given. Must be called within a tokio runtime.
     ///
     /// # Errors
@@ -77,7 +79,7 @@ impl ProxyArgs {
         &self,
         transport: &TransportArgs,
         chatter: &Chatter,
-    ) -> Result<Option<Proxy>, Failure> {
+    ) -> Result<Option<ThroughProxy>, Failure> {
         let Some(authority) = self.proxy.clone() else { return Ok(None) };
         let variable = std::env::var("SUTURA_TUNNEL_TOKEN").ok();
         let token = given(self.proxy_token_file.as_deref(), variable.as_deref())?;
@@ -88,12 +90,12 @@ impl ProxyArgs {
             Connector::new(config, HANDSHAKE_TIMEOUT, &QlogArgs::default(), "sutura get")?;
         let dialer = Dialer { connector, proxies: vec![authority.clone()], monitor: None };
         let (sender, trouble) = watch::channel(None);
-        let notices = Box::new(Told { chatter: chatter.clone(), trouble: sender });
+        let notices = Box::new(ProxyNotices { chatter: chatter.clone(), trouble: sender });
         let token = token.as_ref().map(|token| token.as_str());
         let tunnel = Tunnel::new(Box::new(dialer), notices, token, Rules::default());
         let socket = Arc::new(TunnelSocket::new(tunnel.clone()));
         let running = tokio::spawn(async move { tunnel.run().await });
-        Ok(Some(Proxy { authority, socket, trouble, running: Mutex::new(Some(running)) }))
+        Ok(Some(ThroughProxy { authority, socket, trouble, running: Mutex::new(Some(running)) }))
     }
 
     fn trust(&self) -> Trust {
@@ -106,16 +108,19 @@ impl ProxyArgs {
     }
 }
 
-impl Proxy {
+impl ThroughProxy {
+    /// Waits for the connection to the proxy, or for what is wrong with it.
+    async fn ready(&self) -> Result<(), String> {
+        let mut trouble = self.trouble.clone();
+        tokio::select! {
+            biased;
+            ready = self.socket.tunnel().ready() => ready,
+            Ok(why) = trouble.wait_for(Option::is_some) => Err(why.clone().unwrap_or_default()),
+        }
+    }
+
     /// Asks for a flow of datagrams to a server: to the first address that the user names for it, or to its name.
-    ///
-    /// # Errors
-    /// The proxy cannot be reached, or refuses.
-    pub async fn open(
-        &self,
-        dial: &DialArgs,
-        authority: &Authority,
-    ) -> Result<SocketAddr, Failure> {
+    async fn flow(&self, dial: &DialArgs, authority: &Authority) -> Result<SocketAddr, Failure> {
         let proxy = &self.authority;
         let failure = |why: &dyn std::fmt::Display| {
             let message = format!("no way to {authority} through the proxy {proxy}: {why}");
@@ -130,34 +135,39 @@ impl Proxy {
         let target = Target { host, port: authority.port };
         self.socket.open(&target).await.map_err(|refusal| failure(&refusal))
     }
+}
 
-    /// Waits for the connection to the proxy, or for what is wrong with it.
-    async fn ready(&self) -> Result<(), String> {
-        let mut trouble = self.trouble.clone();
-        tokio::select! {
-            biased;
-            ready = self.socket.tunnel().ready() => ready,
-            Ok(why) = trouble.wait_for(Option::is_some) => Err(why.clone().unwrap_or_default()),
-        }
+impl Detour for ThroughProxy {
+    fn socket(&self) -> Arc<dyn AsyncUdpSocket> {
+        self.socket.clone()
     }
 
-    /// Says goodbye, and waits until the proxy has had time to learn of it.
-    pub async fn close(&self) {
-        self.socket.tunnel().close();
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(running) = running {
-            let _ = timeout(LAST_WORDS, running).await;
-        }
+    fn open<'a>(
+        &'a self,
+        dial: &'a DialArgs,
+        authority: &'a Authority,
+    ) -> BoxFuture<'a, Result<SocketAddr, Failure>> {
+        Box::pin(self.flow(dial, authority))
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {
+            self.socket.tunnel().close();
+            let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(running) = running {
+                let _ = timeout(LAST_WORDS, running).await;
+            }
+        })
     }
 }
 
 /// Tells the user of the proxy among the other things.
-struct Told {
+struct ProxyNotices {
     chatter: Chatter,
     trouble: watch::Sender<Option<String>>,
 }
 
-impl Notices for Told {
+impl Notices for ProxyNotices {
     fn note(&self, text: &str) {
         self.chatter.fact(text);
     }

@@ -14,26 +14,34 @@ pub struct DatagramQueue {
     cost: usize,
     limit: usize,
     dropped: u64,
+    /// Bytes of the datagrams that were read.
+    taken: u64,
 }
 
 impl DatagramQueue {
     /// Creates a queue for at most `limit` bytes. Each datagram counts 64 bytes more than its
     /// length.
     pub fn new(limit: usize) -> Self {
-        Self { items: VecDeque::new(), cost: 0, limit, dropped: 0 }
+        Self { items: VecDeque::new(), cost: 0, limit, dropped: 0, taken: 0 }
     }
 
     /// Adds a datagram, dropping the oldest to make room.
     pub fn push(&mut self, data: Bytes) {
         self.cost += data.len() + OVERHEAD;
         self.items.push_back(data);
-        while self.cost > self.limit && self.pop().is_some() {
+        while self.cost > self.limit && self.remove_oldest().is_some() {
             self.dropped += 1;
         }
     }
 
     /// Takes the oldest datagram.
     pub fn pop(&mut self) -> Option<Bytes> {
+        let item = self.remove_oldest()?;
+        self.taken += item.len() as u64;
+        Some(item)
+    }
+
+    fn remove_oldest(&mut self) -> Option<Bytes> {
         let item = self.items.pop_front()?;
         self.cost -= item.len() + OVERHEAD;
         Some(item)
@@ -42,6 +50,11 @@ impl DatagramQueue {
     /// Bytes that all datagrams take, each with its overhead.
     pub fn cost(&self) -> usize {
         self.cost
+    }
+
+    /// Bytes of the datagrams that were read.
+    pub fn taken(&self) -> u64 {
+        self.taken
     }
 
     /// How many datagrams were dropped.
@@ -63,6 +76,7 @@ mod tests {
         assert_eq!((q.dropped(), q.cost()), (1, 2 * (10 + OVERHEAD)));
         assert_eq!([q.pop().unwrap(), q.pop().unwrap()], ["bbbbbbbbbb", "cccccccccc"]);
         assert_eq!((q.pop(), q.dropped(), q.cost), (None, 1, 0));
+        assert_eq!(q.taken(), 20, "what was dropped was not read");
     }
 
     #[test]

@@ -64,6 +64,11 @@ impl Ingress {
         self.datagrams.as_ref().map_or(0, DatagramQueue::cost)
     }
 
+    /// Bytes of datagrams that the application has read.
+    pub fn datagrams_taken(&self) -> u64 {
+        self.datagrams.as_ref().map_or(0, DatagramQueue::taken)
+    }
+
     /// How many datagrams were dropped because they were not read in time.
     pub fn datagrams_dropped(&self) -> u64 {
         self.datagrams.as_ref().map_or(0, DatagramQueue::dropped)

@@ -99,11 +99,13 @@ impl Connection {
         }
     }
 
-    /// Bytes of stream data that have left this connection's buffers, because the peer acknowledged them or
-    /// the application read them. Only ever grows: a peer for which it does not grow takes nothing.
+    /// Bytes that have left this connection's buffers: of streams, because the peer acknowledged them or the
+    /// application read them, and of datagrams, because they were sent, for which the window had room, or were
+    /// read. Only ever grows: a peer for which it does not grow takes nothing.
     #[must_use]
     pub fn taken(&self) -> u64 {
-        self.streams.taken()
+        let datagrams = self.egress.datagrams_taken() + self.ingress.datagrams_taken();
+        self.streams.taken() + datagrams
     }
 
     /// Sets how many bytes the connection may hold, as [`memory`](Self::memory) counts them; unlimited at

@@ -39,6 +39,8 @@ pub(super) struct DatagramLanes {
     cost: usize,
     limit: usize,
     dropped: u64,
+    /// Bytes of the datagrams that were taken to be sent.
+    taken: u64,
     /// The length of the shortest datagram that the application holds back until there is room.
     awaited: Option<usize>,
 }
@@ -46,7 +48,7 @@ pub(super) struct DatagramLanes {
 impl DatagramLanes {
     /// Lanes for at most `limit` bytes. Each datagram counts [`OVERHEAD`] bytes more than its length.
     pub(super) fn new(limit: usize) -> Self {
-        Self { lanes: Vec::new(), cost: 0, limit, dropped: 0, awaited: None }
+        Self { lanes: Vec::new(), cost: 0, limit, dropped: 0, taken: 0, awaited: None }
     }
 
     /// Adds a datagram. To make room, the oldest of the least urgent datagrams are dropped, which may be this one;
@@ -89,6 +91,12 @@ impl DatagramLanes {
 
     /// Takes the datagram that is sent next.
     pub(super) fn pop(&mut self) -> Option<WaitingDatagram> {
+        let first = self.remove_first()?;
+        self.taken += first.data.len() as u64;
+        Some(first)
+    }
+
+    fn remove_first(&mut self) -> Option<WaitingDatagram> {
         let first = self.lanes.iter_mut().find_map(|lane| lane.waiting.pop_front())?;
         self.cost -= first.cost();
         Some(first)
@@ -96,7 +104,7 @@ impl DatagramLanes {
 
     /// Drops the datagram that would be sent next, because it can no longer be sent.
     pub(super) fn drop_first(&mut self) -> Option<MessageId> {
-        let first = self.pop()?;
+        let first = self.remove_first()?;
         self.dropped += 1;
         Some(first.id)
     }
@@ -147,6 +155,11 @@ impl DatagramLanes {
         self.cost == 0
     }
 
+    /// Bytes of the datagrams that were taken to be sent.
+    pub(super) fn taken(&self) -> u64 {
+        self.taken
+    }
+
     /// How many datagrams were dropped.
     pub(super) fn dropped(&self) -> u64 {
         self.dropped
@@ -187,6 +200,7 @@ mod tests {
         assert_eq!(lanes.pop().map(|first| first.id), Some(MessageId(2)));
         assert_eq!([lanes.take_writable(), lanes.take_writable()], [true, false]);
         assert_eq!((lanes.drop_first(), lanes.dropped()), (Some(MessageId(1)), 3));
+        assert_eq!(lanes.taken(), 10, "what was dropped was not sent");
         lanes.retain(|id| id != MessageId(3));
         assert_eq!((lanes.is_empty(), lanes.dropped()), (true, 4));
         assert!(lanes.first().is_none() && lanes.has_room(100_000));

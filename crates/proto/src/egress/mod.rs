@@ -421,6 +421,11 @@ impl Egress {
         self.sessions.release_idle(now);
     }
 
+    /// Bytes of datagrams that were sent.
+    pub fn datagrams_taken(&self) -> u64 {
+        self.datagrams.taken()
+    }
+
     /// Bytes of datagrams that wait to be sent, with their overhead.
     pub fn datagram_cost(&self) -> usize {
         self.datagrams.cost()

@@ -51,6 +51,20 @@ fn lost_ones_are_not_sent_again() {
     assert_eq!(pair.client.conn().path.recovery.bytes_in_flight(), 0);
 }
 
+/// A connection that carries nothing else is not taken for one whose peer takes nothing.
+#[test]
+fn what_is_sent_and_what_is_read_counts_as_taken() {
+    let mut pair = Pair::connected();
+    let before = [pair.client.conn().taken(), pair.server.conn().taken()];
+    pair.client.conn().datagrams().send(Bytes::from(pattern(1_000))).unwrap();
+    assert_eq!(pair.client.conn().taken(), before[0], "it waits");
+    pair.run_for(SECOND);
+    assert_eq!(pair.client.conn().taken(), before[0] + 1_000);
+    assert_eq!(pair.server.conn().taken(), before[1], "it waits");
+    assert!(pair.server.conn().datagrams().recv().is_some());
+    assert_eq!(pair.server.conn().taken(), before[1] + 1_000);
+}
+
 /// How many datagrams the server has received.
 fn received(pair: &mut Pair) -> usize {
     std::iter::from_fn(|| pair.server.conn().datagrams().recv()).count()

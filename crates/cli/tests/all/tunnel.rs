@@ -249,12 +249,12 @@ fn files_are_fetched_through_the_proxy() {
     assert!(told.contains("(through the proxy)"), "{told}");
     assert!(std::fs::read(out.join("big.bin")).unwrap() == big);
     // A name is the proxy's to resolve, and what is wrong is told by whoever knows it.
-    let elsewhere = "https://nowhere.invalid/";
+    let (elsewhere, nobody) = ("https://nowhere.invalid/", "00".repeat(32));
     for (fingerprint, url, token, expected) in [
         (proxy.fingerprint(), elsewhere, token, "(dns_error)"),
         (proxy.fingerprint(), "https://127.0.0.2:9/", token, "--allow"),
         (proxy.fingerprint(), elsewhere, "0123456789abcdef", "does not let us in"),
-        (web.fingerprint(), elsewhere, token, "not trusted"),
+        (&*nobody, elsewhere, token, "not trusted"),
     ] {
         let text = complaint(&through(fingerprint, url, token), 5);
         assert!(text.contains("through the proxy") && text.contains(expected), "{text}");

@@ -75,7 +75,7 @@ fn protections_compared() {
             "auto:within=100ms,budget=1,expect=0.02",
             "auto:within=100ms,budget=1,share=0.9999",
             "incremental:burst=1",
-            "auto:within=150ms,expect=0.02",
+            "auto:beyond=125ms,expect=0.02",
             "auto:within=100ms,expect=0.02",
             "auto:within=60ms,budget=0.5,expect=0.02",
             "auto:beyond=35ms,budget=1,expect=0.02",
@@ -91,8 +91,9 @@ fn protections_compared() {
     }
 }
 
-/// A path with room for five such videos.
-const SLOWER: &str = "rate=20mbit delay=25ms";
+/// Paths with room for some such videos, and milliseconds of their delays.
+const VIDEO_PATHS: [(&str, u64); 2] =
+    [("rate=20mbit delay=25ms", 25), ("rate=10mbit delay=300ms", 300)];
 /// A video: 30 frames a second of 14 datagrams of 1,100 bytes each, for 20 seconds.
 const FRAME: usize = 14;
 /// How much later than the path's own delay a frame may be complete.
@@ -115,8 +116,8 @@ fn watched(path: &str, way: Duration, protection: Option<&Protection>) -> (f64, 
         let scenario =
             Scenario::new(seed).link(&path, &path).transport(&TransportConfig::default());
         let outcome = scenario.messages(plan).unwrap();
-        // The path is explored at first.
-        let frames = outcome.delays.chunks(FRAME).skip(60);
+        // The path is explored at first, which takes some round trips.
+        let frames = outcome.delays.chunks(FRAME).skip(150);
         all += frames.len();
         let is_late =
             |delay: &Option<Duration>| delay.is_none_or(|delay| delay > way + FRAME_LIMIT);
@@ -132,7 +133,7 @@ fn protections_of_video_compared() {
     println!(
         "| path | loss | protection | frames not complete in time | bytes |\n|---|---|---|---|---|"
     );
-    for (path, way) in [(SLOWER, 25), ("rate=10mbit delay=300ms", 300)] {
+    for (path, way) in VIDEO_PATHS {
         for (name, loss) in LOSSES {
             let (link, way) = (format!("{path}{loss}"), Duration::from_millis(way));
             let plain = watched(&link, way, None).1 as f64;
@@ -140,7 +141,7 @@ fn protections_of_video_compared() {
                 "none",
                 "auto",
                 "auto:within=150ms",
-                "auto:within=150ms,expect=0.02",
+                "auto:beyond=125ms,expect=0.02",
                 "auto:beyond=35ms,budget=1,expect=0.02",
                 "tail:burst=1",
                 "tail:burst=2",
@@ -156,12 +157,19 @@ fn protections_of_video_compared() {
 #[test]
 fn frames_of_a_video_that_is_taken_for_bulk_are_complete() {
     let protection = Treatment::of(Class::Bulk).protection.unwrap();
-    for (name, loss) in LOSSES {
-        let (link, way) = (format!("{SLOWER}{loss}"), Duration::from_millis(25));
-        let (plain, with) = (watched(&link, way, None), watched(&link, way, Some(&protection)));
-        let more = with.1 as f64 / plain.1 as f64;
-        println!("{name}: {:.4} not complete, plain {:.4}, {more:.2} times", with.0, plain.0);
-        assert!(with.0 <= 0.02 && more < 1.1, "{name}: {} {more}", with.0);
+    for (path, way) in VIDEO_PATHS {
+        for (name, loss) in LOSSES {
+            let (link, way) = (format!("{path}{loss}"), Duration::from_millis(way));
+            let (plain, with) = (watched(&link, way, None), watched(&link, way, Some(&protection)));
+            let more = with.1 as f64 / plain.1 as f64;
+            println!(
+                "{path} {name}: {:.4} not complete, plain {:.4}, {more:.2} times",
+                with.0, plain.0
+            );
+            // Over a long path the loss is known too late to be mended then: what is lost is mended beforehand.
+            let most = if way.as_millis() > 100 { 1.3 } else { 1.1 };
+            assert!(with.0 <= 0.02 && more < most, "{path} {name}: {} {more}", with.0);
+        }
     }
 }
 

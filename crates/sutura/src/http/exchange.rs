@@ -10,7 +10,7 @@ use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Instant;
 use sutura_h3::{BodyPiece, CapsuleReader, Code, Field, Fields, Quic, ReceiveError, SendError};
-use sutura_proto::StreamId;
+use sutura_proto::{Priority as StreamPriority, Protection, StreamId, WriteError};
 
 /// Bytes of body read at a time.
 const READ_SIZE: usize = 64 * 1024;
@@ -350,6 +350,31 @@ impl SharedExchange {
         drop(state);
         self.connection.0.touch();
         told.map_err(send_error)
+    }
+
+    pub(super) fn set_stream_priority(&self, priority: StreamPriority) -> Result<(), Error> {
+        self.change(|stream| stream.set_priority(priority))
+    }
+
+    pub(super) fn protect(&self, protection: Option<Protection>) -> Result<(), Error> {
+        self.change(|stream| stream.protect(protection))
+    }
+
+    pub(super) fn protect_by_default(&self) -> Result<(), Error> {
+        self.change(|stream| stream.protect_by_default())
+    }
+
+    /// Changes how the stream is sent.
+    fn change(
+        &self,
+        f: impl FnOnce(&mut sutura_proto::SendStream<'_>) -> Result<(), WriteError>,
+    ) -> Result<(), Error> {
+        let mut state = self.lock()?;
+        state.check()?;
+        let changed = f(&mut state.quic.send_stream(self.id));
+        drop(state);
+        self.connection.0.touch();
+        changed.map_err(|_| Error::Invalid(SendError::UnknownStream))
     }
 
     pub(super) async fn send_response(&self, head: &Fields) -> Result<(), Error> {

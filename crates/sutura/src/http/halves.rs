@@ -11,7 +11,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use sutura_h3::Fields;
-use sutura_proto::StreamId;
+use sutura_proto::{Priority as StreamPriority, Protection, StreamId};
 
 /// The half of an exchange that sends this end's message. If dropped before that is complete, the
 /// message is abandoned.
@@ -49,6 +49,33 @@ impl SendHalf {
     #[must_use]
     pub fn default_protection(&self) -> Option<DefaultProtection> {
         self.shared.default_protection()
+    }
+
+    /// Sets how what this end sends competes with the other streams of the connection, and tells nobody. For
+    /// exchanges of CONNECT, whose data changes its nature: their ends know best what they send. Wishes of the
+    /// client's that come later (RFC 9218 section 7) replace it.
+    ///
+    /// # Errors
+    /// This end's message is complete or abandoned, or the connection is over.
+    pub fn set_stream_priority(&self, priority: StreamPriority) -> Result<(), Error> {
+        self.shared.set_stream_priority(priority)
+    }
+
+    /// Protects what this end sends from now on by erasure coding, or not at all, as
+    /// [`SendStream::protect`](crate::SendStream::protect).
+    ///
+    /// # Errors
+    /// As [`set_stream_priority`](Self::set_stream_priority).
+    pub fn protect(&self, protection: Option<Protection>) -> Result<(), Error> {
+        self.shared.protect(protection)
+    }
+
+    /// Protects what this end sends from now on as other streams of the connection are by default.
+    ///
+    /// # Errors
+    /// As [`set_stream_priority`](Self::set_stream_priority).
+    pub fn protect_by_default(&self) -> Result<(), Error> {
+        self.shared.protect_by_default()
     }
 
     /// Sends the head of a response; interim responses (1xx) may precede the final one.

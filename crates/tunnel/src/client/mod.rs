@@ -11,7 +11,6 @@ mod udp;
 
 use std::fmt;
 use std::future::Future;
-use std::net::Ipv6Addr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,7 +19,7 @@ use std::time::Duration;
 use sutura::Connection;
 use tokio::sync::watch;
 
-use crate::access::{Host, Target, Transport};
+use crate::access::{Target, Transport};
 use crate::flow::{Flow, FlowInfo, Rules};
 use crate::stream::Pool;
 use link::Link;
@@ -152,13 +151,7 @@ impl Tunnel {
 
     /// What is known of a flow to a target, which the proxy has an address for if it is a name.
     fn flow(&self, transport: Transport, target: &Target) -> Flow {
-        let (ip, name) = match &target.host {
-            Host::Ip(ip) => (*ip, None),
-            Host::Name(name) => (Ipv6Addr::UNSPECIFIED.into(), Some(name.clone())),
-        };
-        let mut info = FlowInfo::to(transport, (ip, target.port).into());
-        info.name = name;
-        Flow::new(&self.0.rules, &info)
+        Flow::new(&self.0.rules, &FlowInfo::asked(transport, target, None))
     }
 
     /// What has happened so far.

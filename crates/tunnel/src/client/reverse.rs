@@ -73,13 +73,13 @@ impl Tunnel {
         let token = wish.granted(&response);
         let peer = field(&response, PEER).map(String::from_utf8_lossy).unwrap_or_default();
         let (tunnel, to) = (self.clone(), reverse.to.to_string());
-        let priority = self.flow(Transport::Tcp, &reverse.to).treatment().priority();
+        let flow = self.flow(Transport::Tcp, &reverse.to);
         tracing::debug!(%peer, %to, "handed on");
         tokio::spawn(async move {
             match TcpStream::connect(&to).await {
                 Ok(tcp) => {
-                    let flow = TcpTunnel { tunnel, link, stream, token, target: to, priority };
-                    flow.carry(tcp, Bytes::new()).await;
+                    let carried = TcpTunnel { tunnel, link, stream, token, target: to, flow };
+                    carried.carry(tcp, Bytes::new()).await;
                 }
                 Err(error) => {
                     tunnel.0.notices.complain(&format!("cannot connect to {to}: {error}"));

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::Bytes;
 use ring::rand::{SecureRandom, SystemRandom};
-use sutura::http::{Priority, RequestStream, Response};
+use sutura::http::{RequestStream, Response};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout_at};
 
@@ -13,6 +13,7 @@ use super::link::{Link, Unanswered, field};
 use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
 use crate::counts::Counts;
+use crate::flow::Flow;
 use crate::masque::{Cause, FLOW, FlowRequest, FlowToken, Resumed};
 use crate::stream::{Ending, Kept, Pipe};
 use crate::throttle::Throttle;
@@ -27,7 +28,7 @@ pub struct TcpTunnel {
     pub(super) token: Option<FlowToken>,
     /// The target, for messages.
     pub(super) target: String,
-    pub(super) priority: Priority,
+    pub(super) flow: Flow,
 }
 
 /// The wish that a flow can be resumed.
@@ -66,7 +67,8 @@ impl Tunnel {
     /// There is no connection, or the proxy refuses or does not answer.
     pub async fn tcp(&self, target: &Target) -> Result<TcpTunnel, Refusal> {
         let until = Instant::now() + OPEN_TIMEOUT;
-        let priority = self.flow(Transport::Tcp, target).treatment().priority();
+        let flow = self.flow(Transport::Tcp, target);
+        let priority = flow.treatment().priority();
         let target = target.to_string();
         let wish = Wish::new();
         let opened = loop {
@@ -88,7 +90,7 @@ impl Tunnel {
         };
         match opened {
             Ok((link, stream, token)) => {
-                Ok(TcpTunnel { tunnel: self.clone(), link, stream, token, target, priority })
+                Ok(TcpTunnel { tunnel: self.clone(), link, stream, token, target, flow })
             }
             Err(refusal) => {
                 self.0.totals.refused.fetch_add(1, Relaxed);
@@ -101,7 +103,7 @@ impl Tunnel {
 impl TcpTunnel {
     /// Carries the flow until its end. `early` is what was read from the socket already.
     pub async fn carry(self, tcp: TcpStream, early: Bytes) {
-        let Self { tunnel, mut link, stream, token, target, priority } = self;
+        let Self { tunnel, mut link, stream, token, target, flow } = self;
         let shared = tunnel.0.clone();
         let totals = &shared.totals;
         totals.tcp.fetch_add(1, Relaxed);
@@ -111,18 +113,16 @@ impl TcpTunnel {
             kept.push(early);
         }
         let counts = Arc::new(Counts::among(totals));
-        let mut flow = Pipe::new(tcp, kept, Throttle::default(), counts);
+        let mut pipe = Pipe::new(tcp, flow, kept, Throttle::default(), counts);
         let mut stream = stream;
         let ending = loop {
             let ledger = link.ledger().filter(|_| token.is_some()).cloned();
-            match (flow.over(stream, ledger.as_ref()).await, token) {
-                (Ending::Lost, Some(_)) if flow.is_done() => break Ending::Complete,
-                (Ending::Lost, Some(token)) => {
-                    match tunnel.resume(&flow, token, &target, &priority).await {
-                        Some((new, again)) => (link, stream) = (new, again),
-                        None => break Ending::Lost,
-                    }
-                }
+            match (pipe.over(stream, ledger.as_ref()).await, token) {
+                (Ending::Lost, Some(_)) if pipe.is_done() => break Ending::Complete,
+                (Ending::Lost, Some(token)) => match tunnel.resume(&pipe, token, &target).await {
+                    Some((new, again)) => (link, stream) = (new, again),
+                    None => break Ending::Lost,
+                },
                 (ending, _) => break ending,
             }
         };
@@ -130,7 +130,7 @@ impl TcpTunnel {
             totals.lost.fetch_add(1, Relaxed);
         }
         totals.flows.fetch_sub(1, Relaxed);
-        flow.end(ending);
+        pipe.end(ending);
     }
 }
 
@@ -138,21 +138,20 @@ impl Tunnel {
     /// Goes on with a flow over another connection. `None` if that cannot be.
     async fn resume(
         &self,
-        flow: &Pipe,
+        pipe: &Pipe,
         token: FlowToken,
         target: &str,
-        priority: &Priority,
     ) -> Option<(Arc<Link>, RequestStream)> {
         let until = Instant::now() + self.0.reconnect_time;
         loop {
             let link = self.link(until).await.ok()?;
             link.ledger()?;
-            let field_value = FlowRequest { token, taken: Some(flow.taken()) }.to_field();
+            let field_value = FlowRequest { token, taken: Some(pipe.taken()) }.to_field();
             let fields = [(FLOW, field_value.as_bytes())];
-            match timeout_at(until, link.tcp(target, &fields, priority.clone())).await {
+            match timeout_at(until, link.tcp(target, &fields, pipe.priority())).await {
                 Ok(Ok((stream, response))) => {
                     let Resumed(taken) = Resumed::from_field(field(&response, FLOW)?)?;
-                    flow.kept().rewind(taken).ok()?;
+                    pipe.kept().rewind(taken).ok()?;
                     self.0.totals.resumed.fetch_add(1, Relaxed);
                     return Some((link, stream));
                 }

@@ -1,9 +1,9 @@
 //! What is known of a flow before it has carried anything.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use super::dscp::Dscp;
-use crate::access::{Name, Transport};
+use crate::access::{Host, Name, Target, Transport};
 
 /// What is known of a flow before it has carried anything. Both directions of a flow have the same: source and
 /// destination are those of its first packet.
@@ -26,5 +26,16 @@ impl FlowInfo {
     #[must_use]
     pub fn to(transport: Transport, destination: SocketAddr) -> Self {
         Self { transport, source: None, destination, name: None, dscp: Dscp::default() }
+    }
+
+    /// A flow that a client asked for, whose target has this address, if that is known.
+    #[must_use]
+    pub fn asked(transport: Transport, target: &Target, resolved: Option<SocketAddr>) -> Self {
+        let (ip, name) = match &target.host {
+            Host::Ip(ip) => (*ip, None),
+            Host::Name(name) => (Ipv6Addr::UNSPECIFIED.into(), Some(name.clone())),
+        };
+        let destination = resolved.unwrap_or((ip, target.port).into());
+        Self { name, ..Self::to(transport, destination) }
     }
 }

@@ -22,4 +22,4 @@ pub use recogniser::Recogniser;
 pub use rule::{Changes, Rule};
 pub use rules::{InvalidRules, MAX_FILE, MAX_RULES, Rules};
 pub use tracked::Flow;
-pub use treatment::Treatment;
+pub use treatment::{StreamProtection, Treatment};

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use sutura::http::Priority;
+use sutura::http::{Error, Priority, SendHalf};
 use sutura::{DatagramOptions, DatagramProtection, Protection, Urgency};
 
 use super::class::Class;
@@ -14,18 +14,29 @@ pub(super) const OWN_PROTECTIONS: usize = 2;
 
 /// The delay of a path of which nothing is known: that of a satellite.
 const LONG_WAY: Duration = Duration::from_millis(300);
-/// The protection of datagrams of [`Class::RealTime`].
-const REAL_TIME: &str = "auto:beyond=35ms,budget=1,expect=0.02";
+/// The protection of datagrams of [`Class::RealTime`], and of streams that somebody waits for: what is lost is there
+/// before the loss could be noticed.
+const PROMPT: &str = "auto:beyond=35ms,budget=1,expect=0.02";
 /// The protection of datagrams of [`Class::Interactive`] and [`Class::Bulk`]: who sends these does repair them, but takes
 /// each loss for a sign to slow down, and videos that are taken for them do not repair.
-const INTERACTIVE: &str = "auto:within=150ms,expect=0.02";
-/// The protection of streams that somebody waits for.
-const STREAMS: &str = "auto:within=150ms";
+const PATIENT: &str = "auto:beyond=125ms,expect=0.02";
 
-static PROTECTIONS: LazyLock<[Option<Protection>; 3]> = LazyLock::new(|| {
+static PROTECTIONS: LazyLock<[Option<Protection>; OWN_PROTECTIONS]> = LazyLock::new(|| {
     let find = |policy| sutura::registry::redundancy().find(policy).ok().map(Protection::new);
-    [REAL_TIME, INTERACTIVE, STREAMS].map(find)
+    [PROMPT, PATIENT].map(find)
 });
+
+/// How a stream of a flow is protected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum StreamProtection {
+    /// As all streams of the connection are that have no protection of their own.
+    #[default]
+    OfConnection,
+    /// Not at all.
+    Bare,
+    /// By this.
+    By(Protection),
+}
 
 /// How datagrams and streams of a flow are sent: what its class gets, changed by what a rule says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,18 +49,20 @@ pub struct Treatment {
     /// The protection of datagrams.
     pub protection: Option<Protection>,
     /// The protection of streams.
-    pub stream_protection: Option<Protection>,
+    pub stream_protection: StreamProtection,
 }
 
 impl Treatment {
     /// What flows of a class get where no rule says otherwise.
     #[must_use]
     pub fn of(class: Class) -> Self {
-        let [real_time, interactive, streams] = PROTECTIONS.clone();
+        let [prompt, patient] = PROTECTIONS.clone();
+        let for_streams =
+            prompt.clone().map_or_else(StreamProtection::default, StreamProtection::By);
         let (deadline, urgency, protection, stream_protection) = match class {
-            Class::Interactive => (250, 0, interactive, streams),
-            Class::RealTime => (100, 1, real_time, streams),
-            Class::Bulk => (500, 5, interactive, None),
+            Class::Interactive => (250, 0, patient, for_streams),
+            Class::RealTime => (100, 1, prompt, for_streams),
+            Class::Bulk => (500, 5, patient, StreamProtection::OfConnection),
         };
         let deadline = Some(Duration::from_millis(deadline));
         Self { deadline, urgency, protection, stream_protection }
@@ -59,11 +72,15 @@ impl Treatment {
     #[must_use]
     pub fn with(self, changes: &Changes) -> Self {
         let Changes { class: _, deadline, urgency, protection } = changes;
+        let of_rule = |protection: &Option<Protection>| match protection {
+            Some(protection) => StreamProtection::By(protection.clone()),
+            None => StreamProtection::Bare,
+        };
         Self {
             deadline: deadline.unwrap_or(self.deadline),
             urgency: urgency.unwrap_or(self.urgency),
             protection: protection.clone().unwrap_or(self.protection),
-            stream_protection: protection.clone().unwrap_or(self.stream_protection),
+            stream_protection: protection.as_ref().map_or(self.stream_protection, of_rule),
         }
     }
 
@@ -88,10 +105,25 @@ impl Treatment {
             .with_protection(protection.map_or(DatagramProtection::Bare, DatagramProtection::By))
     }
 
-    /// The priority of a stream: all of a tunnel's data is of use as it comes, so they are incremental.
+    /// The priority of a stream, as the other end is told: all of a tunnel's data is of use as it comes, so they are
+    /// incremental.
     #[must_use]
     pub fn priority(&self) -> Priority {
         Priority::default().with_urgency(self.urgency).with_incremental(true)
+    }
+
+    /// Has this end send an exchange's data in this way from now on.
+    ///
+    /// # Errors
+    /// The exchange is over, or the connection.
+    pub(crate) fn apply(&self, send: &SendHalf) -> Result<(), Error> {
+        let priority = sutura::Priority::new(self.urgency, true);
+        send.set_stream_priority(priority.unwrap_or_default())?;
+        match &self.stream_protection {
+            StreamProtection::OfConnection => send.protect_by_default(),
+            StreamProtection::Bare => send.protect(None),
+            StreamProtection::By(protection) => send.protect(Some(protection.clone())),
+        }
     }
 }
 
@@ -126,7 +158,7 @@ mod tests {
         assert_eq!(options.deadline, Some(now + Duration::from_millis(125)));
         assert!(treatment.datagram(now).deadline > options.deadline);
         assert_eq!(options.protection, DatagramProtection::Bare);
-        assert_eq!(treatment.stream_protection, None);
+        assert_eq!(treatment.stream_protection, StreamProtection::Bare);
     }
 
     #[test]
@@ -134,6 +166,10 @@ mod tests {
         let [interactive, real_time, bulk] =
             Class::ALL.map(|class| Treatment::of(class).priority().urgency);
         assert!(interactive < real_time && real_time < bulk);
-        assert_eq!(Treatment::of(Class::Bulk).stream_protection, None);
+        assert_eq!(Treatment::of(Class::Bulk).stream_protection, StreamProtection::OfConnection);
+        assert!(matches!(
+            Treatment::of(Class::Interactive).stream_protection,
+            StreamProtection::By(_)
+        ));
     }
 }

@@ -14,6 +14,7 @@ use super::answer::{Case, Pending};
 use super::{Identity, Visit, reach};
 use crate::access::{Target, Transport};
 use crate::bounded_accept::PAUSE;
+use crate::flow::FlowInfo;
 use crate::masque::{Ask, Cause, FLOW, FlowRequest, LISTENING, PEER};
 
 /// Addresses that one client listens at, at most.
@@ -116,10 +117,12 @@ impl Visit {
             return self.refuse(&case, answer, Cause::Limit, details).await;
         };
         let asked = request.field(FLOW).and_then(FlowRequest::from_field);
+        // What is served at the address that the client listens at.
+        let info = FlowInfo::asked(Transport::Tcp, target, Some(queue.address));
         let Ok(opening) = self.open(case, asked, answer).await else { return };
         let field = format!("\"{peer}\"");
         let fields = [(PEER, field.as_bytes())];
-        self.carry(opening, tcp, Some(peer), &fields).await;
+        self.carry(opening, tcp, Some(peer), info, &fields).await;
     }
 
     /// The queue of a client at an address; listens there if it is the first.

@@ -15,7 +15,9 @@ use super::clients::Slot;
 use super::reach::{self, Unreached};
 use super::resume::{Attachment, Resumable};
 use super::{RESUME_TIME, Visit};
+use crate::access::Transport;
 use crate::counts::Counts;
+use crate::flow::{Flow, FlowInfo};
 use crate::masque::{Ask, Cause, FLOW, FlowRequest, Resumed};
 use crate::stream::{Ending, Kept, Ledger, Pipe};
 
@@ -66,7 +68,8 @@ impl Visit {
         {
             Ok(tcp) => {
                 let resolved = tcp.peer_addr().ok();
-                self.carry(opening, tcp, resolved, &[]).await;
+                let info = FlowInfo::asked(Transport::Tcp, target, resolved);
+                self.carry(opening, tcp, resolved, info, &[]).await;
             }
             Err(unreached) => self.give_up(opening, unreached).await,
         }
@@ -106,6 +109,7 @@ impl Visit {
         opening: Opening,
         tcp: TcpStream,
         resolved: Option<SocketAddr>,
+        info: FlowInfo,
         fields: &[(&str, &[u8])],
     ) {
         let Opening { case, slot, answer, kept } = opening;
@@ -126,9 +130,10 @@ impl Visit {
         }
         let kept = Kept::new(resumable.is_some(), slot.client.pool.clone());
         let throttle = slot.client.throttle.clone();
+        let flow = Flow::new(&self.shared.config.rules, &info);
         let counts = Arc::new(Counts::default());
         let served = Served {
-            flow: Pipe::new(tcp, kept, throttle, counts.clone()),
+            flow: Pipe::new(tcp, flow, kept, throttle, counts.clone()),
             counts,
             recorded: self.begin(case, resolved, slot),
             resumable,

@@ -10,7 +10,7 @@ use tokio::net::UdpSocket;
 use super::Visit;
 use super::answer::{Case, Pending};
 use super::reach;
-use crate::access::{Host, Transport};
+use crate::access::Transport;
 use crate::counts::Counts;
 use crate::datagrams::{Oversize, carry};
 use crate::flow::{Flow, FlowInfo};
@@ -34,10 +34,7 @@ impl Visit {
             Err((cause, details)) => return self.refuse(&case, answer, cause, &details).await,
         };
         let Ok(stream) = answer.agree(&[CAPSULE_PROTOCOL]).await else { return };
-        let mut info = FlowInfo::to(Transport::Udp, resolved);
-        if let Host::Name(name) = &target.host {
-            info.name = Some(name.clone());
-        }
+        let info = FlowInfo::asked(Transport::Udp, target, Some(resolved));
         let flow = Flow::new(&self.shared.config.rules, &info);
         let client = slot.client.clone();
         let complain = |text: &str| self.shared.observer.complain(text);

@@ -2,16 +2,18 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
-use sutura::http::{Code, Error, RecvHalf, RequestStream, SendHalf};
+use sutura::http::{Code, Error, Priority, RecvHalf, RequestStream, SendHalf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::kept::Kept;
 use super::ledger::{Ledger, Listing};
 use crate::counts::Counts;
+use crate::flow::{Class, Flow};
 use crate::throttle::Throttle;
 
 /// Most bytes that are read from a socket at a time.
@@ -34,6 +36,8 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Pipe {
     tcp: TcpStream,
+    /// What it carries, as both directions show.
+    flow: Mutex<Flow>,
     kept: Arc<Kept>,
     /// How much the program at this end has taken, and one more once that is the end.
     taken: u64,
@@ -41,6 +45,10 @@ pub(crate) struct Pipe {
     throttle: Throttle,
     /// Bytes from and to the socket, for reports.
     counts: Arc<Counts>,
+}
+
+fn lock(flow: &Mutex<Flow>) -> MutexGuard<'_, Flow> {
+    flow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl From<Error> for Ending {
@@ -65,13 +73,20 @@ impl From<io::Error> for Ending {
 impl Pipe {
     pub(crate) fn new(
         tcp: TcpStream,
+        flow: Flow,
         kept: Arc<Kept>,
         throttle: Throttle,
         counts: Arc<Counts>,
     ) -> Self {
         // Without the option, everything works all the same.
         let _ = tcp.set_nodelay(true);
-        Self { tcp, kept, taken: 0, is_taken: false, throttle, counts }
+        let flow = Mutex::new(flow);
+        Self { tcp, flow, kept, taken: 0, is_taken: false, throttle, counts }
+    }
+
+    /// The priority that its class has at present.
+    pub(crate) fn priority(&self) -> Priority {
+        lock(&self.flow).treatment().priority()
     }
 
     pub(crate) const fn kept(&self) -> &Arc<Kept> {
@@ -99,9 +114,17 @@ impl Pipe {
         let entry = ledger.map(|ledger| ledger.enter(stream.id().0, &self.kept, self.taken));
         let (mut send, mut recv) = stream.split();
         let (read, write) = self.tcp.split();
-        let up = Up { read, kept: &self.kept, throttle: &self.throttle, counts: &self.counts };
+        let up = Up {
+            read,
+            flow: &self.flow,
+            class: None,
+            kept: &self.kept,
+            throttle: &self.throttle,
+            counts: &self.counts,
+        };
         let down = Down {
             write,
+            flow: &self.flow,
             taken: &mut self.taken,
             is_taken: &mut self.is_taken,
             entry: entry.as_ref(),
@@ -140,14 +163,18 @@ impl Pipe {
 /// The direction from the socket.
 struct Up<'a> {
     read: ReadHalf<'a>,
+    flow: &'a Mutex<Flow>,
+    /// The class as which the exchange is sent.
+    class: Option<Class>,
     kept: &'a Kept,
     throttle: &'a Throttle,
     counts: &'a Counts,
 }
 
 impl Up<'_> {
-    async fn run(self, send: &mut SendHalf) -> Result<(), Ending> {
+    async fn run(mut self, send: &mut SendHalf) -> Result<(), Ending> {
         loop {
+            self.treat(send)?;
             while let Some((at, mut chunk)) = self.kept.next() {
                 chunk.truncate(send.body_room().await?);
                 let to = at + chunk.len() as u64;
@@ -167,11 +194,22 @@ impl Up<'_> {
                 self.kept.finish();
             } else {
                 self.counts.add_sent(data.len());
+                lock(self.flow).sent(Instant::now(), data.len());
                 let wait = self.throttle.pass(data.len());
                 self.kept.push(data);
                 wait.await?;
             }
         }
+    }
+
+    /// Has the exchange sent as its class is, if that has changed.
+    fn treat(&mut self, send: &SendHalf) -> Result<(), Error> {
+        let flow = lock(self.flow);
+        if self.class != Some(flow.class()) {
+            flow.treatment().apply(send)?;
+            self.class = Some(flow.class());
+        }
+        Ok(())
     }
 
     /// Waits for bytes from the socket, of which there is room for `room` on the way. Nothing is held before they
@@ -200,6 +238,7 @@ async fn why_unwanted(send: &mut SendHalf) -> Ending {
 /// The direction to the socket.
 struct Down<'a> {
     write: WriteHalf<'a>,
+    flow: &'a Mutex<Flow>,
     taken: &'a mut u64,
     is_taken: &'a mut bool,
     entry: Option<&'a Listing>,
@@ -210,8 +249,9 @@ struct Down<'a> {
 impl Down<'_> {
     async fn run(self, recv: &mut RecvHalf) -> Result<(), Ending> {
         use tokio::io::AsyncWriteExt;
-        let Self { mut write, taken, is_taken, entry, throttle, counts } = self;
+        let Self { mut write, flow, taken, is_taken, entry, throttle, counts } = self;
         while let Some(data) = recv.recv_data().await? {
+            lock(flow).received(Instant::now(), data.len());
             let wait = throttle.pass(data.len());
             let mut rest = &data[..];
             while !rest.is_empty() {

@@ -8,13 +8,18 @@ use sutura::http::{CapsuleReader, Error, RecvHalf, RequestStream, SendHalf};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::kept::Kept;
+use super::kept::{FLOW_RESERVE, Kept};
 use crate::masque::{MAX_PROGRESS, PROGRESS, Progress, read_progress, write_progress};
 
-/// Progress of a flow is told once it is this many bytes.
+/// Progress of a flow is told at once if it is this many bytes.
 pub const PROGRESS_BYTES: u64 = 64 << 10;
-/// Smaller progress is told after this time.
+/// From this many bytes on, half of what each flow may keep in any case, it is told after [`PROGRESS_DELAY`].
+pub const SMALL_PROGRESS_BYTES: u64 = FLOW_RESERVE as u64 / 2;
+/// See [`SMALL_PROGRESS_BYTES`].
 pub const PROGRESS_DELAY: Duration = Duration::from_millis(200);
+/// Progress of fewer bytes is told after this time: it frees hardly any memory, and keystrokes would cost a packet more
+/// each.
+pub const SMALL_PROGRESS_DELAY: Duration = Duration::from_secs(2);
 /// Most flows that are over and of which the last progress is still to be told; of further ones it is not.
 const MAX_LAST: usize = 4096;
 
@@ -26,6 +31,8 @@ pub(crate) struct Ledger {
     taken: Mutex<Taken>,
     /// There is something to be told.
     news: Notify,
+    /// It is to be told soon.
+    soon: Notify,
     /// It is to be told at once.
     urgent: Notify,
 }
@@ -75,9 +82,14 @@ impl Ledger {
     async fn tell(&self, send: &mut SendHalf) -> Result<(), Error> {
         loop {
             self.news.notified().await;
+            let soon = async {
+                self.soon.notified().await;
+                sleep(PROGRESS_DELAY).await;
+            };
             tokio::select! {
                 () = self.urgent.notified() => {}
-                () = sleep(PROGRESS_DELAY) => {}
+                () = soon => {}
+                () = sleep(SMALL_PROGRESS_DELAY) => {}
             }
             loop {
                 let some = lock(&self.taken).untold();
@@ -145,11 +157,13 @@ impl Listing {
             *untold += 1;
         }
         *taken = to;
-        let urgent = is_end || to.saturating_sub(*told) >= PROGRESS_BYTES;
+        let progress = to.saturating_sub(*told);
         drop(all);
         self.ledger.news.notify_one();
-        if urgent {
+        if is_end || progress >= PROGRESS_BYTES {
             self.ledger.urgent.notify_one();
+        } else if progress >= SMALL_PROGRESS_BYTES {
+            self.ledger.soon.notify_one();
         }
     }
 }

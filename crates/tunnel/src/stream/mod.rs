@@ -15,4 +15,4 @@ pub(crate) use ledger::Ledger;
 pub(crate) use pool::Pool;
 
 pub use kept::{FLOW_RESERVE, MAX_KEPT_BY_FLOW};
-pub use ledger::{PROGRESS_BYTES, PROGRESS_DELAY};
+pub use ledger::{PROGRESS_BYTES, PROGRESS_DELAY, SMALL_PROGRESS_BYTES, SMALL_PROGRESS_DELAY};

@@ -153,8 +153,8 @@ impl Auto {
     }
 
     /// With the target that `share` of all pieces are at the receiver `within` this time, at most
-    /// [`MAX_DELAY`], after they were written. No more repair symbols are sent than the target needs, or than
-    /// the budget allows if it cannot be met. `None` if `share` is not from 0 to 1.
+    /// [`MAX_DELAY`], after they were written. No more repair symbols are sent than the target needs. If it
+    /// cannot be met, as many are sent as bring it nearer by more than `1 - share`, within the budget. `None` if `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
         self.with_target(within, false, share)
@@ -172,9 +172,9 @@ impl Auto {
         (0.0..=1.0).contains(&share).then_some(Self { target, ..self })
     }
 
-    /// Protects as if this share of packets were lost until losses are known, or certainly lower. For
-    /// applications that send so little that the losses of the path become known late. `None` if the share is
-    /// not from 0 to 0.5.
+    /// Protects as if this share of packets were lost until losses are known, or certainly lower, and takes as much
+    /// loss for chance even if it comes with a queue. For applications that send so little that the losses of the
+    /// path become known late, or in bursts that queue behind themselves. `None` if the share is not from 0 to 0.5.
     #[must_use]
     pub fn expecting(self, share: f64) -> Option<Self> {
         (0.0..=MAX_EXPECTED).contains(&share).then_some(Self { expect: share, ..self })
@@ -202,12 +202,21 @@ impl Auto {
         floor.by_number &= self.has(Aspect::Number);
         floor.crowded &= self.has(Aspect::Room);
         floor.withheld &= self.has(Aspect::Experiments);
-        let known = floor.rate > 0.0 || floor.high < self.expect || self.expect <= 0.0;
-        if known {
+        self.with_expected(floor)
+    }
+
+    /// A floor of which little is known gives way to the expected loss. Of a known one, losses that met a queue count
+    /// up to the expected share: what is sent in bursts queues behind itself, so that chance losses meet a queue too.
+    fn with_expected(&self, floor: LossFloor) -> LossFloor {
+        let expect = self.expect;
+        let is_unknown = floor.rate <= 0.0 && floor.high >= expect;
+        let with_queue = floor.rate + floor.excess;
+        let rate = if is_unknown { expect } else { with_queue.min(expect) };
+        if rate <= floor.rate {
             return floor;
         }
-        let expect = self.expect;
-        floor.with_rate(expect).with_low(expect).with_high(expect).with_excess(0.0)
+        let (low, high) = if is_unknown { (rate, rate) } else { (floor.low, floor.high.max(rate)) };
+        floor.with_rate(rate).with_low(low).with_high(high).with_excess(0.0)
     }
 
     /// How many repair symbols per source symbol may be sent on a path.

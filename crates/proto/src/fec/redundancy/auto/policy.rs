@@ -378,28 +378,41 @@ impl AutoPolicy {
 /// How many repair symbols to send, by the chances that the peer has the whole piece after 0, 1, 2 and more
 /// repair symbols, and the least gain of each.
 fn choose(chances: impl Iterator<Item = f64>, share: Option<f64>, price: f64) -> Choice {
-    let mut best = Choice { repairs: 0, gain: 0.0, value: 0.0 };
+    let mut best = Choice::default();
+    let mut nearest = Nearest::default();
     let mut without = None;
     for (repairs, chance) in (0u32..).zip(chances) {
         let gain = chance - *without.get_or_insert(chance);
         let value = gain - price * f64::from(repairs);
+        let choice = Choice { repairs, gain, value };
         match share {
-            // As many repair symbols as the target needs, or as the budget allows.
-            Some(share) => {
-                best = Choice { repairs, gain, value };
-                if chance >= share {
-                    break;
-                }
-            }
-            None if value > best.value => best = Choice { repairs, gain, value },
+            Some(share) if chance >= share => return choice,
+            Some(share) => nearest.add(chance, choice, share),
+            None if value > best.value => best = choice,
             None => {}
         }
     }
-    best
+    if share.is_some() { nearest.choice } else { best }
+}
+
+/// The choice if the target cannot be reached: the fewest repair symbols that come as near to it as all that are
+/// affordable, up to the share that the target leaves. More would be spent on bursts that take them, too.
+#[derive(Debug, Default)]
+struct Nearest {
+    choice: Choice,
+    chance: f64,
+}
+
+impl Nearest {
+    fn add(&mut self, chance: f64, choice: Choice, share: f64) {
+        if choice.repairs == 0 || chance - self.chance > 1.0 - share {
+            *self = Self { choice, chance };
+        }
+    }
 }
 
 /// A number of repair symbols and their effect.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Choice {
     repairs: u32,
     /// By how much the repair symbols raise the chance that the peer has the whole piece.

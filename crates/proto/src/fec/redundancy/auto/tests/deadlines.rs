@@ -73,6 +73,23 @@ fn a_target_is_met_as_late_as_it_allows() {
 }
 
 #[test]
+fn a_target_that_cannot_be_met_is_not_paid_for_in_full() {
+    let repairs = |burst: f64, burst_time| {
+        let floor = path().floor.with_burst(burst).with_burst_time(burst_time);
+        let auto = Auto::new(1.0).unwrap().within(80 * MS, 0.999).unwrap();
+        let mut driver = warm(auto, PathView { floor, ..path() });
+        driver.piece(14, 0);
+        driver.run(RTT).len()
+    };
+    // A burst that takes the data takes whatever follows soon.
+    let bursty = repairs(1.2, Duration::from_secs(10));
+    assert!((1..=4).contains(&bursty), "{bursty}");
+    // Each of more repair symbols counts where bursts end at some time.
+    let ending = repairs(4.0, 20 * MS);
+    assert!(ending > 8, "{ending}");
+}
+
+#[test]
 fn a_target_beyond_the_path_counts_from_when_the_data_would_arrive() {
     let auto = Auto::new(1.0).unwrap();
     for rtt in [20 * MS, 100 * MS, 600 * MS] {

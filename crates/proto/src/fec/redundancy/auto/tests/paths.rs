@@ -12,7 +12,14 @@ fn losses_that_are_expected_count_until_they_can_be_ruled_out() {
     assert_eq!(sleeps(floor(1.0, 0.0, 0.0)), None);
     // The first losses may have come while a queue was growing.
     assert_eq!(sleeps(floor(0.1, 0.0, 0.05)), None);
-    assert_eq!(sleeps(floor(0.015, 0.0, 0.05)), Some(Reason::Congestion));
+    // Bursts queue behind themselves: losses with a queue count, up to the expected share.
+    assert_eq!(sleeps(floor(0.015, 0.0, 0.05)), None);
+    assert_eq!(sleeps(floor(0.015, 0.0, 0.05).with_crowded(true)), Some(Reason::Congestion));
+    let known = |rate, excess| auto.with_expected(floor(0.1, rate, excess)).rate;
+    let cases = [(0.001, 0.01, 0.011), (0.001, 0.05, 0.02), (0.03, 0.05, 0.03), (0.001, 0.0, 0.001)];
+    for (rate, excess, counts) in cases {
+        assert!((known(rate, excess) - counts).abs() < 1e-9, "{rate} {excess}");
+    }
     assert_eq!(sleeps(floor(0.005, 0.0, 0.0)), Some(Reason::Lossless));
     let unknown = PathView { floor: floor(1.0, 0.0, 0.0), ..path() };
     let mut driver = Driver::new(auto, unknown);

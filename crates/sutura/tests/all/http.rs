@@ -4,9 +4,10 @@ use crate::common::http::{accepted, answer, ask, body, connect, serve};
 use crate::common::{all, pair, pattern, until, within};
 use bytes::Bytes;
 use std::sync::Arc;
+use std::time::Duration;
 use sutura::http::{self, Client, Priority, Server};
 use sutura::policy::ArrivalOrder;
-use sutura::{DatagramOptions, Endpoint, TransportConfig};
+use sutura::{DatagramOptions, Endpoint, Protection, TransportConfig};
 
 async fn client() -> (Client, Endpoint) {
     client_with(&TransportConfig::default()).await
@@ -320,6 +321,43 @@ async fn an_extended_connect_carries_data_both_ways() {
         assert_eq!(stream.recv_data().await, Ok(None));
     };
     within(async { tokio::join!(serve, ask) }).await;
+}
+
+/// Each end says how its own half is sent, at any time.
+#[tokio::test]
+async fn half_an_exchange_is_sent_as_its_end_says() {
+    let config = http::Config::default().with_enable_connect_protocol(true);
+    let (client, mut server, _endpoints) = ends(config).await;
+    let ask = async {
+        let stream = client.connect("websocket", "localhost", "/chat", &[], None).await;
+        let (mut send, mut recv) = stream.unwrap().split();
+        let stats = || client.connection().stats().fec;
+        let first = sutura::Priority::new(0, true).unwrap();
+        send.set_stream_priority(first).unwrap();
+        send.protect(Some(Protection::tail(1, Duration::ZERO))).unwrap();
+        assert_eq!(recv.recv_response().await.unwrap().status, 200);
+        for round in 1..=2 {
+            send.send_data(Bytes::from_static(b"ping")).await.unwrap();
+            assert!(recv.recv_data().await.unwrap().is_some());
+            assert_eq!(stats().source_symbols_sent, 1, "round {round}");
+            send.protect(None).unwrap();
+        }
+        send.finish().await.unwrap();
+        assert_eq!(recv.recv_data().await, Ok(None));
+        let closed = send.protect_by_default();
+        assert!(matches!(closed, Err(http::Error::Invalid(_))), "{closed:?}");
+    };
+    within(async { tokio::join!(echo_one(&mut server), ask) }).await;
+}
+
+/// Answers one request with its own data.
+async fn echo_one(server: &mut Server) {
+    let (_, mut stream) = server.accept().await.unwrap().unwrap();
+    stream.send_response(200, &[]).await.unwrap();
+    while let Some(data) = stream.recv_data().await.unwrap() {
+        stream.send_data(data).await.unwrap();
+    }
+    stream.finish().await.unwrap();
 }
 
 #[tokio::test]

@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
+use sutura_tunnel::flow::Rules;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
     Proxy, TOKEN, config, converse, echo, forwarded, forwarded_to, listener, near, near_at, pattern,
+    raw,
 };
 
 #[tokio::test]
@@ -156,4 +158,35 @@ async fn what_flows_carry_counts_while_they_last() {
     }
     assert_eq!((totals.sent.load(Relaxed), totals.received.load(Relaxed)), (5, 5));
     assert_eq!(totals.flows.load(Relaxed), 1);
+}
+
+/// What the proxy sends is protected as its rules say, whatever the client wishes.
+#[tokio::test]
+async fn each_end_sends_a_flow_as_its_own_rules_say() {
+    let target = echo().await;
+    let mut repaired = Vec::new();
+    for rule in ["tcp protect tail:burst=1", "tcp protect none"] {
+        let mut config = config(&["127.0.0.1:*"]);
+        config.rules = Rules::parse(rule).unwrap().into();
+        let proxy = Proxy::with(config);
+        let (client, _endpoint) = raw(&proxy).await;
+        let bearer = format!("Bearer {TOKEN}");
+        let fields = [("proxy-authorization", bearer.as_bytes())];
+        let mut stream = client.tunnel(&target.to_string(), &fields, None).await.unwrap();
+        assert_eq!(stream.recv_response().await.unwrap().status, 200);
+        let mut back = 0;
+        stream.send_data(pattern(50_000).into()).await.unwrap();
+        stream.finish().await.unwrap();
+        while let Some(data) = stream.recv_data().await.unwrap() {
+            back += data.len();
+        }
+        assert_eq!(back, 50_000, "{rule}");
+        let stats = || client.connection().stats().fec;
+        // The repair symbols of the end come after it.
+        while rule.contains("tail") && stats().repair_symbols_received == 0 {
+            tokio::task::yield_now().await;
+        }
+        repaired.push(stats().source_symbols_received > 0);
+    }
+    assert_eq!(repaired, [true, false]);
 }

@@ -24,7 +24,8 @@ use zeroize::Zeroizing;
 pub struct TransportConfig {
     /// The connection is closed after being silent for this long; `None` to wait for ever.
     pub max_idle_timeout: Option<Duration>,
-    /// Time without traffic after which a PING keeps the connection alive; `None` to send none.
+    /// Time without traffic after which a PING keeps the connection alive; `None` to send none. The PING is sent earlier
+    /// if the peer's idle timeout asks for that.
     pub keep_alive: Option<Duration>,
     /// How many bidirectional streams the peer may have open.
     pub max_concurrent_bidi_streams: u64,

@@ -8,6 +8,9 @@ use std::time::{Duration, Instant};
 /// A connection that is kept alive sends a PING after this share of the idle timeout. The rest of the timeout
 /// is how long the path may be gone at the worst moment, just before the PING.
 const KEEP_ALIVE_SHARE: u32 = 4;
+/// The same for an interval of PINGs that was configured without knowing the peer's idle timeout: a PING that comes after
+/// the timeout keeps nothing alive (RFC 9000 section 10.1.2).
+const LONGEST_INTERVAL_SHARE: u32 = 2;
 /// But the first PING is sent after a silence of this length, and each further one after twice as long:
 /// an end that waits may be out of reach because a NAT forgot its address, and must speak first.
 const FIRST_SILENCE: Duration = Duration::from_secs(1);
@@ -65,23 +68,26 @@ impl Connection {
         if self.is_closed() {
             return;
         }
-        let at = self.idle_timeout().map(|t| now + t.max(3 * self.pto()));
+        let at = self.idle_timeout().map(|t| now + t);
         self.timers.set(Timer::Idle, at);
         self.reset_keep_alive(now);
     }
 
-    /// The shorter of both ends' idle timeouts (RFC 9000 section 10.1).
+    /// The shorter of both ends' idle timeouts, and three probe timeouts at least (RFC 9000 section 10.1).
     fn idle_timeout(&self) -> Option<Duration> {
         let peer = Duration::from_millis(self.peer.max_idle_timeout);
         let timeouts = [self.config.max_idle_timeout.unwrap_or_default(), peer];
         let timeouts = timeouts.into_iter().filter(|t| !t.is_zero());
-        timeouts.chain(self.unvalidated_timeout()).min()
+        timeouts.chain(self.unvalidated_timeout()).min().map(|t| t.max(3 * self.pto()))
     }
 
     /// Sets the timer that keeps the connection alive anew.
     pub(super) fn reset_keep_alive(&mut self, now: Instant) {
-        let awaited = self.silence.limit(self.idle_timeout(), self.pto());
-        let interval = [self.config.keep_alive, awaited].into_iter().flatten().min();
+        let idle = self.idle_timeout();
+        let awaited = self.silence.limit(idle, self.pto());
+        let longest = idle.map_or(Duration::MAX, |idle| idle / LONGEST_INTERVAL_SHARE);
+        let configured = self.config.keep_alive.map(|interval| interval.min(longest));
+        let interval = [configured, awaited].into_iter().flatten().min();
         let interval = interval.filter(|_| self.state == LifeStage::Established);
         self.timers.set(Timer::KeepAlive, interval.map(|t| now + t));
     }

@@ -150,6 +150,17 @@ fn keep_alive_keeps_alive() {
     pair.lives();
 }
 
+/// A client cannot know its server's timeout before it connects.
+#[test]
+fn keep_alive_heeds_a_peer_that_is_less_patient() {
+    let mut pair = Pair::with(
+        TransportConfig { keep_alive: Some(3 * SECOND), ..TransportConfig::default() },
+        TransportConfig { max_idle_timeout: Some(SECOND), ..TransportConfig::default() },
+    );
+    pair.run_for(100 * SECOND);
+    pair.lives();
+}
+
 /// Otherwise a packet that is lost, and its repetition, could end a connection on a slow path.
 #[test]
 fn an_idle_connection_lives_for_three_probe_timeouts_at_least() {

@@ -22,6 +22,7 @@ use tokio::sync::watch;
 
 use crate::access::{Host, Target, Transport};
 use crate::flow::{Flow, FlowInfo, Rules};
+use crate::masque::UdpTemplate;
 use crate::stream::Pool;
 use link::Link;
 
@@ -52,6 +53,8 @@ pub struct Dialled {
     pub connection: Connection,
     /// The proxy's host and port.
     pub authority: String,
+    /// Where it takes requests for UDP.
+    pub udp: UdpTemplate,
 }
 
 /// Why there is no connection.

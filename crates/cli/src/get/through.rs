@@ -24,7 +24,8 @@ use crate::token::given;
 use crate::transport::TransportArgs;
 use crate::trust::Trust;
 use crate::tunnel::dialer::Dialer;
-use crate::tunnel::{DEFAULT_PORT, IDLE_TIMEOUT, LAST_WORDS};
+use crate::tunnel::known_proxy::KnownProxy;
+use crate::tunnel::{IDLE_TIMEOUT, LAST_WORDS};
 use crate::url::Authority;
 
 /// After this much silence the proxy is asked for a sign of life.
@@ -35,10 +36,11 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, clap::Args)]
 pub struct ThroughArgs {
     /// Go through this proxy, which resolves names and needs `udp/` rules for the servers: `sutura tunnel serve`, or
-    /// another that knows CONNECT-UDP; port 4433 by default
-    #[arg(short = 'x', long, value_name = "HOST[:PORT]", value_parser = proxy)]
+    /// another that knows CONNECT-UDP; port 4433 by default. One with a path of its own is given by its URI template, with
+    /// port 443 by default
+    #[arg(short = 'x', long, value_name = "HOST[:PORT]")]
     #[arg(conflicts_with_all = ["ipv4", "ipv6"])]
-    proxy: Option<Authority>,
+    proxy: Option<KnownProxy>,
     /// Show the proxy the token in this file; the variable SUTURA_TUNNEL_TOKEN may have it instead
     #[arg(long, value_name = "FILE", requires = "proxy")]
     proxy_token_file: Option<PathBuf>,
@@ -52,11 +54,6 @@ pub struct ThroughArgs {
     /// Trust any certificate of the proxy
     #[arg(long, requires = "proxy")]
     proxy_insecure: bool,
-}
-
-fn proxy(text: &str) -> Result<Authority, &'static str> {
-    let text = text.strip_prefix("https://").map_or(text, |rest| rest.trim_end_matches('/'));
-    Authority::parse(text, DEFAULT_PORT)
 }
 
 /// A proxy to go through.
@@ -80,7 +77,7 @@ impl ThroughArgs {
         transport: &TransportArgs,
         chatter: &Chatter,
     ) -> Result<Option<ThroughProxy>, Failure> {
-        let Some(authority) = self.proxy.clone() else { return Ok(None) };
+        let Some(proxy) = self.proxy.clone() else { return Ok(None) };
         let variable = std::env::var("SUTURA_TUNNEL_TOKEN").ok();
         let token = given(self.proxy_token_file.as_deref(), variable.as_deref())?;
         let config = self.trust().client_config_of("--proxy-", sutura::http::ALPN)?;
@@ -88,7 +85,8 @@ impl ThroughArgs {
             config.transport(transport.config(IDLE_TIMEOUT).with_keep_alive(Some(KEEP_ALIVE)));
         let connector =
             Connector::new(config, HANDSHAKE_TIMEOUT, &QlogArgs::default(), "sutura get")?;
-        let dialer = Dialer { connector, proxies: vec![authority.clone()], monitor: None };
+        let authority = proxy.authority.clone();
+        let dialer = Dialer { connector, proxies: vec![proxy], monitor: None };
         let (sender, trouble) = watch::channel(None);
         let notices = Box::new(ProxyNotices { chatter: chatter.clone(), trouble: sender });
         let token = token.as_ref().map(|token| token.as_str());

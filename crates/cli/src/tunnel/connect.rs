@@ -13,9 +13,10 @@ use tokio::task::JoinSet;
 use tokio::time::{interval, timeout};
 
 use super::dialer::{Dialer, Terminal};
+use super::known_proxy::KnownProxy;
 use super::machine::MachineArgs;
 use super::ports::{Backward, Bind, Forward};
-use super::{DEFAULT_PORT, LAST_WORDS, STATS_INTERVAL, rules, transport};
+use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
 use crate::cert::Identity;
 use crate::config_file::ConfigArgs;
 use crate::connect::Connector;
@@ -31,7 +32,6 @@ use crate::stats::Statistics;
 use crate::token::given;
 use crate::transport::TransportArgs;
 use crate::trust::TrustArgs;
-use crate::url::Authority;
 
 /// How long a handshake may take.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -47,15 +47,17 @@ Examples:
   sutura tunnel connect 192.0.2.7 --fingerprint 9f86d0...0a08 --token-file token.txt -L 2222:intra.example.org:22
   ssh -p 2222 localhost
   sutura tunnel connect proxy.example.org --token-file token.txt --http 8080 -U 51820:wg.example.org:51820
+  sutura tunnel connect 'https://masque.example.net/udp{?target_host,target_port}' -U 5353:192.0.2.53:53
   sutura tunnel connect proxy.example.org --token-file token.txt -R 0.0.0.0:8080:localhost:80
   sudo sutura tunnel connect proxy.example.org --token-file token.txt --tun --route 0.0.0.0/0 --route ::/0";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct TunnelConnectArgs {
-    /// Where proxies are, in the order in which they are tried; UDP port 4433 by default
-    #[arg(value_name = "HOST[:PORT]", required = true, value_parser = proxy)]
-    hosts: Vec<Authority>,
+    /// Where proxies are, in the order in which they are tried; UDP port 4433 by default. One that takes requests for
+    /// UDP at a path of its own is given by its URI template (RFC 9298), with port 443 by default
+    #[arg(value_name = "HOST[:PORT]", required = true)]
+    hosts: Vec<KnownProxy>,
     /// Show the token in this file
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -111,10 +113,6 @@ pub struct TunnelConnectArgs {
     json: bool,
     #[command(flatten)]
     config: ConfigArgs,
-}
-
-fn proxy(text: &str) -> Result<Authority, &'static str> {
-    Authority::parse(text, DEFAULT_PORT)
 }
 
 impl TunnelConnectArgs {
@@ -213,7 +211,7 @@ async fn dialling(args: &TunnelConnectArgs) -> Result<(DialArgs, Vec<IpAddr>), F
     if !args.machine.is_wanted() {
         return Ok((dial, all));
     }
-    for host in &args.hosts {
+    for KnownProxy { authority: host, .. } in &args.hosts {
         match args.dial.addresses(host).await {
             Ok(addresses) => {
                 dial.pin(host, &addresses);

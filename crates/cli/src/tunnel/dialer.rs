@@ -2,17 +2,17 @@
 
 use sutura_tunnel::client::{Dial, DialError, Dialled, Dialling, Notices};
 
+use super::known_proxy::KnownProxy;
 use crate::connect::Connector;
 use crate::failure::Exit;
 use crate::monitor::Monitor;
 use crate::output;
-use crate::url::Authority;
 
 /// The proxies of a tunnel, in the order in which they are tried.
 #[derive(Debug)]
 pub struct Dialer {
     pub connector: Connector,
-    pub proxies: Vec<Authority>,
+    pub proxies: Vec<KnownProxy>,
     /// Shows the connections, if there is one.
     pub monitor: Option<Monitor>,
 }
@@ -24,7 +24,7 @@ impl Dial for Dialer {
 
     fn dial(&self, proxy: usize) -> Dialling<'_> {
         Box::pin(async move {
-            let authority = self
+            let KnownProxy { authority, udp } = self
                 .proxies
                 .get(proxy)
                 .ok_or_else(|| DialError { message: "there is no proxy".into(), is_final: true })?;
@@ -36,7 +36,7 @@ impl Dial for Dialer {
             if let Some(monitor) = &self.monitor {
                 monitor.follow(&connection);
             }
-            Ok(Dialled { connection, authority: authority.to_string() })
+            Ok(Dialled { connection, authority: authority.to_string(), udp: udp.clone() })
         })
     }
 }

@@ -5,6 +5,7 @@ mod audit;
 mod connect;
 pub mod dialer;
 mod gate;
+pub mod known_proxy;
 mod machine;
 mod network;
 mod ports;

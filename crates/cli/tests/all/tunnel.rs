@@ -1,6 +1,6 @@
 //! `sutura tunnel` between programs.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::process::Command;
@@ -125,6 +125,37 @@ fn programs_come_in_by_every_door() {
         (&target.to_string().into(), &300_000.into())
     );
     assert_eq!((&first["client"], &first["complete"]), (&"client".into(), &true.into()));
+}
+
+/// Sutura's proxy has the well-known path, so that another one is not found.
+#[test]
+fn a_proxy_may_be_given_by_its_template() {
+    let (scratch, udp) = (Scratch::new(), echo_udp());
+    let server = serve(&scratch, &["--allow", "127.0.0.1:*"]);
+    let at = |path: &str| {
+        let template = format!("https://{}{path}", server.address);
+        let mut command = sutura(["tunnel", "connect", &template, "--json"]);
+        command.args(["--fingerprint", server.fingerprint(), "-U", &format!("0:{udp}")]);
+        command.env("SUTURA_TUNNEL_TOKEN", server.hello["token"].as_str().unwrap());
+        command
+    };
+    let end = Listening::spawn(at("/.well-known/masque/udp/{target_host}/{target_port}/"));
+    let program = UdpSocket::bind("127.0.0.1:0").unwrap();
+    program.send_to(b"datagram", &end.address).unwrap();
+    let mut buffer = [0; 100];
+    let (size, _) = program.recv_from(&mut buffer).unwrap();
+    assert_eq!(&buffer[..size], b"datagram");
+
+    let mut end = Listening::spawn(at("/masque{?target_host,target_port}"));
+    program.send_to(b"datagram", &end.address).unwrap();
+    let mut lines = BufReader::new(end.process.take_stderr()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("there is nothing at this path")));
+
+    let template = "https://127.0.0.1/masque{?target_host}";
+    let output = run(["tunnel", "connect", template, "-D", "0"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("the variables target_host and target_port"), "{said}");
 }
 
 #[test]

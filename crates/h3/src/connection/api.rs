@@ -19,6 +19,10 @@ use crate::priority::{DefaultProtection, Priority, PriorityParameters};
 use crate::settings::Settings;
 use crate::transport::Transport;
 
+/// What a server lacks that did not announce extended CONNECT.
+const NO_EXTENDED_CONNECT: &str = "the server has not announced extended CONNECT \
+     (SETTINGS_ENABLE_CONNECT_PROTOCOL, RFC 9220 section 3)";
+
 impl Connection {
     /// Which end this is.
     #[must_use]
@@ -117,7 +121,7 @@ impl Connection {
         }
         let head = message::check_request(fields)?;
         if head.extended && !self.peer.is_some_and(|peer| peer.enable_connect_protocol) {
-            return Err(SendError::InvalidState("the server has not announced extended CONNECT"));
+            return Err(SendError::InvalidState(NO_EXTENDED_CONNECT));
         }
         let begins_session = self.begins_session(fields);
         if begins_session {

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::link::{Link, Unanswered};
 use super::{OPEN_TIMEOUT, Refusal, Totals, Tunnel};
 use crate::ip::Scope;
-use crate::masque::{CAPSULE_PROTOCOL, CONNECT_IP, Cause};
+use crate::masque::{CONNECT_IP, Cause};
 use crate::tun::{Attached, IpClient, IpError, PacketCounts};
 
 /// How long to wait before asking again after an exchange has ended, and after the proxy has refused.
@@ -100,9 +100,8 @@ impl Tunnel {
 /// Asks for packets to and from all hosts.
 async fn open(link: &Link) -> Result<RequestStream, MachineError> {
     let path = Scope::default().to_string();
-    let asked = link.extended(CONNECT_IP, &path, &[CAPSULE_PROTOCOL]);
-    match timeout(OPEN_TIMEOUT, asked).await {
-        Ok(Ok((stream, _))) => Ok(stream),
+    match timeout(OPEN_TIMEOUT, link.datagrams(CONNECT_IP, &path)).await {
+        Ok(Ok(stream)) => Ok(stream),
         Ok(Err(Unanswered::Refused(refusal))) => Err(MachineError::Refused(refusal)),
         Ok(Err(Unanswered::Lost(why))) => Err(IpError::Lost(why).into()),
         Err(_) => {

@@ -4,23 +4,31 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sutura::Connection;
-use sutura::http::{self, Code, Priority, RequestStream, Response};
+use sutura::http::{self, Code, Priority, RequestStream, Response, SendError};
 use tokio::time::timeout;
 
 use super::Dialled;
 use super::refusal::Refusal;
-use crate::masque::{AUTHORIZATION, CAPSULE_PROTOCOL, Cause, FLOWS, FLOWS_PATH};
+use crate::access::Target;
+use crate::masque::{
+    AUTHORIZATION, CAPSULE_PROTOCOL, CONNECT_UDP, Cause, FLOWS, FLOWS_PATH, UdpTemplate,
+};
 use crate::server::http_config;
 use crate::stream::Ledger;
 
 /// How long a proxy may take to say whether it knows flows that can be resumed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// What a proxy lacks that takes no datagrams.
+const NO_DATAGRAMS: &str = "it has not announced datagrams of both HTTP (SETTINGS_H3_DATAGRAM, RFC 9297 section 2.1.1) \
+     and QUIC (max_datagram_frame_size, RFC 9221)";
+
 /// A connection to a proxy.
 #[derive(Debug)]
 pub(super) struct Link {
     http: http::Client,
     authority: String,
+    udp: UdpTemplate,
     authorization: Option<Arc<str>>,
     /// What both ends tell each other of flows, if the proxy knows that.
     ledger: Option<Arc<Ledger>>,
@@ -42,6 +50,9 @@ impl From<http::Error> for Unanswered {
             | http::Error::Protocol(_)
             | http::Error::GoingAway
             | http::Error::ZeroRttRejected => Self::Lost(error.to_string()),
+            http::Error::Invalid(SendError::InvalidState(why)) => {
+                Self::Refused(Refusal::lacking(why))
+            }
             error => Self::Refused(Refusal::new(Cause::Internal, error.to_string())),
         }
     }
@@ -56,9 +67,9 @@ impl Link {
         dialled: Dialled,
         authorization: Option<Arc<str>>,
     ) -> Result<Arc<Self>, Unanswered> {
-        let Dialled { connection, authority } = dialled;
+        let Dialled { connection, authority, udp } = dialled;
         let http = http::Client::new(connection, http_config()).await?;
-        let mut link = Self { http, authority, authorization, ledger: None };
+        let mut link = Self { http, authority, udp, authorization, ledger: None };
         let hello = link.extended(FLOWS, FLOWS_PATH, &[CAPSULE_PROTOCOL]);
         match timeout(HELLO_TIMEOUT, hello).await {
             Ok(Ok((stream, _))) => {
@@ -108,7 +119,26 @@ impl Link {
         answered(stream, path).await
     }
 
-    /// The same, without waiting for an answer.
+    /// Asks for UDP to a target by CONNECT-UDP.
+    pub(super) async fn udp(&self, target: &Target) -> Result<RequestStream, Unanswered> {
+        self.datagrams(CONNECT_UDP, &self.udp.path(target)).await
+    }
+
+    /// Asks for an exchange of datagrams by extended CONNECT.
+    pub(super) async fn datagrams(
+        &self,
+        protocol: &str,
+        path: &str,
+    ) -> Result<RequestStream, Unanswered> {
+        let (stream, _) = self.extended(protocol, path, &[CAPSULE_PROTOCOL]).await?;
+        match (stream.max_datagram_size(), self.connection().close_reason()) {
+            (Some(_), _) => Ok(stream),
+            (None, Some(why)) => Err(Unanswered::Lost(why.to_string())),
+            (None, None) => Err(Unanswered::Refused(Refusal::lacking(NO_DATAGRAMS))),
+        }
+    }
+
+    /// Begins an extended CONNECT, without waiting for an answer.
     pub(super) async fn begin(
         &self,
         protocol: &str,

@@ -21,6 +21,7 @@ use tokio::sync::watch;
 
 use crate::access::{Target, Transport};
 use crate::flow::{Flow, FlowInfo, Rules};
+use crate::masque::UdpTemplate;
 use crate::stream::Pool;
 use link::Link;
 
@@ -51,6 +52,8 @@ pub struct Dialled {
     pub connection: Connection,
     /// The proxy's host and port.
     pub authority: String,
+    /// Where it takes requests for UDP.
+    pub udp: UdpTemplate,
 }
 
 /// Why there is no connection.

@@ -22,6 +22,12 @@ impl Refusal {
         Self { cause: Some(cause), status: cause.status(), details: details.into() }
     }
 
+    /// The proxy lacks what a request needs, so that this end does not go on with it.
+    pub(super) fn lacking(what: &str) -> Self {
+        let details = format!("the proxy cannot carry this: {what}");
+        Self { cause: None, status: 501, details }
+    }
+
     /// What a response says about `what` was asked.
     pub(super) fn of(response: &Response, what: &str) -> Self {
         let status = response.status;

@@ -16,7 +16,7 @@ use super::{OPEN_TIMEOUT, Refusal, Tunnel};
 use crate::access::{Target, Transport};
 use crate::counts::Counts;
 use crate::datagrams::{Near, Oversize, carry};
-use crate::masque::{CAPSULE_PROTOCOL, CONNECT_UDP, Cause, udp_path};
+use crate::masque::Cause;
 use crate::stream::Ending;
 use crate::throttle::Throttle;
 
@@ -165,12 +165,10 @@ impl Tunnel {
 
     async fn ask_udp(&self, target: &Target) -> Result<RequestStream, Refusal> {
         let until = Instant::now() + OPEN_TIMEOUT;
-        let path = udp_path(target);
         loop {
             let link = self.link(until).await?;
-            let asked = link.extended(CONNECT_UDP, &path, &[CAPSULE_PROTOCOL]);
-            match timeout_at(until, asked).await {
-                Ok(Ok((stream, _))) => return Ok(stream),
+            match timeout_at(until, link.udp(target)).await {
+                Ok(Ok(stream)) => return Ok(stream),
                 Ok(Err(Unanswered::Refused(refusal))) => return Err(refusal),
                 Ok(Err(Unanswered::Lost(_))) => {}
                 Err(_) => {

@@ -11,10 +11,10 @@ use crate::access::Target;
 use crate::ip::Scope;
 
 /// What stays as it is in a segment of a path (RFC 3986 section 2.3).
-const NOT_IN_SEGMENT: &AsciiSet =
+pub(super) const NOT_IN_SEGMENT: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// How paths for UDP begin (RFC 9298 section 3.2): the default template of URIs.
-const UDP_PATH: &str = "/.well-known/masque/udp/";
+/// How paths for UDP begin by the default template of URIs (RFC 9298 section 2).
+pub(super) const UDP_PATH: &str = "/.well-known/masque/udp/";
 /// How paths for listening begin.
 const ACCEPT_PATH: &str = "/.well-known/sutura/accept/tcp/";
 
@@ -84,22 +84,12 @@ impl fmt::Display for Ask {
     }
 }
 
-/// The path that asks for UDP to a target.
-#[must_use]
-pub fn udp_path(target: &Target) -> String {
-    path(UDP_PATH, target)
-}
-
 /// The path that asks for a TCP connection to an address of the proxy.
 #[must_use]
 pub fn accept_path(listen: &Target) -> String {
-    path(ACCEPT_PATH, listen)
-}
-
-fn path(prefix: &str, target: &Target) -> String {
-    let host = target.host.to_string();
+    let host = listen.host.to_string();
     let host = utf8_percent_encode(&host, NOT_IN_SEGMENT);
-    format!("{prefix}{host}/{}/", target.port)
+    format!("{ACCEPT_PATH}{host}/{}/", listen.port)
 }
 
 /// The target that a path `PREFIX{host}/{port}/` names. The last slash may be missing.
@@ -125,6 +115,7 @@ fn scope(path: &str) -> Result<Scope, BadRequest> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::masque::UdpTemplate;
 
     #[test]
     fn paths_of_packets_name_their_scope() {
@@ -139,7 +130,7 @@ mod tests {
 
     fn read(path: &str) -> Result<String, u16> {
         let read = target(path, UDP_PATH).map_err(|bad| bad.status)?;
-        assert_eq!(target(&udp_path(&read), UDP_PATH), Ok(read.clone()));
+        assert_eq!(target(&UdpTemplate::default().path(&read), UDP_PATH), Ok(read.clone()));
         Ok(read.to_string())
     }
 

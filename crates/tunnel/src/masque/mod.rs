@@ -7,12 +7,14 @@ mod cause;
 mod context;
 mod fields;
 mod progress;
+mod template;
 
-pub use ask::{Ask, BadRequest, accept_path, udp_path};
+pub use ask::{Ask, BadRequest, accept_path};
 pub use cause::Cause;
 pub use context::{CONTEXT_BYTES, MAX_UDP_PAYLOAD, read_datagram, write_datagram};
 pub use fields::{FLOW, FlowRequest, FlowToken, LISTENING, PEER, Resumed};
 pub use progress::{MAX_PROGRESS, PROGRESS, Progress, read_progress, write_progress};
+pub use template::{InvalidTemplate, UdpTemplate};
 
 /// The protocol of extended CONNECT that proxies UDP (RFC 9298 section 3.4).
 pub const CONNECT_UDP: &str = "connect-udp";

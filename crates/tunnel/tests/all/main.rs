@@ -6,6 +6,7 @@ mod flows;
 mod http_proxy;
 mod ip;
 mod limits;
+mod others;
 mod resume;
 mod reverse;
 mod socks;

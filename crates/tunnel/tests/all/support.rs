@@ -9,6 +9,7 @@ use sutura_tunnel::access::{AllowList, Target};
 use sutura_tunnel::client::{Dial, DialError, Dialled, Dialling, Notices, Tunnel};
 use sutura_tunnel::flow::Rules;
 use sutura_tunnel::local::forward_tcp;
+use sutura_tunnel::masque::UdpTemplate;
 use sutura_tunnel::server::{
     Admission, Decision, Gate, Identity, Observer, Record, Server, ServerConfig, http_config,
 };
@@ -114,7 +115,7 @@ pub struct Proxy {
     pub said: Said,
     endpoint: Endpoint,
     pub address: SocketAddr,
-    keys: Arc<(Vec<u8>, Vec<u8>)>,
+    keys: Arc<Keys>,
 }
 
 fn transport(idle: Duration) -> TransportConfig {
@@ -124,6 +125,41 @@ fn transport(idle: Duration) -> TransportConfig {
         .with_max_concurrent_bidi_streams(STREAMS)
 }
 
+/// A certificate and its key.
+type Keys = (Vec<u8>, Vec<u8>);
+
+fn new_keys() -> Keys {
+    let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    (key.cert.der().to_vec(), key.signing_key.serialize_der())
+}
+
+fn listening(address: SocketAddr, keys: &Keys) -> Endpoint {
+    let chain = vec![keys.0.clone().into()];
+    let quic =
+        QuicConfig::with_single_cert(chain, keys.1.clone().try_into().unwrap(), &[http::ALPN]);
+    Endpoint::server(quic.unwrap().transport(transport(IDLE)), address).unwrap()
+}
+
+/// A proxy by others with these settings, which says each request, and agrees to it.
+pub fn agreeable(config: http::Config, udp: UdpTemplate) -> (Near, Said) {
+    let (keys, said) = (new_keys(), Said::default());
+    let endpoint = listening(([127, 0, 0, 1], 0).into(), &keys);
+    let address = endpoint.local_addr().unwrap();
+    let near = near_with(vec![address], sutura::certificate_fingerprint(&keys.0), TOKEN, IDLE, udp);
+    let requests = said.clone();
+    tokio::spawn(async move {
+        let connection = endpoint.accept().await.unwrap().await.unwrap();
+        let mut server = http::Server::new(connection, config);
+        let mut streams = Vec::new();
+        while let Ok(Some((request, mut stream))) = server.accept().await {
+            requests.say(format!("{} {}", request.method, request.path));
+            stream.send_response(200, &[]).await.unwrap();
+            streams.push(stream);
+        }
+    });
+    (near, said)
+}
+
 impl Proxy {
     /// A proxy at any port that allows these targets.
     pub fn start(allow: &[&str]) -> Self {
@@ -131,17 +167,11 @@ impl Proxy {
     }
 
     pub fn with(config: ServerConfig) -> Self {
-        let key = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let keys = (key.cert.der().to_vec(), key.signing_key.serialize_der());
-        Self::at(([127, 0, 0, 1], 0).into(), config, Arc::new(keys))
+        Self::at(([127, 0, 0, 1], 0).into(), config, Arc::new(new_keys()))
     }
 
-    fn at(address: SocketAddr, config: ServerConfig, keys: Arc<(Vec<u8>, Vec<u8>)>) -> Self {
-        let chain = vec![keys.0.clone().into()];
-        let quic =
-            QuicConfig::with_single_cert(chain, keys.1.clone().try_into().unwrap(), &[http::ALPN]);
-        let quic = quic.unwrap().transport(transport(IDLE));
-        let endpoint = Endpoint::server(quic, address).unwrap();
+    fn at(address: SocketAddr, config: ServerConfig, keys: Arc<Keys>) -> Self {
+        let endpoint = listening(address, &keys);
         let address = endpoint.local_addr().unwrap();
         let said = Said::default();
         let server = Server::new(config, Box::new(said.clone()));
@@ -201,6 +231,7 @@ struct Dialer {
     endpoint: Endpoint,
     config: ClientConfig,
     addresses: Vec<SocketAddr>,
+    udp: UdpTemplate,
 }
 
 impl Dial for Dialer {
@@ -215,7 +246,8 @@ impl Dial for Dialer {
             let failed = |message: String| DialError { message, is_final: false };
             let connecting = connecting.map_err(|error| failed(error.to_string()))?;
             let connection = connecting.await.map_err(|error| failed(error.to_string()))?;
-            Ok(Dialled { connection, authority: "localhost".into() })
+            let (authority, udp) = ("localhost".into(), self.udp.clone());
+            Ok(Dialled { connection, authority, udp })
         })
     }
 }
@@ -241,12 +273,12 @@ pub async fn near(proxy: &Proxy) -> Near {
 
 /// A tunnel to a proxy at one of these addresses, which may not be up yet.
 pub fn near_at(addresses: Vec<SocketAddr>, fingerprint: [u8; 32], token: &str) -> Near {
-    near_with(addresses, fingerprint, token, IDLE)
+    near_with(addresses, fingerprint, token, IDLE, UdpTemplate::default())
 }
 
 /// The same, which soon notices when its connection is lost.
 pub fn alert(address: SocketAddr, fingerprint: [u8; 32]) -> Near {
-    near_with(vec![address], fingerprint, TOKEN, SHORT_IDLE)
+    near_with(vec![address], fingerprint, TOKEN, SHORT_IDLE, UdpTemplate::default())
 }
 
 fn near_with(
@@ -254,12 +286,13 @@ fn near_with(
     fingerprint: [u8; 32],
     token: &str,
     idle: Duration,
+    udp: UdpTemplate,
 ) -> Near {
     let endpoint = Endpoint::client(([127, 0, 0, 1], 0).into()).unwrap();
     let config = ClientConfig::with_fingerprint(fingerprint, &[http::ALPN]).unwrap();
     let config = config.transport(transport(idle));
     let said = Said::default();
-    let dialer = Dialer { endpoint, config, addresses };
+    let dialer = Dialer { endpoint, config, addresses, udp };
     let tunnel =
         Tunnel::new(Box::new(dialer), Box::new(said.clone()), Some(token), Rules::default());
     let running = tunnel.clone();

@@ -9,7 +9,8 @@ use sutura::http::{Code, Error, RecvHalf, RequestStream, SendHalf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use super::kept::Kept;
+use super::kept::{Kept, KeptAtRest};
+use super::pool::Pool;
 use super::ledger::{Ledger, Listing};
 use crate::counts::Counts;
 use crate::throttle::Throttle;
@@ -43,6 +44,25 @@ pub(crate) struct Pipe {
     counts: Arc<Counts>,
 }
 
+/// A flow at one end while no exchange carries it, without its socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PipeAtRest {
+    /// How much the program at this end has taken, and one more once that is the end.
+    pub(crate) taken: u64,
+    /// Whether that is the end.
+    pub(crate) is_taken: bool,
+    /// What the other end is to get.
+    pub(crate) kept: KeptAtRest,
+}
+
+impl PipeAtRest {
+    /// Bytes that were written to the socket, and bytes that were read from it.
+    pub(crate) fn carried(&self) -> (u64, u64) {
+        let kept: usize = self.kept.data.iter().map(Bytes::len).sum();
+        (self.taken - u64::from(self.is_taken), self.kept.base + kept as u64)
+    }
+}
+
 impl From<Error> for Ending {
     fn from(error: Error) -> Self {
         match error {
@@ -72,6 +92,38 @@ impl Pipe {
         // Without the option, everything works all the same.
         let _ = tcp.set_nodelay(true);
         Self { tcp, kept, taken: 0, is_taken: false, throttle, counts }
+    }
+
+    /// Goes on with a flow that [`rest`](Self::rest) has stopped.
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub(crate) fn resting(
+        socket: std::net::TcpStream,
+        rest: PipeAtRest,
+        pool: Arc<Pool>,
+        throttle: Throttle,
+        counts: Arc<Counts>,
+    ) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let tcp = TcpStream::from_std(socket)?;
+        #[expect(deprecated, reason = "no time to linger, which blocks nothing")]
+        tcp.set_linger(None)?;
+        let PipeAtRest { taken, is_taken, kept } = rest;
+        let kept = Kept::resting(kept, pool);
+        Ok(Self { taken, is_taken, ..Self::new(tcp, kept, throttle, counts) })
+    }
+
+    /// Stops the flow so that another process can go on with it. The program at this end sees a reset if none does:
+    /// when the last copy of the socket is closed.
+    ///
+    /// # Errors
+    /// The socket cannot be handed over.
+    pub(crate) fn rest(self) -> io::Result<(std::net::TcpStream, PipeAtRest)> {
+        self.tcp.set_zero_linger()?;
+        let rest =
+            PipeAtRest { taken: self.taken, is_taken: self.is_taken, kept: self.kept.rest() };
+        Ok((self.tcp.into_std()?, rest))
     }
 
     pub(crate) const fn kept(&self) -> &Arc<Kept> {

@@ -10,5 +10,6 @@ mod resume;
 mod reverse;
 mod socks;
 mod support;
+mod suspend;
 mod tcp;
 mod udp;

@@ -98,7 +98,9 @@ fn leave(name: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
 
 /// Has the supervisor close its copies.
 fn forget() -> io::Result<()> {
-    NAMES.iter().try_for_each(|name| notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)]))
+    NAMES
+        .iter()
+        .try_for_each(|name| notify(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)]))
 }
 
 /// Writes the states of as many flows as there is room for, and returns their sockets.
@@ -183,9 +185,8 @@ impl Left {
     }
 
     fn complain(&mut self, flows: usize, why: &str) {
-        self.complaints.push(format!(
-            "flows of the earlier process that are reset, as {why}: {flows}"
-        ));
+        self.complaints
+            .push(format!("flows of the earlier process that are reset, as {why}: {flows}"));
     }
 
     fn read_states(&mut self, states: OwnedFd, sockets: &mut HashMap<u64, TcpStream>) {
@@ -204,7 +205,8 @@ impl Left {
             self.complain(flows, &why);
         }
         if let Err(error) = read {
-            self.complaints.push(format!("what the earlier process has left is not usable: {error}"));
+            self.complaints
+                .push(format!("what the earlier process has left is not usable: {error}"));
         }
     }
 

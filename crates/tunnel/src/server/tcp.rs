@@ -13,8 +13,8 @@ use tokio::time::sleep;
 
 use super::answer::{Case, Pending, Recorded};
 use super::clients::Slot;
-use super::reach::{self, Unreached};
 use super::flow_state::{FlowState, Resting};
+use super::reach::{self, Unreached};
 use super::rest::{FlowAtRest, WayToRest};
 use super::resume::{Attachment, Resumable};
 use super::{RESUME_TIME, Shared, Visit};

@@ -10,8 +10,8 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::kept::{Kept, KeptAtRest};
-use super::pool::Pool;
 use super::ledger::{Ledger, Listing};
+use super::pool::Pool;
 use crate::counts::Counts;
 use crate::throttle::Throttle;
 

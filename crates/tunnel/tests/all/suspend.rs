@@ -37,7 +37,7 @@ async fn no_byte_is_lost_or_doubled_when_the_proxy_is_started_again_in_the_middl
         let said = proxy.said.clone();
         proxy = proxy.hand_over(config(ALLOW)).await;
         said.wait(&format!("ann: tcp {target} suspended")).await;
-        assert_eq!((said.count("ended"), proxy.server.flows()), (0, 1));
+        assert_eq!((said.count(" ended:"), proxy.server.flows()), (0, 1));
         proxy.said.wait("resumed").await;
     }
     read.read_to_end(&mut back).await.unwrap();
@@ -136,6 +136,7 @@ async fn a_flow_that_nobody_goes_on_with_is_reset_and_never_ended() {
     let at = forwarded(&near, target).await;
     let mut program = TcpStream::connect(at).await.unwrap();
     let (mut server, _) = listener.accept().await.unwrap();
+    proxy.said.wait("begun").await;
     let (place, flows) = proxy.suspend().await;
     assert_eq!(flows.len(), 1);
     drop(flows);
@@ -175,6 +176,7 @@ async fn the_rules_and_limits_of_the_next_proxy_hold() {
     }
     programs.push(TcpStream::connect(forwarded(&near, other).await).await.unwrap());
     let (mut forbidden, _) = other_listener.accept().await.unwrap();
+    proxy.said.wait_for("begun", 3).await;
     let mut config = config(&[&target.to_string()]);
     config.limits = config.limits.with_flows(Some(1));
     let proxy = proxy.hand_over(config).await;

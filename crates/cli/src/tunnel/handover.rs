@@ -22,7 +22,7 @@ use crate::passed::Stored;
 const SOCKET: &str = "sutura-flow";
 /// The name of the file of states.
 const STATES: &str = "sutura-flows";
-/// The names in the store of what [`restore`] wants.
+/// The names in the store of what [`read`] wants.
 pub const NAMES: [&str; 2] = [SOCKET, STATES];
 /// How the file begins. What follows is, for each flow, the number by which the kernel knows its socket (SO_COOKIE, 8
 /// bytes), the length of its state (4 bytes), and the state.
@@ -70,7 +70,9 @@ pub async fn store(flows: Vec<FlowAtRest>) {
                 ));
             }
         }
-        Ok(Ok(Err(error))) => output::complain(&format!("all flows are reset: {error}")),
+        Ok(Ok(Err(error))) => {
+            output::complain(&format!("flows that cannot be handed over are reset: {error}"));
+        }
         Ok(Err(_)) | Err(_) => output::complain("the supervisor does not take all flows"),
     }
 }
@@ -152,71 +154,45 @@ impl States {
     }
 }
 
-/// What an earlier process has left.
-#[derive(Debug)]
-pub struct Left {
-    pub flows: Vec<FlowAtRest>,
-    /// Why not all that was left is among them.
-    pub complaints: Vec<String>,
-    /// Whether the supervisor has copies, which [`taken`](Self::taken) has it close.
-    is_stored: bool,
-}
-
-impl Left {
-    /// Reads what was stored under [`NAMES`].
-    pub fn read(stored: Vec<Stored>) -> Self {
-        let is_stored = !stored.is_empty();
-        let (mut sockets, mut states) = (HashMap::new(), None);
-        for (name, descriptor) in stored {
-            if name == STATES {
-                states = Some(descriptor);
-            } else if let Ok(cookie) = socket_cookie(&descriptor) {
-                sockets.insert(cookie, TcpStream::from(descriptor));
-            }
+/// Reads what an earlier process has stored under [`NAMES`]: the flows, and why not all are among them.
+pub fn read(stored: Vec<Stored>) -> (Vec<FlowAtRest>, Vec<String>) {
+    let (mut sockets, mut files) = (HashMap::new(), Vec::new());
+    for (name, descriptor) in stored {
+        if name == STATES {
+            files.push(File::from(descriptor));
+        } else if let Ok(cookie) = socket_cookie(&descriptor) {
+            sockets.insert(cookie, TcpStream::from(descriptor));
         }
-        let mut left = Self { flows: Vec::new(), complaints: Vec::new(), is_stored };
-        if let Some(states) = states {
-            left.read_states(states, &mut sockets);
-        }
-        if !sockets.is_empty() {
-            left.complain(sockets.len(), "their states are missing");
-        }
-        left
     }
-
-    fn complain(&mut self, flows: usize, why: &str) {
-        self.complaints
-            .push(format!("flows of the earlier process that are reset, as {why}: {flows}"));
-    }
-
-    fn read_states(&mut self, states: OwnedFd, sockets: &mut HashMap<u64, TcpStream>) {
-        let mut failed = HashMap::<String, usize>::new();
-        let mut fail = |why: String| *failed.entry(why).or_default() += 1;
-        let read = for_each_state(states.into(), |cookie, state| {
+    let (mut flows, mut failed, mut complaints) = (Vec::new(), HashMap::new(), Vec::new());
+    let mut fail = |why: String| *failed.entry(why).or_default() += 1;
+    for file in files {
+        let read = for_each_state(file, |cookie, state| {
             let Some(socket) = sockets.remove(&cookie) else {
                 return fail("the supervisor has not stored them (FileDescriptorStoreMax=)".into());
             };
             match FlowAtRest::from_parts(socket, state.into()) {
-                Ok(flow) => self.flows.push(flow),
+                Ok(flow) => flows.push(flow),
                 Err(error) => fail(format!("their state is not understood ({error})")),
             }
         });
-        for (why, flows) in failed {
-            self.complain(flows, &why);
-        }
         if let Err(error) = read {
-            self.complaints
-                .push(format!("what the earlier process has left is not usable: {error}"));
+            complaints.push(format!("what the earlier process has left is not usable: {error}"));
         }
     }
+    if !sockets.is_empty() {
+        failed.insert("their states are missing".into(), sockets.len());
+    }
+    complaints.extend(failed.into_iter().map(|(why, flows)| {
+        format!("flows of the earlier process that are reset, as {why}: {flows}")
+    }));
+    (flows, complaints)
+}
 
-    /// Has the supervisor forget the flows, as they are this process's now.
-    pub fn taken(&self) {
-        if self.is_stored
-            && let Err(error) = forget()
-        {
-            output::complain(&format!("the supervisor keeps the flows of before: {error}"));
-        }
+/// Has the supervisor forget what it has stored, as it is this process's now.
+pub fn taken() {
+    if let Err(error) = forget() {
+        output::complain(&format!("the supervisor keeps the flows of before: {error}"));
     }
 }
 
@@ -265,7 +241,7 @@ mod tests {
     type Pairs = Vec<(u64, Vec<u8>)>;
 
     /// What is read of a file, also if it is damaged further on.
-    fn read(file: &File) -> (Pairs, bool) {
+    fn pairs(file: &File) -> (Pairs, bool) {
         let mut all = Vec::new();
         let read = for_each_state(file.try_clone().unwrap(), |cookie, state| {
             all.push((cookie, state));
@@ -297,8 +273,8 @@ mod tests {
         fn states_there_and_back(all: Pairs) {
             let file = written(&all);
             // An attempt to start may fail, and the next one reads them again.
-            prop_assert_eq!(read(&file), (all.clone(), true));
-            prop_assert_eq!(read(&file), (all, true));
+            prop_assert_eq!(pairs(&file), (all.clone(), true));
+            prop_assert_eq!(pairs(&file), (all, true));
         }
 
         #[test]
@@ -308,7 +284,7 @@ mod tests {
         ) {
             let whole = bytes(&all);
             let cut = cut.index(whole.len());
-            let (some, is_whole) = read(&file(&whole[..cut]));
+            let (some, is_whole) = pairs(&file(&whole[..cut]));
             prop_assert_eq!(&some[..], &all[..some.len()]);
             let ends = bytes(&some).len() == cut;
             prop_assert_eq!(is_whole, ends);
@@ -316,8 +292,8 @@ mod tests {
 
         #[test]
         fn garbage_is_an_error(garbage: Vec<u8>) {
-            prop_assert_eq!(read(&file(&garbage)), (Vec::new(), false));
-            let _ = read(&file(&[MAGIC, &garbage].concat()));
+            prop_assert_eq!(pairs(&file(&garbage)), (Vec::new(), false));
+            let _ = pairs(&file(&[MAGIC, &garbage].concat()));
         }
     }
 
@@ -336,25 +312,25 @@ mod tests {
         assert_eq!(added, [false, true, false]);
         let length = (MAX_FLOW_STATE as u32 + 1).to_be_bytes();
         let long = [MAGIC, &[0; 8], &length, &vec![0; MAX_FLOW_STATE + 1]].concat();
-        assert_eq!(read(&file(&long)), (Vec::new(), false));
+        assert_eq!(pairs(&file(&long)), (Vec::new(), false));
         let huge = file(MAGIC);
         huge.set_len(MAX_STATES + 1).unwrap();
-        assert_eq!(read(&huge), (Vec::new(), false));
+        assert_eq!(pairs(&huge), (Vec::new(), false));
     }
 
     #[test]
     fn what_is_left_without_states_is_reset_and_told() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let left = Left::read(vec![(SOCKET, socket.into())]);
-        assert!(left.flows.is_empty());
-        assert!(left.complaints[0].contains("states are missing"), "{:?}", left.complaints);
+        let (flows, complaints) = read(vec![(SOCKET, socket.into())]);
+        assert!(flows.is_empty());
+        assert!(complaints[0].contains("states are missing"), "{complaints:?}");
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let cookie = socket_cookie(&socket).unwrap();
         let states = written(&vec![(cookie, vec![9; 40]), (cookie + 1, vec![9; 40])]);
-        let left = Left::read(vec![(SOCKET, socket.into()), (STATES, states.into())]);
-        let told = left.complaints.join("\n");
-        assert!(left.flows.is_empty());
+        let (flows, told) = read(vec![(SOCKET, socket.into()), (STATES, states.into())]);
+        let told = told.join("\n");
+        assert!(flows.is_empty());
         assert!(told.contains("another version") && told.contains("not stored them"), "{told}");
     }
 }

@@ -12,20 +12,13 @@ pub const fn is_possible() -> bool {
     false
 }
 
-/// Nothing was left.
-#[derive(Debug, Default)]
-pub struct Left {
-    pub flows: Vec<FlowAtRest>,
-    pub complaints: Vec<String>,
+/// Nothing was stored.
+pub fn read(_: Vec<Stored>) -> (Vec<FlowAtRest>, Vec<String>) {
+    (Vec::new(), Vec::new())
 }
 
-impl Left {
-    pub fn read(_: Vec<Stored>) -> Self {
-        Self::default()
-    }
-
-    pub const fn taken(&self) {}
-}
+/// Nobody has copies.
+pub const fn taken() {}
 
 /// The flows are reset.
 #[expect(clippy::unused_async, reason = "elsewhere the supervisor is waited for")]

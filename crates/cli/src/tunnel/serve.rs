@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::audit::Audit;
 use super::gate::{Keys, Turnstile};
-use super::handover::{self, Left};
+use super::handover;
 use super::network::{self, NetworkArgs};
 use super::tokens::Tokens;
 use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
@@ -31,7 +31,7 @@ use crate::memory::{MemoryArgs, bytes};
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::open_files;
 use crate::output;
-use crate::passed;
+use crate::passed::{self, Stored};
 use crate::qlog::QlogArgs;
 use crate::quic_server::{accept, server_config, start};
 use crate::stats::{Statistics, peer};
@@ -151,7 +151,7 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
     let interrupted = interrupted();
     let shown = shown.as_deref().map(String::as_str);
     announce(&args, address, &fingerprint, &origin, shown, network.as_ref())?;
-    go_on(&server, Left::read(stored));
+    go_on(&server, stored);
 
     let proxy = Arc::new(ProxyContext {
         server: server.clone(),
@@ -184,14 +184,15 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
 }
 
 /// Takes the flows that an earlier process has left.
-fn go_on(server: &Server, mut left: Left) {
-    left.complaints.iter().for_each(|complaint| output::complain(complaint));
-    let flows = std::mem::take(&mut left.flows);
-    if !flows.is_empty() {
-        let taken = server.restore(flows);
-        output::note(&format!("flows of the earlier process that wait for their clients: {taken}"));
+fn go_on(server: &Server, stored: Vec<Stored>) {
+    if stored.is_empty() {
+        return;
     }
-    left.taken();
+    let (flows, complaints) = handover::read(stored);
+    complaints.iter().for_each(|complaint| output::complain(complaint));
+    let taken = server.restore(flows);
+    output::note(&format!("flows of the earlier process that wait for their clients: {taken}"));
+    handover::taken();
 }
 
 /// The tokens that let clients in, and the one to be shown.

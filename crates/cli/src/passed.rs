@@ -110,7 +110,7 @@ impl PassedSockets {
             fcntl_setfd(&descriptor, FdFlags::CLOEXEC).map_err(|error| unusable(&error))?;
             let known = names.iter().find(|known| name.as_deref() == Some(**known));
             match known {
-                Some(name) => passed.stored.push((name, descriptor)),
+                Some(name) => passed.stored.push((*name, descriptor)),
                 None => passed.add(descriptor),
             }
         }

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, IntoInnerError, Read, Seek, Write};
 use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
@@ -147,7 +147,7 @@ impl States {
 
     /// The file, which nobody can change any more.
     fn seal(self) -> io::Result<File> {
-        let file = self.file.into_inner().map_err(|error| error.into_error())?;
+        let file = self.file.into_inner().map_err(IntoInnerError::into_error)?;
         let all = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
         fcntl_add_seals(&file, all)?;
         Ok(file)
@@ -164,7 +164,8 @@ pub fn read(stored: Vec<Stored>) -> (Vec<FlowAtRest>, Vec<String>) {
             sockets.insert(cookie, TcpStream::from(descriptor));
         }
     }
-    let (mut flows, mut failed, mut complaints) = (Vec::new(), HashMap::new(), Vec::new());
+    let (mut flows, mut complaints) = (Vec::new(), Vec::new());
+    let mut failed = HashMap::<String, usize>::new();
     let mut fail = |why: String| *failed.entry(why).or_default() += 1;
     for file in files {
         let read = for_each_state(file, |cookie, state| {
@@ -214,7 +215,7 @@ fn for_each_state(mut file: File, mut each: impl FnMut(u64, Vec<u8>)) -> io::Res
     if magic != MAGIC {
         return Err(damaged("another version has written it"));
     }
-    rest -= MAGIC.len() as u64;
+    rest = rest.saturating_sub(MAGIC.len() as u64);
     while rest > 0 {
         let (mut cookie, mut length) = ([0; 8], [0; 4]);
         file.read_exact(&mut cookie)?;
@@ -249,7 +250,7 @@ mod tests {
         (all, read.is_ok())
     }
 
-    fn written(all: &Pairs) -> File {
+    fn written(all: &[(u64, Vec<u8>)]) -> File {
         let mut states = States::new().unwrap();
         all.iter().for_each(|(cookie, state)| assert!(states.add(*cookie, state).unwrap()));
         states.seal().unwrap()
@@ -261,7 +262,7 @@ mod tests {
         file
     }
 
-    fn bytes(all: &Pairs) -> Vec<u8> {
+    fn bytes(all: &[(u64, Vec<u8>)]) -> Vec<u8> {
         let (mut file, mut bytes) = (written(all), Vec::new());
         file.rewind().unwrap();
         file.read_to_end(&mut bytes).unwrap();
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_file_of_states_cannot_be_changed() {
-        let mut file = written(&vec![(7, b"state".to_vec())]);
+        let mut file = written(&[(7, b"state".to_vec())]);
         assert!(file.write_all(b"x").is_err() && file.set_len(0).is_err());
     }
 
@@ -327,7 +328,7 @@ mod tests {
         assert!(complaints[0].contains("states are missing"), "{complaints:?}");
         let socket = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let cookie = socket_cookie(&socket).unwrap();
-        let states = written(&vec![(cookie, vec![9; 40]), (cookie + 1, vec![9; 40])]);
+        let states = written(&[(cookie, vec![9; 40]), (cookie + 1, vec![9; 40])]);
         let (flows, told) = read(vec![(SOCKET, socket.into()), (STATES, states.into())]);
         let told = told.join("\n");
         assert!(flows.is_empty());

@@ -33,8 +33,7 @@ impl Supervisor {
         let stored = Arc::<Mutex<Stored>>::default();
         let store = stored.clone();
         thread::spawn(move || {
-            loop {
-                let (text, descriptors) = receive(&socket);
+            while let Some((text, descriptors)) = receive(&socket) {
                 act(&mut store.lock().unwrap(), most, &text, descriptors);
             }
         });
@@ -76,12 +75,12 @@ impl Supervisor {
 }
 
 /// Waits for a message.
-fn receive(socket: &UnixDatagram) -> (String, Vec<OwnedFd>) {
+fn receive(socket: &UnixDatagram) -> Option<(String, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_DESCRIPTORS))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut text = vec![0; 4096];
     let read = &mut [IoSliceMut::new(&mut text)];
-    let received = recvmsg(socket, read, &mut ancillary, RecvFlags::CMSG_CLOEXEC).unwrap();
+    let received = recvmsg(socket, read, &mut ancillary, RecvFlags::CMSG_CLOEXEC).ok()?;
     let mut descriptors = Vec::new();
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(rights) = message {
@@ -89,7 +88,7 @@ fn receive(socket: &UnixDatagram) -> (String, Vec<OwnedFd>) {
         }
     }
     text.truncate(received.bytes);
-    (String::from_utf8(text).unwrap(), descriptors)
+    Some((String::from_utf8(text).unwrap(), descriptors))
 }
 
 /// Does what a message says; see sd_notify(3).

@@ -1,10 +1,12 @@
-//! PassedSockets that a supervisor opened, such as systemd (socket activation): so that they stay open while the server
-//! is started again, and that it needs no rights for low ports.
+//! Sockets that a supervisor opened, such as systemd (socket activation): so that they stay open while the server is
+//! started again, and that it needs no rights for low ports. And what an earlier process left with the supervisor.
 
 use std::io;
 use std::net::{TcpListener, UdpSocket};
+use std::os::fd::OwnedFd;
 
-use listenfd::ListenFd;
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::net::{SocketType, sockopt::socket_type};
 
 use crate::failure::Failure;
 
@@ -24,7 +26,7 @@ impl Passed {
     /// # Errors
     /// They are not one for UDP and one or two for TCP, one of them at the port of the first.
     pub fn take() -> Result<Option<Self>, Failure> {
-        let PassedSockets { udp, tcp, count } = PassedSockets::take();
+        let PassedSockets { udp, tcp, count, stored: _ } = PassedSockets::take(&[])?;
         if count == 0 {
             return Ok(None);
         }
@@ -67,36 +69,72 @@ impl Passed {
 /// # Errors
 /// There are others.
 pub fn one_for_udp() -> Result<Option<UdpSocket>, Failure> {
-    let PassedSockets { udp, tcp: _, count } = PassedSockets::take();
-    match <[UdpSocket; 1]>::try_from(udp) {
-        Ok([socket]) if count == 1 => Ok(Some(socket)),
-        Ok(_) | Err(_) if count == 0 => Ok(None),
-        Ok(_) | Err(_) => Err(Failure::local(format!(
-            "{count} sockets were passed to this process: pass one for UDP (ListenDatagram=)"
-        ))),
-    }
+    PassedSockets::take(&[])?.one_for_udp()
 }
 
-/// All sockets that were passed to this process.
+/// The same, and the descriptors with one of these names, which an earlier process has stored.
+///
+/// # Errors
+/// There are others.
+pub fn one_for_udp_and_stored(
+    names: &[&'static str],
+) -> Result<(Option<UdpSocket>, Vec<Stored>), Failure> {
+    let mut passed = PassedSockets::take(names)?;
+    let stored = std::mem::take(&mut passed.stored);
+    Ok((passed.one_for_udp()?, stored))
+}
+
+/// A descriptor that an earlier process has stored, and its name.
+pub type Stored = (&'static str, OwnedFd);
+
+/// All that was passed to this process.
 struct PassedSockets {
     udp: Vec<UdpSocket>,
     tcp: Vec<TcpListener>,
-    /// How many there were, also others.
+    /// How many there were beside those that were stored, also others.
     count: usize,
+    stored: Vec<Stored>,
 }
 
 impl PassedSockets {
-    fn take() -> Self {
-        let mut all = ListenFd::from_env();
-        let (mut udp, mut tcp) = (Vec::new(), Vec::new());
-        for index in 0..all.len() {
-            if let Ok(socket) = all.take_udp_socket(index) {
-                udp.extend(socket);
-            } else if let Ok(socket) = all.take_tcp_listener(index) {
-                tcp.extend(socket);
+    /// Takes all. Those with one of these names count as stored.
+    fn take(names: &[&'static str]) -> Result<Self, Failure> {
+        let unusable = |why: &dyn std::fmt::Display| {
+            Failure::local(format!("what was passed to this process is not usable: {why}"))
+        };
+        let all = sd_listen_fds::get().map_err(|error| unusable(&error))?;
+        let mut passed = Self { udp: Vec::new(), tcp: Vec::new(), count: 0, stored: Vec::new() };
+        for (name, descriptor) in all {
+            let descriptor = descriptor.into_std();
+            // What this process starts is to have none of them.
+            fcntl_setfd(&descriptor, FdFlags::CLOEXEC).map_err(|error| unusable(&error))?;
+            let known = names.iter().find(|known| name.as_deref() == Some(**known));
+            match known {
+                Some(name) => passed.stored.push((*name, descriptor)),
+                None => passed.add(descriptor),
             }
         }
-        Self { udp, tcp, count: all.len() }
+        Ok(passed)
+    }
+
+    fn add(&mut self, descriptor: OwnedFd) {
+        self.count += 1;
+        match socket_type(&descriptor) {
+            Ok(SocketType::DGRAM) => self.udp.push(descriptor.into()),
+            Ok(SocketType::STREAM) => self.tcp.push(descriptor.into()),
+            Ok(_) | Err(_) => {}
+        }
+    }
+
+    fn one_for_udp(self) -> Result<Option<UdpSocket>, Failure> {
+        let Self { udp, tcp: _, count, stored: _ } = self;
+        match <[UdpSocket; 1]>::try_from(udp) {
+            Ok([socket]) if count == 1 => Ok(Some(socket)),
+            Ok(_) | Err(_) if count == 0 => Ok(None),
+            Ok(_) | Err(_) => Err(Failure::local(format!(
+                "{count} sockets were passed to this process: pass one for UDP (ListenDatagram=)"
+            ))),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Servers that want a token or certificates of their clients.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 
 use rustls::RootCertStore;
@@ -12,7 +12,6 @@ use crate::failure::Failure;
 use crate::keylog;
 use crate::listen::Listen;
 use crate::memory::MemoryArgs;
-use crate::passed;
 use crate::secrets::Secrets;
 use crate::trust::file_certificates;
 
@@ -41,12 +40,14 @@ pub fn server_config(
     config.map_err(|e| Failure::local(format!("certificate and key cannot be used: {e}")))
 }
 
-/// Listens, or takes the socket that a supervisor has passed, with what is kept between two starts: tickets of clients and resets of their connections.
+/// Listens, or takes the socket that a supervisor has passed, with what is kept between two starts: tickets of clients
+/// and resets of their connections.
 ///
 /// # Errors
 /// The address cannot be listened on, or the file for keys cannot be written.
 pub fn start(
     listen: Listen,
+    passed: Option<UdpSocket>,
     config: ServerConfig,
     identity: &IdentityArgs,
     memory: &MemoryArgs,
@@ -57,7 +58,7 @@ pub fn start(
     if let Some(tickets) = &tickets {
         config = config.ticket_key(tickets.clone());
     }
-    let (endpoint, address) = bind(listen, &config, secrets.as_ref())?;
+    let (endpoint, address) = bind(listen, passed, &config, secrets.as_ref())?;
     endpoint.set_memory_budget(memory.budget());
     if let Some((secrets, tickets)) = secrets.zip(tickets) {
         tokio::spawn(secrets.renew(tickets));
@@ -85,6 +86,7 @@ where
 
 fn bind(
     listen: Listen,
+    passed: Option<UdpSocket>,
     config: &ServerConfig,
     secrets: Option<&Secrets>,
 ) -> Result<(Endpoint, SocketAddr), Failure> {
@@ -97,7 +99,7 @@ fn bind(
         let reset_key = secrets.map(|secrets| secrets.reset_key(context.as_bytes()));
         EndpointConfig::default().with_reset_key(reset_key)
     };
-    let endpoint = match passed::one_for_udp()? {
+    let endpoint = match passed {
         Some(socket) => {
             let limits = limits(socket.local_addr().map_err(failed)?);
             Endpoint::with_socket(limits, Some(config.clone()), socket)

@@ -40,6 +40,11 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
+    /// Those of a flow that has carried so much already.
+    pub(crate) fn since(sent: u64, received: u64) -> Self {
+        Self { sent: sent.into(), received: received.into(), ..Self::default() }
+    }
+
     /// Those of a flow that is one of many.
     pub(crate) fn among(all: &Arc<Totals>) -> Self {
         Self { all: Some(all.clone()), ..Self::default() }

@@ -113,6 +113,12 @@ fn line(record: &Record<'_>) -> Value {
     match record.decision {
         Decision::Begun => line["decision"] = "begun".into(),
         Decision::Resumed => line["decision"] = "resumed".into(),
+        Decision::Suspended { to_target, from_target, lasted } => {
+            line["decision"] = "suspended".into();
+            line["bytes_to_target"] = to_target.into();
+            line["bytes_from_target"] = from_target.into();
+            line["duration_ms"] = millis(lasted).into();
+        }
         Decision::Refused { cause, details } => {
             line["decision"] = "refused".into();
             line["cause"] = cause.token().into();

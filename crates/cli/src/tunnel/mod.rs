@@ -5,6 +5,8 @@ mod audit;
 mod connect;
 pub mod dialer;
 mod gate;
+#[cfg_attr(not(target_os = "linux"), path = "no_handover.rs")]
+mod handover;
 pub mod known_proxy;
 mod machine;
 mod network;

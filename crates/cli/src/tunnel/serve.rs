@@ -16,6 +16,7 @@ use zeroize::Zeroizing;
 
 use super::audit::Audit;
 use super::gate::{Keys, Turnstile};
+use super::handover;
 use super::network::{self, NetworkArgs};
 use super::tokens::Tokens;
 use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
@@ -30,6 +31,7 @@ use crate::memory::{MemoryArgs, bytes};
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::open_files;
 use crate::output;
+use crate::passed::{self, Stored};
 use crate::qlog::QlogArgs;
 use crate::quic_server::{accept, server_config, start};
 use crate::stats::{Statistics, peer};
@@ -142,15 +144,17 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
     let server = Server::new(rights, Box::new(Audit::open(args.audit.as_deref())?));
     let config = server_config(identity, args.client_ca.as_deref(), http::ALPN)?;
     let config = config.transport(transport(&args.transport, args.max_flows as usize));
-    let (endpoint, address) = start(args.listen, config, &args.identity, &args.memory)?;
+    let (passed, stored) = passed::one_for_udp_and_stored(&handover::NAMES)?;
+    let (endpoint, address) = start(args.listen, passed, config, &args.identity, &args.memory)?;
     args.qlog.watch(&endpoint, "sutura tunnel serve");
     let monitor = args.monitor.start("sutura tunnel serve").await?;
     let interrupted = interrupted();
     let shown = shown.as_deref().map(String::as_str);
     announce(&args, address, &fingerprint, &origin, shown, network.as_ref())?;
+    go_on(&server, stored);
 
     let proxy = Arc::new(ProxyContext {
-        server,
+        server: server.clone(),
         keys: Arc::new(Keys { tokens, guesses: Guesses::default() }),
         doors: Doors::new(args.max_clients as usize),
         monitor,
@@ -163,17 +167,32 @@ pub async fn run(args: TunnelServeArgs) -> Result<Exit, Failure> {
         stop = interrupted => stop?,
         gone = network::carry(network) => return Err(gone),
     };
-    endpoint.stop_accepting();
     let why: &[u8] = match stop {
         Stop::Interrupted => b"sutura tunnel serve was interrupted",
         Stop::Terminated => b"sutura tunnel serve was stopped",
     };
-    // Clients come back if the server is started again; their flows of before are not known then.
-    endpoint.close(Code::NO_ERROR.0, why);
-    let _ = timeout(LAST_WORDS, &mut accepting).await;
-    accepting.abort();
+    if stop == Stop::Terminated && handover::is_possible() {
+        handover::store(server.suspend(why).await).await;
+    } else {
+        // Clients come back if the server is started again; their flows of before are not known then.
+        endpoint.close(Code::NO_ERROR.0, why);
+        let _ = timeout(LAST_WORDS, &mut accepting).await;
+    }
     let _ = timeout(LAST_WORDS, endpoint.wait_idle()).await;
+    accepting.abort();
     Ok(Exit::Success)
+}
+
+/// Takes the flows that an earlier process has left.
+fn go_on(server: &Server, stored: Vec<Stored>) {
+    if stored.is_empty() {
+        return;
+    }
+    let (flows, complaints) = handover::read(stored);
+    complaints.iter().for_each(|complaint| output::complain(complaint));
+    let taken = server.restore(flows);
+    output::note(&format!("flows of the earlier process that wait for their clients: {taken}"));
+    handover::taken();
 }
 
 /// The tokens that let clients in, and the one to be shown.
@@ -241,6 +260,10 @@ fn announce(
 
 /// Serves a connection to its end.
 async fn serve(incoming: Incoming, proxy: Arc<ProxyContext>) {
+    if proxy.server.is_suspended() {
+        // The client asks again, and the next process answers at the same socket. Refused, it would try another proxy.
+        return incoming.ignore();
+    }
     let Ok(connection) = incoming.await else { return };
     proxy.monitor.follow(&connection);
     let name = peer(&connection);

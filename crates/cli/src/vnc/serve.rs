@@ -32,6 +32,7 @@ use crate::listen::{self, Listen};
 use crate::memory::MemoryArgs;
 use crate::monitor::{Monitor, MonitorArgs};
 use crate::output;
+use crate::passed;
 use crate::qlog::QlogArgs;
 use crate::quic_server::{accept, server_config, start};
 use crate::secrets::random;
@@ -195,7 +196,8 @@ pub async fn run(args: VncArgs) -> Result<Exit, Failure> {
     let login = Arc::new(args.login.login()?);
     let config = server_config(identity, args.client_ca.as_deref(), ALPN)?;
     let config = config.transport(transport(&args.transport));
-    let (endpoint, address) = start(args.listen, config, &args.identity, &args.memory)?;
+    let passed = passed::one_for_udp()?;
+    let (endpoint, address) = start(args.listen, passed, config, &args.identity, &args.memory)?;
     args.qlog.watch(&endpoint, "sutura vnc serve");
     if let Err(Unusable::Password(why) | Unusable::Other(why)) =
         upstream::try_out(&args.to, &login).await

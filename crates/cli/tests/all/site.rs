@@ -401,7 +401,7 @@ async fn sockets_may_come_from_a_supervisor() {
     let udp = std::net::UdpSocket::bind(address).unwrap();
     let mut command = sutura(["serve", "--json", "--state-dir"]);
     command.arg(scratch.dir("state")).arg(&site);
-    pass(&mut command, 300, &[tcp.as_fd(), udp.as_fd()]);
+    let (command, _kept) = pass(&command, &[(tcp.as_fd(), "web"), (udp.as_fd(), "quic")]);
     let server = Listening::spawn(command);
     assert_eq!(server.address, address.to_string());
     over_each(&server, async |over, mut client| {

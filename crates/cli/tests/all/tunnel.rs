@@ -9,7 +9,8 @@ use std::thread;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Listening, Scratch, complaint, noise, pass, run, sutura, wait_until};
+use crate::support::supervisor::Supervisor;
+use crate::support::{Listening, Scratch, complaint, noise, run, sutura, wait_until};
 
 /// A server that sends back what it gets, in each direction until its end.
 fn echo() -> SocketAddr {
@@ -292,24 +293,101 @@ fn files_are_fetched_through_the_proxy() {
     }
 }
 
+/// A proxy at a socket that a supervisor has opened, which gets what an earlier one has stored there.
+fn supervised(supervisor: &Supervisor, socket: &UdpSocket, scratch: &Scratch) -> Listening {
+    let mut command = sutura(["tunnel", "serve", "--json", "--allow", "127.0.0.1:*"]);
+    command.arg("--state-dir").arg(scratch.dir("state"));
+    supervisor.spawn(command, &[(socket.as_fd(), "sutura-tunnel.socket")])
+}
+
 #[test]
-fn a_planned_restart_keeps_the_socket() {
+fn a_planned_restart_keeps_the_socket_and_the_flows() {
     let (scratch, target) = (Scratch::new(), echo());
+    let supervisor = Supervisor::start(&scratch, 100);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let address = socket.local_addr().unwrap();
-    let start = |first| {
-        let mut command = sutura(["tunnel", "serve", "--json", "--allow", "127.0.0.1:*"]);
-        command.arg("--state-dir").arg(scratch.dir("state"));
-        pass(&mut command, first, &[socket.as_fd()]);
-        Listening::spawn(command)
-    };
-    let proxy = start(400);
-    assert_eq!(proxy.address, address.to_string());
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    assert_eq!(proxy.address, socket.local_addr().unwrap().to_string());
     let end = Listening::spawn(connect(&proxy, &["-L", &format!("0:{target}")]));
-    let converse = |bytes| converse(TcpStream::connect(&end.address).unwrap(), bytes).unwrap();
-    assert_eq!(converse(b"before"), b"before");
-    proxy.interrupt();
-    // What comes in the meantime waits in the socket.
-    let _proxy = start(450);
-    assert_eq!(converse(b"after"), b"after");
+    let mut flow = TcpStream::connect(&end.address).unwrap();
+    flow.write_all(b"x").unwrap();
+    flow.read_exact(&mut [0]).unwrap();
+    // A flow in the midst of its bytes, more than all buffers on the way have.
+    let (mut busy, bytes) = (TcpStream::connect(&end.address).unwrap(), noise(48 << 20));
+    let mut sending = busy.try_clone().unwrap();
+    let whole = bytes.clone();
+    let writing = thread::spawn(move || {
+        sending.write_all(&whole).unwrap();
+        sending.shutdown(Shutdown::Write).unwrap();
+    });
+    let mut back = vec![0; 4 << 20];
+    busy.read_exact(&mut back).unwrap();
+
+    let said = proxy.terminate();
+    assert!(said.contains("flows left for the next process: 2"), "{said}");
+    // What comes in the meantime waits in the sockets.
+    supervisor.wait_for(&["sutura-flow", "sutura-flow", "sutura-flows"]);
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    supervisor.wait_for(&[]);
+    busy.read_to_end(&mut back).unwrap();
+    writing.join().unwrap();
+    assert!(back == bytes, "{} of {} bytes", back.len(), bytes.len());
+    assert!(converse(flow, b"after").unwrap() == b"after");
+    let tcp = TcpStream::connect(&end.address).unwrap();
+    assert_eq!(converse(tcp, b"new").unwrap(), b"new");
+    // Those that have ended are not handed over.
+    let (_, report) = end.interrupt();
+    let tunnel = &report.unwrap()["tunnel"];
+    assert_eq!((&tunnel["resumed"], &tunnel["lost"]), (&2.into(), &0.into()));
+    let said = proxy.terminate();
+    assert!(said.contains("flows of the earlier process that wait for their clients: 2"), "{said}");
+    supervisor.wait_for(&[]);
+}
+
+#[test]
+fn flows_for_which_the_supervisor_has_no_room_are_reset() {
+    let (scratch, target) = (Scratch::new(), echo());
+    // The states and one flow.
+    let supervisor = Supervisor::start(&scratch, 2);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    let end = Listening::spawn(connect(&proxy, &["-L", &format!("0:{target}")]));
+    let mut flows = Vec::new();
+    for _ in 0..3 {
+        let mut flow = TcpStream::connect(&end.address).unwrap();
+        flow.write_all(b"x").unwrap();
+        flow.read_exact(&mut [0]).unwrap();
+        flows.push(flow);
+    }
+    let said = proxy.terminate();
+    assert!(said.contains("flows left for the next process: 3"), "{said}");
+    supervisor.wait_for(&["sutura-flow", "sutura-flows"]);
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    let went_on = flows.into_iter().filter_map(|flow| converse(flow, b"y").ok());
+    assert_eq!(went_on.collect::<Vec<_>>(), [b"y"]);
+    let said = proxy.terminate();
+    assert!(said.contains("stored them (FileDescriptorStoreMax=): 2"), "{said}");
+}
+
+#[test]
+fn states_that_are_not_understood_are_told_and_the_proxy_starts() {
+    let (scratch, target) = (Scratch::new(), echo());
+    let supervisor = Supervisor::start(&scratch, 100);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    let end = Listening::spawn(connect(&proxy, &["-L", &format!("0:{target}")]));
+    let mut flow = TcpStream::connect(&end.address).unwrap();
+    flow.write_all(b"x").unwrap();
+    flow.read_exact(&mut [0]).unwrap();
+    proxy.terminate();
+    supervisor.wait_for(&["sutura-flow", "sutura-flows"]);
+    let states = scratch.path().join("states");
+    std::fs::write(&states, "sutura flows 0\nwhatever that was").unwrap();
+    supervisor.replace("sutura-flows", std::fs::File::open(&states).unwrap().into());
+    let proxy = supervised(&supervisor, &socket, &scratch);
+    assert_eq!(flow.read(&mut [0]).unwrap_err().kind(), ErrorKind::ConnectionReset);
+    let tcp = TcpStream::connect(&end.address).unwrap();
+    assert_eq!(converse(tcp, b"new").unwrap(), b"new");
+    let said = proxy.terminate();
+    assert!(said.contains("another version has written it"), "{said}");
+    assert!(said.contains("states are missing: 1"), "{said}");
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sutura::http::{Error, Request, RequestStream};
 
@@ -39,6 +39,8 @@ pub(super) struct Recorded {
     pub(super) dropped: AtomicU64,
     /// Whether both directions came to their end: 1.
     pub(super) complete: AtomicU64,
+    /// Whether another process goes on with it.
+    at_rest: bool,
     _slot: Slot,
 }
 
@@ -155,17 +157,7 @@ impl Visit {
     /// Records that a flow begins.
     pub(super) fn begin(&self, case: Case, resolved: Option<SocketAddr>, slot: Slot) -> Recorded {
         self.shared.record(&case, resolved, Decision::Begun);
-        Recorded {
-            shared: self.shared.clone(),
-            case,
-            resolved,
-            began: Instant::now(),
-            to_target: AtomicU64::new(0),
-            from_target: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            complete: AtomicU64::new(0),
-            _slot: slot,
-        }
+        Recorded::since(Instant::now(), self.shared.clone(), case, resolved, slot)
     }
 }
 
@@ -179,6 +171,35 @@ impl Shared {
 }
 
 impl Recorded {
+    /// A flow that began at this time, which is recorded already.
+    pub(super) fn since(
+        began: Instant,
+        shared: Arc<Shared>,
+        case: Case,
+        resolved: Option<SocketAddr>,
+        slot: Slot,
+    ) -> Self {
+        Self {
+            shared,
+            case,
+            resolved,
+            began,
+            to_target: AtomicU64::new(0),
+            from_target: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            complete: AtomicU64::new(0),
+            at_rest: false,
+            _slot: slot,
+        }
+    }
+
+    /// What another process is to know of the flow: whose it is and what for, the address of the target, and how long
+    /// it has lasted. It is recorded as suspended.
+    pub(super) fn rest(mut self) -> (Case, Option<SocketAddr>, Duration) {
+        self.at_rest = true;
+        (self.case.clone(), self.resolved, self.began.elapsed())
+    }
+
     /// Records that the flow goes on over another connection.
     pub(super) fn resumed(&mut self, address: SocketAddr) {
         self.case.address = address;
@@ -194,12 +215,15 @@ impl Recorded {
 
 impl Drop for Recorded {
     fn drop(&mut self) {
-        let decision = Decision::Ended {
-            to_target: self.to_target.load(Relaxed),
-            from_target: self.from_target.load(Relaxed),
-            dropped: self.dropped.load(Relaxed),
-            complete: self.complete.load(Relaxed) == 1,
-            lasted: self.began.elapsed(),
+        let (to_target, from_target) =
+            (self.to_target.load(Relaxed), self.from_target.load(Relaxed));
+        let lasted = self.began.elapsed();
+        let decision = if self.at_rest {
+            Decision::Suspended { to_target, from_target, lasted }
+        } else {
+            let dropped = self.dropped.load(Relaxed);
+            let complete = self.complete.load(Relaxed) == 1;
+            Decision::Ended { to_target, from_target, dropped, complete, lasted }
         };
         self.shared.record(&self.case, self.resolved, decision);
     }

@@ -13,7 +13,16 @@ pub enum Decision<'a> {
     Begun,
     /// A flow goes on over another connection, or a client has the addresses of an earlier one.
     Resumed,
-    /// A flow is over.
+    /// A flow is handed over to another process. Its end is recorded there.
+    Suspended {
+        /// Bytes from the client to the target.
+        to_target: u64,
+        /// Bytes from the target to the client.
+        from_target: u64,
+        /// How long it has taken so far.
+        lasted: Duration,
+    },
+    /// A flow is over. What another process has carried before counts too.
     Ended {
         /// Bytes from the client to the target.
         to_target: u64,

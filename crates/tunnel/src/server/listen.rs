@@ -156,7 +156,10 @@ impl Visit {
         self.shared.listeners.add(place.clone(), queue.clone())?;
         let (shared, kept) = (self.shared.clone(), queue.clone());
         tokio::spawn(async move {
-            kept.accept(&listener).await;
+            tokio::select! {
+                () = kept.accept(&listener) => {}
+                () = shared.suspension.begun() => {}
+            }
             shared.listeners.lock().remove(&place);
         });
         Ok(queue)

@@ -3,10 +3,12 @@
 mod answer;
 mod audit;
 mod clients;
+mod flow_state;
 mod ip;
 mod listen;
 mod lookups;
 mod reach;
+mod rest;
 mod resume;
 mod tcp;
 mod udp;
@@ -28,13 +30,16 @@ use crate::tun::IpNetwork;
 use answer::Pending;
 use clients::Clients;
 use listen::Listeners;
+use rest::Suspension;
 use resume::Resumables;
 
 pub use crate::access::Identity;
 pub use audit::{Decision, Record};
+pub use flow_state::{InvalidState, MAX_FLOW_STATE};
 pub use listen::{LISTEN_GRACE, MAX_LISTENERS, MAX_WAITING};
 pub use lookups::MAX_LOOKUPS;
 pub use reach::{CONNECT_TIMEOUT, DNS_TIMEOUT, MAX_ADDRESSES};
+pub use rest::FlowAtRest;
 pub use udp::UDP_IDLE;
 
 /// How long a flow waits for a client whose connection was lost.
@@ -91,6 +96,7 @@ struct Shared {
     clients: Clients,
     resumables: Resumables,
     listeners: Listeners,
+    suspension: Suspension,
 }
 
 /// A connection of a client.
@@ -124,11 +130,12 @@ impl Server {
     #[must_use]
     pub fn new(config: ServerConfig, observer: Box<dyn Observer>) -> Self {
         let clients = Clients::new(config.limits);
-        let (resumables, listeners) = (Resumables::default(), Listeners::default());
-        Self(Arc::new(Shared { config, observer, clients, resumables, listeners }))
+        let (resumables, listeners, suspension) = Default::default();
+        Self(Arc::new(Shared { config, observer, clients, resumables, listeners, suspension }))
     }
 
-    /// Answers the requests of a connection until it ends. Flows that can be resumed outlive it.
+    /// Answers the requests of a connection until it ends, or the server is [suspended](Self::suspend). Flows that can
+    /// be resumed outlive it.
     ///
     /// # Errors
     /// The connection ended with an error.
@@ -141,8 +148,12 @@ impl Server {
         let visit =
             Arc::new(Visit { shared: self.0.clone(), connection, gate, ledger: OnceLock::new() });
         let mut requests = JoinSet::new();
+        let (shared, connection) = (visit.shared.clone(), visit.connection.clone());
+        let suspended = shared.suspension.close(&connection);
+        tokio::pin!(suspended);
         let ending = loop {
             tokio::select! {
+                () = &mut suspended => break Ok(()),
                 next = server.accept() => {
                     let (request, stream) = match next {
                         Ok(Some(next)) => next,

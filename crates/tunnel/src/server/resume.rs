@@ -79,6 +79,11 @@ impl Resumables {
 }
 
 impl Resumable {
+    /// The flow's name.
+    pub(super) const fn token(&self) -> FlowToken {
+        self.token
+    }
+
     /// Waits for a request to go on.
     pub(super) async fn request(&mut self) -> Attachment {
         match self.requests.recv().await {

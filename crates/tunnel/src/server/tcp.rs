@@ -1,5 +1,6 @@
 //! Flows of TCP at the proxy.
 
+use std::future::pending;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,9 +13,11 @@ use tokio::time::sleep;
 
 use super::answer::{Case, Pending, Recorded};
 use super::clients::Slot;
+use super::flow_state::{FlowState, Resting};
 use super::reach::{self, Unreached};
+use super::rest::{FlowAtRest, WayToRest};
 use super::resume::{Attachment, Resumable};
-use super::{RESUME_TIME, Visit};
+use super::{RESUME_TIME, Shared, Visit};
 use crate::access::Transport;
 use crate::counts::Counts;
 use crate::flow::{Flow, FlowInfo};
@@ -22,16 +25,28 @@ use crate::masque::{Ask, Cause, FLOW, FlowRequest, Resumed};
 use crate::stream::{Ending, Kept, Ledger, Pipe};
 
 /// A flow and what belongs to it.
-struct Served {
+pub(super) struct Served {
     flow: Pipe,
     counts: Arc<Counts>,
     recorded: Recorded,
     resumable: Option<Resumable>,
     patience: Duration,
+    /// `None` if the proxy stops already.
+    way: Option<WayToRest>,
+}
+
+/// What has become of a flow without a connection.
+enum Waited {
+    /// Its client wants to go on.
+    Asked(Attachment),
+    /// Nobody has come.
+    InVain,
+    /// The proxy stops.
+    Suspended,
 }
 
 /// The exchange that carries a flow at present.
-struct Carrier {
+pub(super) struct Carrier {
     stream: RequestStream,
     ledger: Option<Arc<Ledger>>,
 }
@@ -132,21 +147,28 @@ impl Visit {
         let throttle = slot.client.throttle.clone();
         let flow = Flow::new(&self.shared.config.rules, &info);
         let counts = Arc::new(Counts::default());
-        let served = Served {
-            flow: Pipe::new(tcp, flow, kept, throttle, counts.clone()),
-            counts,
-            recorded: self.begin(case, resolved, slot),
-            resumable,
-            patience: self.shared.config.resume_time.unwrap_or(RESUME_TIME),
-        };
+        let pipe = Pipe::new(tcp, flow, kept, throttle, counts.clone());
+        let recorded = self.begin(case, resolved, slot);
+        let served = Served::new(pipe, counts, recorded, resumable, &self.shared);
         // It may outlive the connection, and so the task of the request.
         tokio::spawn(served.run(carrier));
     }
 }
 
 impl Served {
+    pub(super) fn new(
+        flow: Pipe,
+        counts: Arc<Counts>,
+        recorded: Recorded,
+        resumable: Option<Resumable>,
+        shared: &Shared,
+    ) -> Self {
+        let patience = shared.config.resume_time.unwrap_or(RESUME_TIME);
+        Self { flow, counts, recorded, resumable, patience, way: shared.suspension.way() }
+    }
+
     /// Carries the flow over one exchange after the other.
-    async fn run(mut self, mut carrier: Option<Carrier>) {
+    pub(super) async fn run(mut self, mut carrier: Option<Carrier>) {
         let ending = loop {
             let attachment = match carrier.take() {
                 Some(carrier) => match self.over(carrier).await {
@@ -155,30 +177,57 @@ impl Served {
                     Err(ending) => break ending,
                 },
                 None => match self.wait().await {
-                    Some(attachment) => attachment,
-                    None => break Ending::Lost,
+                    Waited::Asked(attachment) => attachment,
+                    Waited::InVain => break Ending::Lost,
+                    Waited::Suspended => return self.rest(),
                 },
             };
             carrier = self.attach(attachment).await;
         };
+        self.finish(ending);
+    }
+
+    /// Ends the flow.
+    fn finish(self, ending: Ending) {
         let complete = ending == Ending::Complete || self.flow.is_done();
-        let recorded = &self.recorded;
-        recorded.to_target.store(self.counts.received(), Relaxed);
-        recorded.from_target.store(self.counts.sent(), Relaxed);
-        recorded.complete.store(complete.into(), Relaxed);
+        self.record_carried();
+        self.recorded.complete.store(complete.into(), Relaxed);
         self.flow.end(if complete { Ending::Complete } else { ending });
+    }
+
+    fn record_carried(&self) {
+        self.recorded.to_target.store(self.counts.received(), Relaxed);
+        self.recorded.from_target.store(self.counts.sent(), Relaxed);
+    }
+
+    /// Leaves the flow to whoever goes on with it.
+    fn rest(self) {
+        if self.flow.is_done() || self.way.is_none() || self.resumable.is_none() {
+            return self.finish(Ending::Lost);
+        }
+        self.record_carried();
+        let Self { flow, recorded, resumable, way, .. } = self;
+        let (Some(resumable), Some(way)) = (resumable, way) else { return };
+        // If its socket cannot be used, the flow is over.
+        let Ok((socket, pipe)) = flow.rest() else { return };
+        let (case, resolved, lasted) = recorded.rest();
+        let Case { identity: owner, address, ask, .. } = case;
+        if let Some(ask) = Resting::of(ask) {
+            let token = resumable.token();
+            let state = FlowState { token, owner, address, ask, resolved, lasted, pipe };
+            way.leave(FlowAtRest::new(socket, state));
+        }
     }
 
     /// Carries the flow over an exchange until that ends, or the client wants to go on over another.
     async fn over(&mut self, carrier: Carrier) -> Result<Attachment, Ending> {
         let connection = carrier.stream.connection().clone();
         let over = self.flow.over(carrier.stream, carrier.ledger.as_ref());
-        let ending = match &mut self.resumable {
-            None => over.await,
-            Some(resumable) => tokio::select! {
-                ending = over => ending,
-                attachment = resumable.request() => return Ok(attachment),
-            },
+        let ending = tokio::select! {
+            ending = over => ending,
+            attachment = requested(self.resumable.as_mut()) => return Ok(attachment),
+            // The exchange is given up after its connection, so that the client does not take it for a reset.
+            () = suspended(self.way.as_mut(), Some(&connection)) => Ending::Lost,
         };
         // A client that says goodbye does not come back.
         let is_over = ending == Ending::Lost && said_goodbye(&connection);
@@ -186,11 +235,15 @@ impl Served {
     }
 
     /// Waits for a client whose connection is lost.
-    async fn wait(&mut self) -> Option<Attachment> {
-        let resumable = self.resumable.as_mut()?;
+    async fn wait(&mut self) -> Waited {
+        if self.way.is_none() {
+            return Waited::Suspended;
+        }
         tokio::select! {
-            attachment = resumable.request() => Some(attachment),
-            () = sleep(self.patience) => None,
+            biased;
+            () = suspended(self.way.as_mut(), None) => Waited::Suspended,
+            attachment = requested(self.resumable.as_mut()) => Waited::Asked(attachment),
+            () = sleep(self.patience) => Waited::InVain,
         }
     }
 
@@ -205,5 +258,22 @@ impl Served {
         let (stream, to) = attachment.accept(self.flow.taken()).await?;
         self.recorded.resumed(address);
         Some(Carrier { stream, ledger: Some(to.ledger) })
+    }
+}
+
+/// Waits for a request to go on with a flow, if it can be resumed.
+async fn requested(resumable: Option<&mut Resumable>) -> Attachment {
+    match resumable {
+        Some(resumable) => resumable.request().await,
+        None => pending().await,
+    }
+}
+
+/// Waits until the proxy stops, and closes the connection that carries a flow then.
+async fn suspended(way: Option<&mut WayToRest>, carrier: Option<&Connection>) {
+    match (way, carrier) {
+        (Some(way), Some(connection)) => way.close(connection).await,
+        (Some(way), None) => way.begun().await,
+        (None, _) => pending().await,
     }
 }

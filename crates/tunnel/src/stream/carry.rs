@@ -10,8 +10,9 @@ use sutura::http::{Code, Error, Priority, RecvHalf, RequestStream, SendHalf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
-use super::kept::Kept;
+use super::kept::{Kept, KeptAtRest};
 use super::ledger::{Ledger, Listing};
+use super::pool::Pool;
 use crate::counts::Counts;
 use crate::flow::{Class, Flow};
 use crate::throttle::Throttle;
@@ -51,6 +52,25 @@ fn lock(flow: &Mutex<Flow>) -> MutexGuard<'_, Flow> {
     flow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// A flow at one end while no exchange carries it, without its socket.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PipeAtRest {
+    /// How much the program at this end has taken, and one more once that is the end.
+    pub(crate) taken: u64,
+    /// Whether that is the end.
+    pub(crate) is_taken: bool,
+    /// What the other end is to get.
+    pub(crate) kept: KeptAtRest,
+}
+
+impl PipeAtRest {
+    /// Bytes that were written to the socket, and bytes that were read from it.
+    pub(crate) fn carried(&self) -> (u64, u64) {
+        let kept: usize = self.kept.data.iter().map(Bytes::len).sum();
+        (self.taken - u64::from(self.is_taken), self.kept.base + kept as u64)
+    }
+}
+
 impl From<Error> for Ending {
     fn from(error: Error) -> Self {
         match error {
@@ -87,6 +107,39 @@ impl Pipe {
     /// The priority that its class has at present.
     pub(crate) fn priority(&self) -> Priority {
         lock(&self.flow).treatment().priority()
+    }
+
+    /// Goes on with a flow that [`rest`](Self::rest) has stopped.
+    ///
+    /// # Errors
+    /// The socket cannot be used.
+    pub(crate) fn resting(
+        socket: std::net::TcpStream,
+        flow: Flow,
+        rest: PipeAtRest,
+        pool: Arc<Pool>,
+        throttle: Throttle,
+        counts: Arc<Counts>,
+    ) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let tcp = TcpStream::from_std(socket)?;
+        #[expect(deprecated, reason = "no time to linger, which blocks nothing")]
+        tcp.set_linger(None)?;
+        let PipeAtRest { taken, is_taken, kept } = rest;
+        let kept = Kept::resting(kept, pool);
+        Ok(Self { taken, is_taken, ..Self::new(tcp, flow, kept, throttle, counts) })
+    }
+
+    /// Stops the flow so that another process can go on with it. The program at this end sees a reset if none does:
+    /// when the last copy of the socket is closed.
+    ///
+    /// # Errors
+    /// The socket cannot be handed over.
+    pub(crate) fn rest(self) -> io::Result<(std::net::TcpStream, PipeAtRest)> {
+        self.tcp.set_zero_linger()?;
+        let rest =
+            PipeAtRest { taken: self.taken, is_taken: self.is_taken, kept: self.kept.rest() };
+        Ok((self.tcp.into_std()?, rest))
     }
 
     pub(crate) const fn kept(&self) -> &Arc<Kept> {

@@ -47,6 +47,19 @@ struct KeptState {
     over: bool,
 }
 
+/// One direction of a flow at the end that sends it, while no exchange carries it and its client is not known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeptAtRest {
+    /// The position of the first byte that is kept.
+    pub(crate) base: u64,
+    /// What is to be sent from there, or to be sent again.
+    pub(crate) data: Vec<Bytes>,
+    /// Whether nothing more is read.
+    pub(crate) ended: bool,
+    /// Whether the other end has taken the end.
+    pub(crate) over: bool,
+}
+
 /// The other end says that it has taken what was never sent, or less than it said before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rewind;
@@ -103,6 +116,22 @@ impl Kept {
     pub(crate) fn new(resumable: bool, pool: Arc<Pool>) -> Arc<Self> {
         let state = Mutex::default();
         Arc::new(Self { state, resumable, pool, changed: Notify::new() })
+    }
+
+    /// Goes on from where [`rest`](Self::rest) was called. What was kept is counted by this pool.
+    pub(crate) fn resting(rest: KeptAtRest, pool: Arc<Pool>) -> Arc<Self> {
+        let KeptAtRest { base, data, ended, over } = rest;
+        let state = KeptState { base, end: base, next: base, ended, over, chunks: VecDeque::new() };
+        let kept = Self { state: state.into(), resumable: true, pool, changed: Notify::new() };
+        data.into_iter().filter(|chunk| !chunk.is_empty()).for_each(|chunk| kept.push(chunk));
+        Arc::new(kept)
+    }
+
+    /// Takes out what is kept, for another process: nothing is sent any more by this one.
+    pub(super) fn rest(&self) -> KeptAtRest {
+        let mut state = self.lock();
+        let data = std::mem::take(&mut state.chunks).into_iter().map(|chunk| chunk.data).collect();
+        KeptAtRest { base: state.base, data, ended: state.ended, over: state.over }
     }
 
     fn lock(&self) -> MutexGuard<'_, KeptState> {
@@ -339,6 +368,27 @@ mod tests {
         let (kept, pool) = kept(false);
         kept.push("abcdef".into());
         assert_eq!((send_all(&kept), pool.used()), (b"abcdef".to_vec(), 0));
+    }
+
+    #[test]
+    fn what_is_kept_is_sent_from_another_pool_after_a_rest() {
+        let (before, pool) = kept(true);
+        before.push("hello, ".into());
+        before.push("world".into());
+        assert_eq!(send_all(&before), b"hello, world");
+        before.take(3).unwrap();
+        before.finish();
+        let rest = before.rest();
+        drop(before);
+        assert_eq!(pool.used(), 0);
+        let after = Kept::resting(rest, pool.clone());
+        assert_eq!(pool.used(), 9);
+        assert_eq!(after.rewind(2), Err(Rewind));
+        after.rewind(8).unwrap();
+        assert!(after.is_ended() && !after.is_over());
+        assert_eq!(send_all(&after), b"orld");
+        after.take(13).unwrap();
+        assert!(after.is_over() && pool.used() == 0);
     }
 
     #[test]

@@ -9,8 +9,8 @@ mod kept;
 mod ledger;
 mod pool;
 
-pub(crate) use carry::{Ending, Pipe};
-pub(crate) use kept::Kept;
+pub(crate) use carry::{Ending, Pipe, PipeAtRest};
+pub(crate) use kept::{Kept, KeptAtRest};
 pub(crate) use ledger::Ledger;
 pub(crate) use pool::Pool;
 

@@ -11,5 +11,6 @@ mod resume;
 mod reverse;
 mod socks;
 mod support;
+mod suspend;
 mod tcp;
 mod udp;

@@ -113,7 +113,7 @@ async fn a_flow_that_its_client_gives_up_ends_at_the_proxy() {
 }
 
 /// Asks for a target with a token and a value of the field of flows; returns the status and that field of the answer.
-async fn ask(
+pub async fn ask(
     proxy: &Proxy,
     target: SocketAddr,
     token: &str,

@@ -1,6 +1,7 @@
 //! Connections to the proxy that lead to this side.
 
 use sutura_tunnel::client::Reverse;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
@@ -49,4 +50,28 @@ async fn listening_must_be_allowed() {
     listening(&near, Reverse { listen: "127.0.0.1:8080".parse().unwrap(), to }).await;
     let said = near.said.wait("-R 127.0.0.1:8080:127.0.0.1:9: ").await;
     assert!(said.contains("--allow-listen 127.0.0.1:8080 would allow it"), "{said}");
+}
+
+#[tokio::test]
+async fn connections_to_the_proxy_outlive_it() {
+    let (listener, free) = listener().await;
+    drop(listener);
+    let mut config = config(&[]);
+    config.allow_listen = rules(&["127.0.0.1:*"]);
+    let proxy = Proxy::with(config.clone());
+    let near = near(&proxy).await;
+    let reverse = Reverse { listen: free.into_target(), to: echo().await.into_target() };
+    let said = listening(&near, reverse).await;
+    said.wait("127.0.0.1").await;
+    let mut old = TcpStream::connect(free).await.unwrap();
+    old.write_all(b"x").await.unwrap();
+    assert_eq!(old.read_u8().await.unwrap(), b'x');
+    let before = said.count("127.0.0.1");
+    let proxy = proxy.hand_over(config).await;
+    assert_eq!(converse(old, b"hello").await.unwrap(), b"hello");
+    proxy.said.wait(&format!("ann: listen {free} ended: 6 6 true")).await;
+    // It is listened there anew.
+    said.wait_for("127.0.0.1", before + 1).await;
+    let new = TcpStream::connect(free).await.unwrap();
+    assert_eq!(converse(new, b"again").await.unwrap(), b"again");
 }

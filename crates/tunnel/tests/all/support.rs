@@ -11,7 +11,8 @@ use sutura_tunnel::flow::Rules;
 use sutura_tunnel::local::forward_tcp;
 use sutura_tunnel::masque::UdpTemplate;
 use sutura_tunnel::server::{
-    Admission, Decision, Gate, Identity, Observer, Record, Server, ServerConfig, http_config,
+    Admission, Decision, FlowAtRest, Gate, Identity, Observer, Record, Server, ServerConfig,
+    http_config,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
@@ -72,6 +73,9 @@ impl Observer for Said {
         self.say(match record.decision {
             Decision::Begun => format!("{client}: {ask} begun"),
             Decision::Resumed => format!("{client}: {ask} resumed"),
+            Decision::Suspended { to_target, from_target, .. } => {
+                format!("{client}: {ask} suspended: {to_target} {from_target}")
+            }
             Decision::Refused { cause, details } => {
                 format!("{client}: {ask} refused: {details} ({cause})")
             }
@@ -107,6 +111,12 @@ impl Gate for TokenGate {
         let identity = known.map(|(_, name)| Identity((*name).into()));
         Box::pin(async move { identity })
     }
+}
+
+/// Where a proxy is, and its certificate and key.
+pub struct Place {
+    address: SocketAddr,
+    keys: Arc<Keys>,
 }
 
 /// A proxy, which ends when this is dropped.
@@ -167,14 +177,17 @@ impl Proxy {
     }
 
     pub fn with(config: ServerConfig) -> Self {
-        Self::at(([127, 0, 0, 1], 0).into(), config, Arc::new(new_keys()))
+        let place = Place { address: ([127, 0, 0, 1], 0).into(), keys: Arc::new(new_keys()) };
+        Self::at(place, config, Vec::new())
     }
 
-    fn at(address: SocketAddr, config: ServerConfig, keys: Arc<Keys>) -> Self {
+    fn at(place: Place, config: ServerConfig, flows: Vec<FlowAtRest>) -> Self {
+        let Place { address, keys } = place;
         let endpoint = listening(address, &keys);
         let address = endpoint.local_addr().unwrap();
         let said = Said::default();
         let server = Server::new(config, Box::new(said.clone()));
+        server.restore(flows);
         let (accepting, serving) = (endpoint.clone(), server.clone());
         tokio::spawn(async move {
             while let Some(incoming) = accepting.accept().await {
@@ -190,18 +203,42 @@ impl Proxy {
 
     /// Ends the proxy without a word to anybody, and starts one that knows of no flows at its address.
     pub async fn restart(self, config: ServerConfig) -> Self {
-        let (address, keys) = (self.address, self.keys.clone());
+        Self::at(self.end().await, config, Vec::new())
+    }
+
+    /// Ends the proxy, and starts one that has its flows at its address.
+    pub async fn hand_over(self, config: ServerConfig) -> Self {
+        let (place, flows) = self.suspend().await;
+        Self::again(place, config, flows)
+    }
+
+    /// Ends the proxy, and returns its flows.
+    pub async fn suspend(self) -> (Place, Vec<FlowAtRest>) {
+        let flows = self.server.suspend(b"it is started again").await;
+        (self.end().await, flows)
+    }
+
+    /// A proxy with the flows of an earlier one, which come as another process would get them.
+    pub fn again(place: Place, config: ServerConfig, flows: Vec<FlowAtRest>) -> Self {
+        let handed_over = |flow: FlowAtRest| {
+            let (socket, state) = flow.into_parts().unwrap();
+            FlowAtRest::from_parts(socket, state.into()).unwrap()
+        };
+        Self::at(place, config, flows.into_iter().map(handed_over).collect())
+    }
+
+    /// Ends the proxy, and waits until its place is free.
+    async fn end(self) -> Place {
+        let place = Place { address: self.address, keys: self.keys.clone() };
         self.endpoint.stop_accepting();
         self.endpoint.close(1, b"killed");
         self.endpoint.wait_idle().await;
         drop(self);
-        loop {
-            // The socket is closed by a task of its own.
-            if std::net::UdpSocket::bind(address).is_ok() {
-                return Self::at(address, config, keys);
-            }
+        // The socket is closed by a task of its own.
+        while std::net::UdpSocket::bind(place.address).is_err() {
             tokio::task::yield_now().await;
         }
+        place
     }
 
     pub fn fingerprint(&self) -> [u8; 32] {

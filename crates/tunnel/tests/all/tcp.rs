@@ -7,8 +7,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
-    Proxy, TOKEN, config, converse, echo, forwarded, forwarded_to, listener, near, near_at, pattern,
-    raw,
+    Proxy, TOKEN, config, converse, echo, forwarded, forwarded_to, listener, near, near_at,
+    pattern, raw,
 };
 
 #[tokio::test]

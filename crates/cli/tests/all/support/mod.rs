@@ -3,6 +3,7 @@
 pub mod bridge;
 pub mod screen;
 pub mod scripted;
+pub mod supervisor;
 pub mod tls_door;
 pub mod upstream;
 pub mod watcher;
@@ -11,10 +12,12 @@ pub mod wire;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -244,6 +247,13 @@ impl Listening {
         self.hello["fingerprint"].as_str().unwrap()
     }
 
+    /// Ends the command as a supervisor does, and returns what it has said on standard error.
+    pub fn terminate(mut self) -> String {
+        self.process.signal(Signal::TERM);
+        let output = self.process.output();
+        String::from_utf8(output.stderr).unwrap()
+    }
+
     /// Interrupts the command. Returns its output and the line of JSON that it ended with, if any.
     pub fn interrupt(mut self) -> (Output, Option<Value>) {
         self.process.signal(Signal::INT);
@@ -298,21 +308,29 @@ pub fn is_protected(report: &Value) -> bool {
     report["connections"][0]["fec"]["source_symbols_received"].as_u64() > Some(0)
 }
 
-/// Passes sockets to a command as systemd does, but for the number of the first, which is at least `first`.
-pub fn pass(command: &mut Command, first: i32, sockets: &[std::os::fd::BorrowedFd<'_>]) {
-    use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
-    use std::os::fd::{AsRawFd, IntoRawFd};
-    let numbers: Vec<i32> = sockets
-        .iter()
-        .map(|socket| {
-            let copy = fcntl_dupfd_cloexec(socket, first).unwrap();
-            fcntl_setfd(&copy, FdFlags::empty()).unwrap();
-            // It stays open until this process ends, as other tests start commands meanwhile.
-            copy.into_raw_fd().as_raw_fd()
-        })
-        .collect();
-    let are_in_turn = numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]);
-    assert!(are_in_turn, "another test took a number between: {numbers:?}");
-    command.env("LISTEN_FDS", numbers.len().to_string());
-    command.env("LISTEN_FDS_FIRST_FD", numbers[0].to_string());
+/// A command to which descriptors are passed as systemd does, each with a name. They must be kept until it was started.
+pub fn pass(command: &Command, passed: &[(BorrowedFd<'_>, &str)]) -> (Command, Vec<OwnedFd>) {
+    // Far from those that systemd uses, so that none is closed before it was copied to its place.
+    const FIRST: i32 = 200;
+    let copy = |(descriptor, _): &(BorrowedFd<'_>, _)| {
+        let copy = fcntl_dupfd_cloexec(descriptor, FIRST).unwrap();
+        fcntl_setfd(&copy, FdFlags::empty()).unwrap();
+        copy
+    };
+    let copies: Vec<OwnedFd> = passed.iter().map(copy).collect();
+    let moves = copies.iter().zip(3..).map(|(copy, place)| {
+        let number = copy.as_raw_fd();
+        format!("{place}<&{number} {number}<&-")
+    });
+    let moves: Vec<String> = moves.collect();
+    let names: Vec<&str> = passed.iter().map(|(_, name)| *name).collect();
+    let script = format!("export LISTEN_PID=$$; exec \"$@\" {}", moves.join(" "));
+    let mut wrapped = Command::new("bash");
+    wrapped.args(["-c", &script, "bash"]).arg(command.get_program()).args(command.get_args());
+    wrapped.env("LISTEN_FDS", passed.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
+    for (name, value) in command.get_envs() {
+        wrapped.env(name, value.unwrap_or_default());
+    }
+    wrapped.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    (wrapped, copies)
 }

@@ -16,7 +16,8 @@ fn losses_that_are_expected_count_until_they_can_be_ruled_out() {
     assert_eq!(sleeps(floor(0.015, 0.0, 0.05)), None);
     assert_eq!(sleeps(floor(0.015, 0.0, 0.05).with_crowded(true)), Some(Reason::Congestion));
     let known = |rate, excess| auto.with_expected(floor(0.1, rate, excess)).rate;
-    let cases = [(0.001, 0.01, 0.011), (0.001, 0.05, 0.02), (0.03, 0.05, 0.03), (0.001, 0.0, 0.001)];
+    let cases =
+        [(0.001, 0.01, 0.011), (0.001, 0.05, 0.02), (0.03, 0.05, 0.03), (0.001, 0.0, 0.001)];
     for (rate, excess, counts) in cases {
         assert!((known(rate, excess) - counts).abs() < 1e-9, "{rate} {excess}");
     }

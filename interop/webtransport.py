@@ -143,7 +143,7 @@ def with_chromium(binary, server):
     page = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Empty)
     threading.Thread(target=page.serve_forever, daemon=True).start()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
-        browser = Chromium(binary, profile, dark=False)
+        browser = Chromium(binary, profile)
         try:
             url = f"http://127.0.0.1:{page.server_address[1]}/"
             target = browser.call("Target.createTarget", url="about:blank")["targetId"]

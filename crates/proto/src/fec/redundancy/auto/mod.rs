@@ -154,7 +154,8 @@ impl Auto {
 
     /// With the target that `share` of all pieces are at the receiver `within` this time, at most
     /// [`MAX_DELAY`], after they were written. No more repair symbols are sent than the target needs. If it
-    /// cannot be met, as many are sent as bring it nearer by more than `1 - share`, within the budget. `None` if `share` is not from 0 to 1.
+    /// cannot be met, as many are sent as bring it nearer by more than `1 - share`, within the budget. `None` if
+    /// `share` is not from 0 to 1.
     #[must_use]
     pub fn within(self, within: Duration, share: f64) -> Option<Self> {
         self.with_target(within, false, share)

@@ -379,7 +379,6 @@ impl AutoPolicy {
 /// repair symbols, and the least gain of each.
 fn choose(chances: impl Iterator<Item = f64>, share: Option<f64>, price: f64) -> Choice {
     let mut best = Choice::default();
-    let mut nearest = Nearest::default();
     let mut without = None;
     for (repairs, chance) in (0u32..).zip(chances) {
         let gain = chance - *without.get_or_insert(chance);
@@ -387,28 +386,13 @@ fn choose(chances: impl Iterator<Item = f64>, share: Option<f64>, price: f64) ->
         let choice = Choice { repairs, gain, value };
         match share {
             Some(share) if chance >= share => return choice,
-            Some(share) => nearest.add(chance, choice, share),
+            // If the target is out of reach, more than this would be spent on bursts that take repair symbols, too.
+            Some(share) if gain - best.gain > 1.0 - share => best = choice,
             None if value > best.value => best = choice,
-            None => {}
+            Some(_) | None => {}
         }
     }
-    if share.is_some() { nearest.choice } else { best }
-}
-
-/// The choice if the target cannot be reached: the fewest repair symbols that come as near to it as all that are
-/// affordable, up to the share that the target leaves. More would be spent on bursts that take them, too.
-#[derive(Debug, Default)]
-struct Nearest {
-    choice: Choice,
-    chance: f64,
-}
-
-impl Nearest {
-    fn add(&mut self, chance: f64, choice: Choice, share: f64) {
-        if choice.repairs == 0 || chance - self.chance > 1.0 - share {
-            *self = Self { choice, chance };
-        }
-    }
+    best
 }
 
 /// A number of repair symbols and their effect.

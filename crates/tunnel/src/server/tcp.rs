@@ -201,13 +201,13 @@ impl Served {
     }
 
     /// Leaves the flow to whoever goes on with it.
-    fn rest(self) {
-        if self.flow.is_done() || self.way.is_none() || self.resumable.is_none() {
+    fn rest(mut self) {
+        let kept = self.resumable.take().zip(self.way.take());
+        let Some((resumable, way)) = kept.filter(|_| !self.flow.is_done()) else {
             return self.finish(Ending::Lost);
-        }
+        };
         self.record_carried();
-        let Self { flow, recorded, resumable, way, .. } = self;
-        let (Some(resumable), Some(way)) = (resumable, way) else { return };
+        let Self { flow, recorded, .. } = self;
         // If its socket cannot be used, the flow is over.
         let Ok((socket, pipe)) = flow.rest() else { return };
         let (case, resolved, lasted) = recorded.rest();

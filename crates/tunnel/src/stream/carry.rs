@@ -2,7 +2,7 @@
 
 use std::future::pending;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::{Bytes, BytesMut};
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
 
 use super::kept::{Kept, KeptAtRest};
-use super::ledger::{Ledger, Listing};
+use super::ledger::{Ledger, Listing, lock};
 use super::pool::Pool;
 use crate::counts::Counts;
 use crate::flow::{Class, Flow};
@@ -46,10 +46,6 @@ pub(crate) struct Pipe {
     throttle: Throttle,
     /// Bytes from and to the socket, for reports.
     counts: Arc<Counts>,
-}
-
-fn lock(flow: &Mutex<Flow>) -> MutexGuard<'_, Flow> {
-    flow.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A flow at one end while no exchange carries it, without its socket.

@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{
-    Near, OTHER_TOKEN, Proxy, TOKEN, alert, config, converse, echo, forwarded, listener, near,
-    pattern, raw,
+    Near, OTHER_TOKEN, Proxy, TOKEN, Transfer, alert, config, converse, echo, forwarded, listener,
+    near, pattern, raw,
 };
 
 /// A relay at any port, or at one where there was one.
@@ -33,27 +33,15 @@ async fn no_byte_is_lost_or_doubled_when_the_connection_is_lost_in_the_middle() 
     let (near, mut cut, place) = through_relay(&proxy).await;
     let at = forwarded(&near, target).await;
     let bytes = pattern(24 << 20);
-    let (mut read, mut write) = TcpStream::connect(at).await.unwrap().into_split();
-    let sending = tokio::spawn({
-        let bytes = bytes.clone();
-        async move {
-            write.write_all(&bytes).await.unwrap();
-            write.shutdown().await.unwrap();
-        }
-    });
-    let (mut back, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+    let mut transfer = Transfer::begin(at, &bytes).await;
     for losses in 1..=2 {
-        while back.len() < losses * (6 << 20) {
-            let size = read.read(&mut piece).await.unwrap();
-            back.extend_from_slice(&piece[..size]);
-        }
+        transfer.read(losses * (6 << 20)).await;
         let _ = cut.stop();
         near.said.wait_for("the connection is lost", losses).await;
         cut = relay(place, proxy.address).0;
         near.said.wait_for("connected again", losses).await;
     }
-    read.read_to_end(&mut back).await.unwrap();
-    sending.await.unwrap();
+    let back = transfer.end().await;
     assert!(back == bytes, "{} of {} bytes", back.len(), bytes.len());
     proxy.said.wait_for("resumed", 2).await;
     let size = bytes.len();

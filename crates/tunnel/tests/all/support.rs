@@ -15,8 +15,10 @@ use sutura_tunnel::server::{
     http_config,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// The token that the proxies of these tests know.
 pub const TOKEN: &str = "0123456789abcdef";
@@ -424,4 +426,41 @@ pub fn pattern(size: usize) -> Vec<u8> {
     (0..size as u64 / 8)
         .flat_map(|n| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_be_bytes())
         .collect()
+}
+
+/// Bytes that a program sends, and reads as they come back.
+pub struct Transfer {
+    read: OwnedReadHalf,
+    sending: JoinHandle<()>,
+    back: Vec<u8>,
+}
+
+impl Transfer {
+    /// Begins to send them at this address.
+    pub async fn begin(at: SocketAddr, bytes: &[u8]) -> Self {
+        let (read, mut write) = TcpStream::connect(at).await.unwrap().into_split();
+        let bytes = bytes.to_vec();
+        let sending = tokio::spawn(async move {
+            write.write_all(&bytes).await.unwrap();
+            write.shutdown().await.unwrap();
+        });
+        Self { read, sending, back: Vec::new() }
+    }
+
+    /// Reads until so many have come back.
+    pub async fn read(&mut self, size: usize) {
+        let mut piece = vec![0; 1 << 20];
+        while self.back.len() < size {
+            let size = self.read.read(&mut piece).await.unwrap();
+            assert!(size > 0, "the end came after {} bytes", self.back.len());
+            self.back.extend_from_slice(&piece[..size]);
+        }
+    }
+
+    /// All that came back.
+    pub async fn end(mut self) -> Vec<u8> {
+        self.read.read_to_end(&mut self.back).await.unwrap();
+        self.sending.await.unwrap();
+        self.back
+    }
 }

@@ -9,7 +9,7 @@ use tokio::net::TcpStream;
 
 use crate::resume::ask;
 use crate::support::{
-    OTHER_TOKEN, Proxy, TOKEN, config, echo, forwarded, listener, near, pattern, raw,
+    OTHER_TOKEN, Proxy, TOKEN, Transfer, config, echo, forwarded, listener, near, pattern, raw,
 };
 
 const ALLOW: &[&str] = &["127.0.0.1:*"];
@@ -20,28 +20,16 @@ async fn no_byte_is_lost_or_doubled_when_the_proxy_is_started_again_in_the_middl
     let near = near(&proxy).await;
     let at = forwarded(&near, target).await;
     let bytes = pattern(24 << 20);
-    let (mut read, mut write) = TcpStream::connect(at).await.unwrap().into_split();
-    let sending = tokio::spawn({
-        let bytes = bytes.clone();
-        async move {
-            write.write_all(&bytes).await.unwrap();
-            write.shutdown().await.unwrap();
-        }
-    });
-    let (mut back, mut piece) = (Vec::new(), vec![0; 1 << 20]);
+    let mut transfer = Transfer::begin(at, &bytes).await;
     for restarts in 1..=2 {
-        while back.len() < restarts * (6 << 20) {
-            let size = read.read(&mut piece).await.unwrap();
-            back.extend_from_slice(&piece[..size]);
-        }
+        transfer.read(restarts * (6 << 20)).await;
         let said = proxy.said.clone();
         proxy = proxy.hand_over(config(ALLOW)).await;
         said.wait(&format!("ann: tcp {target} suspended")).await;
         assert_eq!((said.count(" ended:"), proxy.server.flows()), (0, 1));
         proxy.said.wait("resumed").await;
     }
-    read.read_to_end(&mut back).await.unwrap();
-    sending.await.unwrap();
+    let back = transfer.end().await;
     assert!(back == bytes, "{} of {} bytes", back.len(), bytes.len());
     // The records are those of one flow.
     let size = bytes.len();

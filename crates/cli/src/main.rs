@@ -115,7 +115,10 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(&args),
         Command::Qlog(args) => analyse::run(&args),
         Command::Vnc(command) => block_on(vnc::run(*command)),
-        Command::Tunnel(command) => block_on_with(tunnel::BLOCKING_THREADS, tunnel::run(*command)),
+        Command::Tunnel(command) => {
+            command.give_up_root()?;
+            block_on_with(tunnel::BLOCKING_THREADS, tunnel::run(*command))
+        }
         Command::Lab(args) => lab::run(&args),
         Command::Policies(args) => policies::run(&args),
         Command::Completions(args) => manual::completions(&args),

@@ -13,6 +13,8 @@ mod network;
 mod ports;
 mod serve;
 mod tokens;
+#[cfg_attr(not(target_os = "linux"), path = "no_user.rs")]
+mod user;
 
 use std::path::Path;
 use std::time::Duration;
@@ -30,6 +32,8 @@ pub const DEFAULT_PORT: u16 = 4433;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long closing connections may take.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Ports below this are root's.
+const LOW_PORTS: u16 = 1024;
 /// How often statistics are shown.
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
 /// Threads that wait for names at a proxy: some for each of a dozen clients whose names do not answer.
@@ -44,6 +48,19 @@ pub enum TunnelCommand {
     Serve(serve::TunnelServeArgs),
     /// Bring programs to a proxy: forwarded ports, SOCKS5, an HTTP proxy
     Connect(connect::TunnelConnectArgs),
+}
+
+impl TunnelCommand {
+    /// Goes on without root's rights, if that is wanted. For the only thread that there is.
+    ///
+    /// # Errors
+    /// That cannot be done.
+    pub fn give_up_root(&self) -> Result<(), Failure> {
+        match self {
+            Self::Serve(args) => args.give_up_root(),
+            Self::Connect(args) => args.give_up_root(),
+        }
+    }
 }
 
 /// Runs one end of a tunnel.

@@ -62,6 +62,10 @@ impl FromStr for OwnNetwork {
 }
 
 impl NetworkArgs {
+    pub const fn is_wanted(&self) -> bool {
+        !self.tun.is_empty()
+    }
+
     /// Makes the device, if it is wanted.
     ///
     /// # Errors

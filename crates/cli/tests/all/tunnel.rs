@@ -391,3 +391,33 @@ fn states_that_are_not_understood_are_told_and_the_proxy_starts() {
     assert!(said.contains("another version has written it"), "{said}");
     assert!(said.contains("states are missing: 1"), "{said}");
 }
+
+/// Begun by root, it goes on without its rights; begun by others, it says that it cannot.
+#[cfg(target_os = "linux")]
+#[test]
+fn root_is_given_up_for_good() {
+    let scratch = Scratch::new();
+    let no_one = run(["tunnel", "serve", "--user", "no-such-user", "--listen", "127.0.0.1:0"]);
+    assert_eq!(no_one.status.code(), Some(2));
+    if !rustix::process::geteuid().is_root() {
+        let said = String::from_utf8_lossy(&no_one.stderr).into_owned();
+        assert!(said.contains("only root can go on as another user"), "{said}");
+        return;
+    }
+    let state = scratch.dir("theirs");
+    // They are to come to their directory.
+    let passage = std::os::unix::fs::PermissionsExt::from_mode(0o711);
+    std::fs::set_permissions(scratch.path(), passage).unwrap();
+    std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).unwrap();
+    let mut command =
+        sutura(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json", "--allow", "*"]);
+    command.args(["--user", "nobody", "--state-dir"]).arg(&state);
+    let mut server = Listening::spawn(command);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", server.process.id())).unwrap();
+    let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+    assert_eq!(line("Uid:").split_whitespace().collect::<Vec<_>>(), ["65534"; 4]);
+    for set in ["CapEff:", "CapPrm:", "CapAmb:"] {
+        assert_eq!(u64::from_str_radix(line(set), 16).unwrap(), 0, "{set}");
+    }
+    assert_eq!(line("NoNewPrivs:"), "1");
+}

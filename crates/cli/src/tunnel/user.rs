@@ -48,7 +48,8 @@ impl UserArgs {
         }
         let known = User::from_name(name)
             .map_err(|error| Failure::local(format!("--user {name}: {error}")))?;
-        let user = known.ok_or_else(|| Failure::usage(format!("--user: there is no {name}")))?;
+        let user =
+            known.ok_or_else(|| Failure::usage(format!("--user: there is no user {name}")))?;
         become_user(&user, needs)
             .map_err(|error| Failure::local(format!("cannot go on as {name}: {error}")))
     }

@@ -398,17 +398,20 @@ fn states_that_are_not_understood_are_told_and_the_proxy_starts() {
 fn root_is_given_up_for_good() {
     let scratch = Scratch::new();
     let no_one = run(["tunnel", "serve", "--user", "no-such-user", "--listen", "127.0.0.1:0"]);
-    assert_eq!(no_one.status.code(), Some(2));
+    let said = complaint(&no_one, 2);
     if !rustix::process::geteuid().is_root() {
-        let said = String::from_utf8_lossy(&no_one.stderr).into_owned();
         assert!(said.contains("only root can go on as another user"), "{said}");
         return;
     }
+    assert!(said.contains("there is no user no-such-user"), "{said}");
     let state = scratch.dir("theirs");
     // They are to come to their directory.
     let passage = std::os::unix::fs::PermissionsExt::from_mode(0o711);
     std::fs::set_permissions(scratch.path(), passage).unwrap();
-    std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).unwrap();
+    if std::os::unix::fs::chown(&state, Some(65_534), Some(65_534)).is_err() {
+        // A namespace of users has no other than root.
+        return;
+    }
     let mut command =
         sutura(["tunnel", "serve", "--listen", "127.0.0.1:0", "--json", "--allow", "*"]);
     command.args(["--user", "nobody", "--state-dir"]).arg(&state);

@@ -13,7 +13,6 @@ mod network;
 mod ports;
 mod serve;
 mod tokens;
-#[cfg_attr(not(target_os = "linux"), path = "no_user.rs")]
 mod user;
 
 use std::path::Path;

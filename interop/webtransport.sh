@@ -8,8 +8,8 @@ target=${CARGO_TARGET_DIR:-target}
 cargo build --quiet --locked -p sutura-webtransport --example echo
 arguments=(--echo "$target/debug/examples/echo")
 if command -v go >/dev/null; then
-    mkdir -p "$target/interop"
-    go=$(realpath "$target/interop")/webtransport-go
+    mkdir -p "$target/webtransport"
+    go=$(realpath "$target/webtransport")/webtransport-go
     (cd interop/webtransport-go && go build -o "$go" .)
     arguments+=(--go "$go")
 else

@@ -107,7 +107,7 @@ impl Streams {
     /// Writes the connection-level frames; false if not all of them fit.
     fn write_connection_control(&mut self, now: Instant, rtt: Duration, page: &mut Page) -> bool {
         if self.control.max_data {
-            let update = self.window.propose(now, rtt);
+            let update = self.window.propose(now, rtt, self.received);
             if !page.put(&Frame::MaxData(update.limit), ControlToken::MaxData) {
                 return false;
             }
@@ -255,7 +255,7 @@ fn write_stream_control(stream: &mut Stream, now: Instant, rtt: Duration, page: 
     }
     if pending.max_data {
         if let Some(recv) = halves.recv_mut().filter(|recv| recv.may_update()) {
-            let update: flow::Update = recv.window.propose(now, rtt);
+            let update: flow::Update = recv.window.propose(now, rtt, recv.highest());
             let frame = Frame::MaxStreamData { id, max: update.limit };
             if !page.put(&frame, ControlToken::MaxStreamData(id)) {
                 return false;

@@ -9,17 +9,27 @@ pub(super) struct Update {
     /// The limit to announce.
     pub(super) limit: u64,
     size: u64,
+    /// Whether the peer has sent all that the limit before allowed.
+    used_up: bool,
 }
 
-/// The number of steps in which a window that grows no more is announced.
+/// The number of steps in which a window is announced that is all used, instead of two.
 const STEPS: u64 = 8;
+/// The window may limit the peer if all of it is consumed within this many round trips.
+const ROUND_TRIPS: u128 = 2;
+/// The same for a peer that has used up the window. It waits until what was lost is repaired, which takes some two round
+/// trips, and as long again for what is lost twice.
+const ROUND_TRIPS_OF_REPAIR: u128 = 8;
 
 /// A receive window: how much the peer may send on a stream or on the connection.
 ///
-/// The limit moves when half of the window is consumed. The window doubles, up to a maximum, when it is
-/// consumed so fast that the window may limit the peer, rather than the path. At its maximum the limit moves
-/// more often: a peer that is limited by the window could otherwise use only half of it in a round trip,
-/// while the other half waits to be announced.
+/// The window doubles, up to a maximum, when half of it is consumed so fast that the window may limit the peer, rather
+/// than the path or the application. A path that loses packets needs a larger window than it holds: what is sent until a
+/// loss is repaired waits for it.
+///
+/// The limit moves when half of the window is consumed. At the maximum, and where the peer has used up the window lately,
+/// it moves more often: the peer could otherwise use only half of the window in a round trip, while the other half waits
+/// to be announced.
 #[derive(Debug)]
 pub(super) struct RecvWindow {
     limit: u64,
@@ -28,8 +38,11 @@ pub(super) struct RecvWindow {
     consumed: u64,
     /// The most bytes that the window may have at present, even if `size` is larger.
     allowance: u64,
-    /// When the limit was last announced, and how many bytes had been consumed by then.
+    /// Since when half a window is being consumed, and how many bytes had been consumed by then; `None` before the first
+    /// announcement.
     epoch: Option<(Instant, u64)>,
+    /// How many bytes had been consumed when the peer was last found to have used up the window.
+    used_up: Option<u64>,
 }
 
 impl RecvWindow {
@@ -44,6 +57,7 @@ impl RecvWindow {
             consumed: 0,
             allowance: u64::MAX,
             epoch: None,
+            used_up: None,
         }
     }
 
@@ -84,33 +98,50 @@ impl RecvWindow {
     /// How many bytes must be consumed between two announcements.
     fn step(&self) -> u64 {
         let size = self.size.min(self.allowance);
-        if self.size < self.max_size { size / 2 } else { size / STEPS }
+        let lately = |at| self.consumed.saturating_sub(at) < self.size;
+        let all_used = self.size == self.max_size || self.used_up.is_some_and(lately);
+        if all_used { size / STEPS } else { size / 2 }
     }
 
-    /// The limit to announce now. Never below an earlier limit.
-    pub(super) fn propose(&self, now: Instant, rtt: Duration) -> Update {
+    /// The limit to announce now, when the peer has sent `received` bytes. Never below an earlier limit.
+    pub(super) fn propose(&self, now: Instant, rtt: Duration, received: u64) -> Update {
+        let used_up = received >= self.limit;
         let mut size = self.size;
-        if self.is_due()
-            && let Some((since, consumed)) = self.epoch
-        {
-            // Would the whole window be consumed within two round trips at this rate?
-            let elapsed = now.saturating_duration_since(since).as_nanos();
-            let spent = u128::from(self.consumed.saturating_sub(consumed));
-            let budget = rtt.as_nanos().saturating_mul(2).saturating_mul(spent);
-            if elapsed.saturating_mul(u128::from(size)) < budget {
-                size = size.saturating_mul(2).min(self.max_size);
-            }
+        if self.is_due() && self.limits_peer(now, rtt, used_up) {
+            size = size.saturating_mul(2).min(self.max_size);
         }
         let usable = size.min(self.allowance);
         let limit = self.consumed.saturating_add(usable).min(VARINT_MAX).max(self.limit);
-        Update { limit, size }
+        Update { limit, size, used_up }
+    }
+
+    /// Whether the window may limit the peer: half of it is consumed, and at this rate all of it would be within a few
+    /// round trips.
+    fn limits_peer(&self, now: Instant, rtt: Duration, used_up: bool) -> bool {
+        let Some((since, consumed)) = self.finished_epoch() else { return false };
+        let used_up = used_up || self.used_up.is_some_and(|at| at > consumed);
+        let round_trips = if used_up { ROUND_TRIPS_OF_REPAIR } else { ROUND_TRIPS };
+        let elapsed = now.saturating_duration_since(since).as_nanos();
+        let spent = u128::from(self.consumed.saturating_sub(consumed));
+        let budget = rtt.as_nanos().saturating_mul(round_trips).saturating_mul(spent);
+        elapsed.saturating_mul(u128::from(self.size)) < budget
+    }
+
+    /// The epoch, if half a window was consumed in it.
+    fn finished_epoch(&self) -> Option<(Instant, u64)> {
+        self.epoch.filter(|(_, consumed)| self.consumed.saturating_sub(*consumed) >= self.size / 2)
     }
 
     /// Records that `update` was announced.
     pub(super) fn commit(&mut self, now: Instant, update: Update) {
+        if self.epoch.is_none() || self.finished_epoch().is_some() {
+            self.epoch = Some((now, self.consumed));
+        }
+        if update.used_up {
+            self.used_up = Some(self.consumed);
+        }
         self.limit = update.limit;
         self.size = update.size;
-        self.epoch = Some((now, self.consumed));
     }
 
     /// Bytes of the window.
@@ -167,21 +198,25 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
-    /// Consumes as many bytes as move the limit, once per `period`; returns the sizes of the window.
-    fn sizes(period: Duration, rounds: usize) -> Vec<u64> {
+    /// Consumes half of the window at once, step by step, in each `period`, while the peer sends as far as it may or not
+    /// quite (`used_up`); returns the sizes of the window.
+    fn sizes(period: Duration, rounds: usize, used_up: bool) -> Vec<u64> {
         let mut now = Instant::now();
         let mut window = RecvWindow::new(1000, 5000);
         let mut sizes = Vec::new();
         for _ in 0..rounds {
-            window.consume(window.step() - 1);
-            assert!(!window.is_due());
-            window.consume(1);
-            assert!(window.is_due());
-            let before = window.limit();
-            let update = window.propose(now, RTT);
-            window.commit(now, update);
-            assert!(window.limit() > before && !window.is_due());
-            assert_eq!(window.limit() - window.consumed, window.size());
+            let half = window.consumed() + window.size() / 2;
+            while window.consumed() < half {
+                window.consume(window.step() - 1);
+                assert!(!window.is_due());
+                window.consume(1);
+                assert!(window.is_due());
+                let before = window.limit();
+                let update = window.propose(now, RTT, before - u64::from(!used_up));
+                window.commit(now, update);
+                assert!(window.limit() > before && !window.is_due());
+                assert_eq!(window.limit() - window.consumed(), window.size());
+            }
             sizes.push(window.size());
             now += period;
         }
@@ -190,7 +225,20 @@ mod tests {
 
     #[test]
     fn doubles_up_to_the_maximum_while_consumed_within_two_round_trips() {
-        assert_eq!(sizes(RTT / 2, 6), [1000, 2000, 4000, 5000, 5000, 5000]);
+        assert_eq!(sizes(RTT / 2, 6, false), [1000, 2000, 4000, 5000, 5000, 5000]);
+    }
+
+    #[test]
+    fn a_peer_that_waits_for_repairs_gets_more() {
+        // What was lost twice holds up each half of the window for almost four round trips.
+        let period = 4 * RTT - Duration::from_millis(1);
+        assert_eq!(sizes(period, 4, true), [1000, 2000, 4000, 5000]);
+        assert_eq!(sizes(period, 4, false), [1000; 4]);
+    }
+
+    #[test]
+    fn a_slow_application_gets_no_more() {
+        assert_eq!(sizes(4 * RTT + Duration::from_millis(1), 4, true), [1000; 4]);
     }
 
     #[test]
@@ -200,7 +248,7 @@ mod tests {
         assert!(!window.is_due());
         window.consume(1);
         assert!(window.is_due());
-        let update = window.propose(Instant::now(), RTT);
+        let update = window.propose(Instant::now(), RTT, 0);
         window.commit(Instant::now(), update);
         assert!(window.limit() == 1125 && !window.is_due());
     }
@@ -208,7 +256,7 @@ mod tests {
     #[test]
     fn stays_when_the_path_is_the_limit() {
         // Half a window takes a little more than a round trip, so a whole window takes more than two.
-        assert_eq!(sizes(RTT + Duration::from_millis(1), 4), [1000; 4]);
+        assert_eq!(sizes(RTT + Duration::from_millis(1), 4, false), [1000; 4]);
     }
 
     #[test]
@@ -216,11 +264,11 @@ mod tests {
         let now = Instant::now();
         let mut window = RecvWindow::new(1000, 1000);
         window.consume(700);
-        let update = window.propose(now, RTT);
+        let update = window.propose(now, RTT, 0);
         window.commit(now, update);
-        assert_eq!(window.propose(now, RTT).limit, 1700);
+        assert_eq!(window.propose(now, RTT, 0).limit, 1700);
         window.consume(100);
-        assert_eq!(window.propose(now, RTT).limit, 1800);
+        assert_eq!(window.propose(now, RTT, 0).limit, 1800);
     }
 
     #[test]
@@ -228,14 +276,14 @@ mod tests {
         let (now, mut window) = (Instant::now(), RecvWindow::new(1_000, 4_000));
         window.resize(8_000);
         assert!(window.is_due());
-        let update = window.propose(now, Duration::ZERO);
+        let update = window.propose(now, Duration::ZERO, 0);
         assert_eq!(update.limit, 8_000);
         window.commit(now, update);
         window.resize(100);
         assert!(!window.is_due());
         window.consume(7_950);
         assert!(window.is_due());
-        assert_eq!(window.propose(now, Duration::ZERO).limit, 8_050);
+        assert_eq!(window.propose(now, Duration::ZERO, 0).limit, 8_050);
     }
 
     #[test]
@@ -243,7 +291,7 @@ mod tests {
         let mut window = RecvWindow::new(u64::MAX, u64::MAX);
         assert_eq!(window.limit(), VARINT_MAX);
         window.consume(VARINT_MAX);
-        assert_eq!(window.propose(Instant::now(), RTT).limit, VARINT_MAX);
+        assert_eq!(window.propose(Instant::now(), RTT, 0).limit, VARINT_MAX);
     }
 
     #[test]

@@ -161,6 +161,11 @@ impl RecvHalf {
         self.state == RecvState::DataRecvd && self.stop == Stop::No
     }
 
+    /// The end of the highest byte that counts against flow control.
+    pub(super) fn highest(&self) -> u64 {
+        self.highest
+    }
+
     /// Whether received bytes are discarded.
     fn discards(&self) -> bool {
         self.stop != Stop::No || matches!(self.state, RecvState::ResetRecvd | RecvState::ResetRead)

@@ -98,3 +98,34 @@ fn cubic_is_not_ruined_by_losses_that_it_does_not_cause() {
     assert!(first < Duration::from_secs(2), "{first:?}");
     assert!(ours < theirs, "{ours:?}, {theirs:?}");
 }
+
+/// The share of the path's rate at which 20 MB arrive, in percent: the median of some seeds.
+fn share_of(path: &str, mbit: u32) -> u32 {
+    const BYTES: u64 = 20_000_000;
+    let transport = TransportConfig::default().with_congestion(Arc::new(Algorithm::BBR));
+    let times = (0..3).map(|seed| {
+        let scenario = over(seed, path).transport(&transport);
+        let outcome = scenario.transfer(Transfer::download(BYTES)).run();
+        outcome.unwrap_or_else(|failure| panic!("{failure}")).transfers[0].time
+    });
+    let least = BYTES as f64 * 8e-6 / f64::from(mbit);
+    let time: Duration = median(times.collect::<Vec<_>>());
+    (100.0 * least / time.as_secs_f64()) as u32
+}
+
+#[test]
+fn long_paths_are_filled_whatever_they_lose() {
+    // Such a path holds 0.75 or 1 MB: a window of flow control has to grow while data in it waits for repairs. Two thirds
+    // of the time without losses are Startup.
+    for (path, mbit, least) in [
+        ("rate=20mbit queue=500p delay=150ms", 20, 60),
+        ("rate=20mbit queue=500p delay=150ms loss=bern:0.01", 20, 52),
+        ("rate=20mbit queue=500p delay=150ms loss=bern:0.05", 20, 40),
+        ("rate=20mbit queue=500p delay=150ms loss=bern:0.1", 20, 30),
+        ("rate=40mbit queue=500p delay=100ms loss=gt:100,4.8,0.95,0.006", 40, 33),
+    ] {
+        let share = share_of(path, mbit);
+        println!("{path}: {share} %");
+        assert!(share >= least, "{path}: {share} %");
+    }
+}

@@ -215,7 +215,7 @@ fn credit_for_streams_and_data_is_lent() {
     streams.window.consume(1 << 40);
     assert!(streams.window.is_due());
     let now = Instant::now();
-    assert_eq!(streams.window.propose(now, RTT).limit, (1 << 40) + 1_000);
+    assert_eq!(streams.window.propose(now, RTT, 0).limit, (1 << 40) + 1_000);
     let remote = &mut streams.table.remote[Dir::Uni.index()];
     (remote.next, remote.finished) = (STREAMS, STREAMS);
     assert!(remote.is_due());

@@ -33,6 +33,8 @@ pub(super) struct LossRound {
     last_lost: Option<u64>,
     /// The smallest round-trip time in it.
     smallest_rtt: Option<Duration>,
+    /// Whether the newest packet that arrived met a queue.
+    pub(super) queued: bool,
 }
 
 impl LossRound {
@@ -75,7 +77,7 @@ impl Saved for Bounds {
 }
 
 /// The decision, because of a loss rate above the threshold, that the volume in flight was too much. It is
-/// undone when the losses that are not refuted would not have caused it.
+/// undone when the losses that are not refuted would not have caused it, or not with the floor that is known by now.
 #[derive(Debug, Clone)]
 pub(super) struct TooHigh {
     /// The state that it ended, if any.
@@ -85,14 +87,24 @@ pub(super) struct TooHigh {
     /// and later losses of packets sent before it.
     lost: u64,
     tx_in_flight: u64,
-    /// Bytes delivered by then.
+    /// Bytes delivered by then, and bytes in flight whose fate was not known yet.
     delivered: u64,
+    outstanding: u64,
+    /// Whether packets met a queue then, so that losses may be those of its end whatever the floor is.
+    queued: bool,
 }
 
 impl TooHigh {
     /// Whether a packet was sent before the decision, so that its loss supports it.
     fn counts(&self, packet: &Lost) -> bool {
         Snapshot::unpack(packet.state).delivered <= self.delivered
+    }
+
+    /// How many bytes the losses are of, when `delivered` bytes are delivered in all: also those that were in flight
+    /// and have arrived.
+    fn volume(&self, delivered: u64) -> u64 {
+        let since = delivered.saturating_sub(self.delivered);
+        self.tx_in_flight.saturating_add(since.min(self.outstanding))
     }
 }
 
@@ -121,17 +133,18 @@ impl Bbr {
     /// loss does, as in the draft; otherwise only losses that the path's floor does not explain.
     pub(super) fn is_round_congested(&self) -> bool {
         let round = &self.loss_round;
-        let is_queue_standing = round
-            .smallest_rtt
-            .zip(self.min_rtt.get())
-            .is_none_or(|(smallest, min)| shows_queue(smallest, min));
-        if !round.lossy || round.marked || is_queue_standing {
+        if !round.lossy || round.marked || self.shows_queue(round.smallest_rtt) {
             return round.lossy;
         }
         let (delivered, lost) = round.before;
         let delivered = self.sampler.delivered().saturating_sub(delivered);
         let lost = self.sampler.lost().saturating_sub(lost);
         lost > self.floor_losses(delivered.saturating_add(lost))
+    }
+
+    /// Whether a round-trip time is that of a queue, or nothing is known of it.
+    pub(super) fn shows_queue(&self, rtt: Option<Duration>) -> bool {
+        rtt.zip(self.min_rtt.get()).is_none_or(|(rtt, min)| shows_queue(rtt, min))
     }
 
     /// How many of `bytes` the path may lose whatever their rate: none, as long as the floor is unknown.
@@ -179,6 +192,8 @@ impl Bbr {
             lost,
             tx_in_flight,
             delivered: self.sampler.delivered(),
+            outstanding: self.in_flight,
+            queued: self.loss_round.queued,
         };
         match &mut self.too_high {
             Some(known) => **known = decision,
@@ -241,15 +256,7 @@ impl Bbr {
                 known.lost = known.lost.saturating_sub(packet.bytes);
             }
         }
-        let (lost, volume) = match &self.too_high {
-            Some(known) => (known.lost, known.tx_in_flight),
-            None => (0, 0),
-        };
-        if !self.is_inflight_too_high(lost, volume)
-            && let Some(refuted) = self.too_high.take()
-        {
-            self.undo_too_high(&refuted);
-        }
+        self.judge_too_high();
         self.episodes.on_spurious(packets);
         while let Some(Refuted { saved, later }) = self.episodes.take_refuted() {
             if later == 0 {
@@ -257,6 +264,26 @@ impl Bbr {
             }
         }
         self.bound_bandwidth_for_model();
+    }
+
+    /// Handles a new estimate of the floor. In the first rounds of a path, packets are lost before anything is known of
+    /// it.
+    pub(super) fn handle_floor(&mut self) {
+        if self.too_high.as_ref().is_some_and(|known| !known.queued) {
+            self.judge_too_high();
+        }
+    }
+
+    /// Undoes the newest decision that the volume in flight was too much, if it would not be made today.
+    fn judge_too_high(&mut self) {
+        let delivered = self.sampler.delivered();
+        let stands =
+            |known: &TooHigh| self.is_inflight_too_high(known.lost, known.volume(delivered));
+        if !self.too_high.as_deref().is_some_and(stands)
+            && let Some(refuted) = self.too_high.take()
+        {
+            self.undo_too_high(&refuted);
+        }
     }
 
     /// Undoes the changes of a recovery period none of whose losses was real. If later periods stand, their

@@ -14,7 +14,8 @@
 //!   ProbeRTT (the draft exempts only flows that fall idle). A steady stream below the path's rate
 //!   would otherwise stall every five seconds to measure a round-trip time that it sees with every packet.
 //! * Losses count only as far as they exceed the path's floor ([`LossFloor`]), where the draft
-//!   compares all losses with its threshold and adapts the short-term model to any.
+//!   compares all losses with its threshold and adapts the short-term model to any. A decision for which the floor
+//!   was not known yet is taken back once it is.
 //! * The short-term model does not adapt to samples of an application-limited flow. The draft would lower
 //!   the bounds to the rate at which the application happened to send, and pace it at that rate.
 //! * A flight after a silence is paced at the rate that earlier flights were carried at ([`flights`]), if
@@ -281,6 +282,7 @@ impl CongestionController for Bbr {
         self.flights.on_acked(sample.train);
         self.in_flight = in_flight;
         self.loss_round.on_rtt(rtt.latest());
+        self.loss_round.queued = self.shows_queue(Some(rtt.latest()));
         if !self.rate_initialised && rtt.first_sample().is_some() {
             self.init_pacing_rate(Some(rtt.smoothed()));
         }
@@ -322,6 +324,7 @@ impl CongestionController for Bbr {
     fn on_loss_floor(&mut self, floor: &LossFloor) {
         if self.heeds_floor {
             self.floor = *floor;
+            self.handle_floor();
         }
     }
 

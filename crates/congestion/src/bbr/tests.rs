@@ -288,6 +288,32 @@ fn a_spurious_exit_from_startup_is_undone() {
     assert_eq!((bbr.model.inflight_longterm, bbr.window()), (UNBOUNDED, window));
 }
 
+/// A flow that has ended Startup because 4 of 40 packets were lost; `queued` if they met a queue.
+fn lossy_startup(queued: bool) -> Bbr {
+    let mut bbr = bbr();
+    bbr.loss_round.queued = queued;
+    bbr.note_too_high(4 * MTU, 40 * MTU);
+    bbr.full_pipe.reached = true;
+    bbr.state = State::Drain;
+    bbr
+}
+
+#[test]
+fn startup_goes_on_once_the_floor_explains_its_losses() {
+    let mut bbr = lossy_startup(false);
+    bbr.on_loss_floor(&LossFloor::default().with_rate(0.01));
+    assert_eq!(bbr.state, State::Drain);
+    bbr.on_loss_floor(&LossFloor::default().with_rate(0.08));
+    assert_eq!((bbr.state, bbr.full_pipe.reached), (State::Startup, false));
+}
+
+#[test]
+fn no_floor_explains_losses_at_a_queue() {
+    let mut bbr = lossy_startup(true);
+    bbr.on_loss_floor(&LossFloor::default().with_rate(0.08));
+    assert_eq!(bbr.state, State::Drain);
+}
+
 #[test]
 fn losses_that_come_after_a_decision_support_it() {
     let t = Instant::now();

@@ -33,8 +33,6 @@ pub(super) struct LossRound {
     last_lost: Option<u64>,
     /// The smallest round-trip time in it.
     smallest_rtt: Option<Duration>,
-    /// Whether the newest packet that arrived met a queue.
-    pub(super) queued: bool,
 }
 
 impl LossRound {
@@ -143,7 +141,7 @@ impl Bbr {
     }
 
     /// Whether a round-trip time is that of a queue, or nothing is known of it.
-    pub(super) fn shows_queue(&self, rtt: Option<Duration>) -> bool {
+    fn shows_queue(&self, rtt: Option<Duration>) -> bool {
         rtt.zip(self.min_rtt.get()).is_none_or(|(rtt, min)| shows_queue(rtt, min))
     }
 
@@ -193,7 +191,7 @@ impl Bbr {
             tx_in_flight,
             delivered: self.sampler.delivered(),
             outstanding: self.in_flight,
-            queued: self.loss_round.queued,
+            queued: self.shows_queue(Some(self.sample.rtt)),
         };
         match &mut self.too_high {
             Some(known) => **known = decision,

@@ -282,7 +282,6 @@ impl CongestionController for Bbr {
         self.flights.on_acked(sample.train);
         self.in_flight = in_flight;
         self.loss_round.on_rtt(rtt.latest());
-        self.loss_round.queued = self.shows_queue(Some(rtt.latest()));
         if !self.rate_initialised && rtt.first_sample().is_some() {
             self.init_pacing_rate(Some(rtt.smoothed()));
         }

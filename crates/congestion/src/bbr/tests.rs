@@ -288,10 +288,12 @@ fn a_spurious_exit_from_startup_is_undone() {
     assert_eq!((bbr.model.inflight_longterm, bbr.window()), (UNBOUNDED, window));
 }
 
-/// A flow that has ended Startup because 4 of 40 packets were lost; `queued` if they met a queue.
-fn lossy_startup(queued: bool) -> Bbr {
+/// A flow over a path of 100 ms that has ended Startup because 4 of 40 packets were lost, when a packet took `rtt`.
+fn lossy_startup(rtt: Duration) -> Bbr {
     let mut bbr = bbr();
-    bbr.loss_round.queued = queued;
+    bbr.sample.rtt = 100 * MS;
+    bbr.update_min_rtt(Instant::now());
+    bbr.sample.rtt = rtt;
     bbr.note_too_high(4 * MTU, 40 * MTU);
     bbr.full_pipe.reached = true;
     bbr.state = State::Drain;
@@ -300,7 +302,7 @@ fn lossy_startup(queued: bool) -> Bbr {
 
 #[test]
 fn startup_goes_on_once_the_floor_explains_its_losses() {
-    let mut bbr = lossy_startup(false);
+    let mut bbr = lossy_startup(105 * MS);
     bbr.on_loss_floor(&LossFloor::default().with_rate(0.01));
     assert_eq!(bbr.state, State::Drain);
     bbr.on_loss_floor(&LossFloor::default().with_rate(0.08));
@@ -309,7 +311,7 @@ fn startup_goes_on_once_the_floor_explains_its_losses() {
 
 #[test]
 fn no_floor_explains_losses_at_a_queue() {
-    let mut bbr = lossy_startup(true);
+    let mut bbr = lossy_startup(120 * MS);
     bbr.on_loss_floor(&LossFloor::default().with_rate(0.08));
     assert_eq!(bbr.state, State::Drain);
 }

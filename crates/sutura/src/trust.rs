@@ -69,7 +69,7 @@ impl ServerTrust for Everybody {
 /// [`ClientConfig::with_tls`](crate::ClientConfig::with_tls), or of TLS over other transports.
 #[must_use]
 pub fn certificate_verifier(trust: Arc<dyn ServerTrust>) -> Arc<dyn ServerCertVerifier> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(sutura_proto::crypto::rustls::provider());
     Arc::new(Verifier { trust, provider })
 }
 

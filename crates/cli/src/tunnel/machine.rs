@@ -128,7 +128,8 @@ async fn ended(running: &mut JoinHandle<Result<(), MachineError>>) -> Failure {
 pub fn advice(what: &str, error: &io::Error) -> String {
     let advice = match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            ": run this as root, or let it administer the network by `sudo setcap cap_net_admin+ep $(which sutura)`"
+            ": run this as root, or let it administer the network by `sudo setcap cap_net_admin+ep $(which sutura)`; the \
+             user, and that of --user, must be allowed to open /dev/net/tun (`sudo chmod 666 /dev/net/tun`)"
         }
         io::ErrorKind::NotFound if !std::path::Path::new("/dev/net/tun").exists() => {
             ": there is no /dev/net/tun: `sudo modprobe tun` makes it; a container needs `--device /dev/net/tun \

@@ -52,6 +52,14 @@ impl Listen {
         })
     }
 
+    /// The port; 0 for any.
+    pub const fn port(self) -> u16 {
+        match self {
+            Self::Everywhere(port) => port,
+            Self::At(address) => address.port(),
+        }
+    }
+
     /// Binds sockets.
     ///
     /// # Errors

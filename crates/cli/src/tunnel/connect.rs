@@ -16,8 +16,8 @@ use super::dialer::{Dialer, Terminal};
 use super::known_proxy::KnownProxy;
 use super::machine::MachineArgs;
 use super::ports::{Backward, Bind, Forward};
-use super::user::{Needs, UserArgs};
-use super::{LAST_WORDS, LOW_PORTS, STATS_INTERVAL, rules, transport};
+use super::user::{Needs, UserArgs, is_low};
+use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
 use crate::cert::Identity;
 use crate::config_file::ConfigArgs;
 use crate::connect::Connector;
@@ -123,7 +123,7 @@ impl TunnelConnectArgs {
     pub fn give_up_root(&self) -> Result<(), Failure> {
         let forwards = self.local.iter().chain(&self.udp).map(|forward| forward.bind);
         let doors = self.socks.iter().chain(&self.http).map(|Bind(at)| *at);
-        let low_ports = forwards.chain(doors).any(|at| (1..LOW_PORTS).contains(&at.port()));
+        let low_ports = forwards.chain(doors).any(|at| is_low(at.port()));
         self.user.give_up_root(Needs { device: self.machine.is_wanted(), low_ports })
     }
 

@@ -31,8 +31,6 @@ pub const DEFAULT_PORT: u16 = 4433;
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long closing connections may take.
 pub const LAST_WORDS: Duration = Duration::from_secs(2);
-/// Ports below this are root's.
-const LOW_PORTS: u16 = 1024;
 /// How often statistics are shown.
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
 /// Threads that wait for names at a proxy: some for each of a dozen clients whose names do not answer.

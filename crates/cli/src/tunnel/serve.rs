@@ -19,8 +19,8 @@ use super::gate::{Keys, Turnstile};
 use super::handover;
 use super::network::{self, NetworkArgs};
 use super::tokens::Tokens;
-use super::user::{Needs, UserArgs};
-use super::{LAST_WORDS, LOW_PORTS, STATS_INTERVAL, rules, transport};
+use super::user::{Needs, UserArgs, is_low};
+use super::{LAST_WORDS, STATS_INTERVAL, rules, transport};
 use crate::cert::IdentityArgs;
 use crate::config_file::ConfigArgs;
 use crate::doors::Doors;
@@ -126,12 +126,8 @@ pub struct TunnelServeArgs {
 impl TunnelServeArgs {
     /// Goes on without root's rights, if that is wanted.
     pub fn give_up_root(&self) -> Result<(), Failure> {
-        let port = match self.listen {
-            Listen::Everywhere(port) => port,
-            Listen::At(address) => address.port(),
-        };
         // Clients may be allowed to have it listen at any port.
-        let low_ports = (1..LOW_PORTS).contains(&port) || !self.allow_listen.is_empty();
+        let low_ports = is_low(self.listen.port()) || !self.allow_listen.is_empty();
         self.user.give_up_root(Needs { device: self.network.is_wanted(), low_ports })
     }
 }

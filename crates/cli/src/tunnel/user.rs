@@ -18,6 +18,11 @@ pub struct Needs {
     pub low_ports: bool,
 }
 
+/// Whether only root may listen at a port, which may be 0 for any.
+pub fn is_low(port: u16) -> bool {
+    (1..1024).contains(&port)
+}
+
 impl UserArgs {
     /// Becomes the user, if there is one, for good. The rights are those of the calling thread and of threads that it
     /// starts, so this comes before all others.
